@@ -10,12 +10,15 @@ SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 
 def main() -> None:
-    """Prepare this process before anything numeric is imported, then work until SIGTERM."""
+    """Parse the command line and run a worker until SIGTERM; exit with status 2 on a refused start-up check.
+
+    Numeric libraries are limited to one thread per process (environment variables) before any of them is imported.
+    """
     parser = argparse.ArgumentParser(prog="python -m workers", description=__doc__)
     parser.add_argument("--concurrency", type=int, default=1, help="number of processes that work")
     parser.add_argument("--parent", type=int, default=0, help="process id that this worker must not outlive")
     arguments = parser.parse_args()
-    for name in SINGLE_THREAD:  # as many processes as asked for, one thread each
+    for name in SINGLE_THREAD:  # one thread per process
         os.environ.setdefault(name, "1")
 
     from app import startup
@@ -36,10 +39,10 @@ def main() -> None:
 
 
 def check() -> None:
-    """What a worker needs is there; without a broker it would hear of nothing.
+    """Check that a worker can start: learning packages, settings, database and broker.
 
     Raises:
-        StartupError: something is not.
+        StartupError: a check failed; the message says which.
     """
     from app import startup
 

@@ -1,7 +1,7 @@
-"""What is deleted by age, as Parquet: one file a batch, which dataframes read as one table per noun.
+"""Archive of the rows that retention deletes, as Parquet files: one file per batch, one table per noun.
 
-Files lie under ``noun/workload's id/``. A batch's file is named by its rows, so that one that is archived twice, after
-a crash, is one file; JSON columns are text.
+Files lie under ``noun/workload id/``. A file's name is derived from its rows, so that a batch archived twice, after a
+crash, gives one file. JSON columns are stored as text.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ TYPES: Mapping[str, pa.DataType] = {
 
 
 class ParquetArchive:
-    """An archive in a folder."""
+    """Archive of deleted rows in a local folder, one zstd-compressed Parquet file per batch."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def keep(self, workload: Workload, batch: Batch) -> None:
-        """Write a batch; its file is whole, on disk and under its name when this returns.
+        """Write a batch to its Parquet file, and sync file and folder to disk before returning; replace an equal file.
 
         Raises:
-            OSError: it can't be written.
+            OSError: the folder or the file cannot be written.
         """
         folder = self._folder / batch.noun / workload.id
         _make(folder)
@@ -72,7 +72,7 @@ def _column(values: Iterable[Any], kind: str) -> pa.Array:
 
 
 def _name(batch: Batch) -> str:
-    """The first row's time, and a digest of all that the rows are known by."""
+    """File name of a batch without suffix: time of its first row (if any), and a SHA-256 prefix of all rows' keys."""
     known = [[row.get(name) for name in ("id", "run_id", "iteration", "job_id", "sequence")] for row in batch.rows]
     first = next((row[name] for row in batch.rows[:1] for name in ("created_at", "reported_at") if name in row), None)
     moment = "" if first is None else f"{first:%Y%m%dT%H%M%S}-"
@@ -80,7 +80,7 @@ def _name(batch: Batch) -> str:
 
 
 def _make(folder: Path) -> None:
-    """A folder that is there after a crash, too."""
+    """Create a folder with its parents, and sync each parent to disk, so that the folder outlasts a crash."""
     missing = [one for one in (folder, *folder.parents) if not one.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for one in missing:

@@ -1,9 +1,9 @@
-"""The Celery application of the workers, and the life of their processes.
+"""Celery application of the workers, and the life cycle of their processes.
 
-A worker is a main process, which takes messages and keeps house (heartbeat, sweeper), and prefork children, which
-work. A child dies with the main process, the main process with who started it (`--parent`). On SIGTERM the children
-are told through shared memory: they keep a checkpoint at their next chunk and give their job back; whoever does not
-come to one is ended. What the broker answers, errors included, ends no worker: it connects anew until it may consume.
+A worker is a main process, which takes messages and runs the housekeeping (heartbeat, sweeper), and prefork children,
+which run the tasks. A child dies with the main process; the main process dies with its parent process (`--parent`). On
+SIGTERM a flag in shared memory asks the children to save a checkpoint at their next chunk and to return their job to
+the queue; a child that does not is killed. No broker error ends a worker: it reconnects until it may consume again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from workers.housekeeping import Housekeeper
 
 TASKS_PER_CHILD = 100
 LOST_SECONDS = 1.0
-"""For which the result of a child that was killed is waited for, before its place takes another message."""
+"""Seconds to wait for the result of a killed child before its slot takes another message."""
 SETTLED_SECONDS = 2.0
-"""After which a connection that was made anew counts: one over which nothing may be consumed fails at once."""
+"""Age in seconds from which a new connection counts as consuming; one that may not consume fails at once."""
 LOOK_SECONDS, LOOKS = 1.0, 3
-"""Between two looks at the places for messages, and how many in a row find one lost before it is given up."""
+"""Seconds between two checks of the message slots, and the number of failed checks in a row before reconnecting."""
 EXIT_STATUS = 1
 LOG_FORMAT = "%(asctime)s %(levelname)s %(processName)s %(name)s: %(message)s"
 
@@ -49,25 +49,25 @@ celery.conf.update(
     worker_max_tasks_per_child=TASKS_PER_CHILD,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_lost_wait=LOST_SECONDS,
-    broker_channel_error_retry=True,  # READONLY, NOREPLICAS, OOM, … are answered for a while: no reason to end
+    broker_channel_error_retry=True,  # READONLY, NOREPLICAS, OOM, … are temporary
 )
 
 _stopping = mmap.mmap(-1, 1)  # anonymous and shared: the children inherit it
 
 
 def is_stopping() -> bool:
-    """Whether this worker has been asked to stop."""
+    """Whether this worker has received SIGTERM. Readable from the main process and its children; never raises."""
     return _stopping[0] != 0
 
 
 def _check_places(consumer: Any) -> None:
-    """Connect to the broker anew where it has a place that no task takes.
+    """Reconnect to the broker where a message slot is taken though no task uses it.
 
-    An acknowledgement that fails, since the broker went away as a task ended, is logged by kombu (5.7,
-    ``Message.ack_log_error``) and never repeated: the place counts as taken, and nothing is consumed any more.
+    If the broker goes away as a task ends, the failed acknowledgement is logged by kombu (5.7,
+    ``Message.ack_log_error``) and never repeated: the slot stays taken, and nothing is consumed any more.
 
     Raises:
-        ConnectionResetError: there is such a place; Celery connects anew.
+        ConnectionResetError: ``LOOKS`` checks in a row found such a slot; Celery then reconnects.
     """
     qos = consumer.task_consumer.channel.qos
     taken = state.reserved_requests or qos.can_consume()
@@ -78,7 +78,14 @@ def _check_places(consumer: Any) -> None:
 
 
 class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Since when messages are taken from the broker: begins and ends with each connection that is made for it."""
+    """Celery step that records since when this worker consumes messages; starts and stops with each broker connection.
+
+    Attributes:
+        since: monotonic seconds at which consumption started; −inf for the first connection; None while not consuming.
+        began: whether any connection has been made.
+        lost: number of checks in a row that found a lost slot.
+        watch: timer of ``_check_places``, or None.
+    """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
     since: float | None = None
@@ -87,14 +94,14 @@ class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has 
     watch: Any = None
 
     def start(self, consumer: Any) -> None:
-        """Messages are taken from now on; of the first connection it is known that it was made with nothing before."""
+        """Record the start of consumption (−inf for the first connection), and start the check for lost slots."""
         Consumption.since = time.monotonic() if Consumption.began else -math.inf
         Consumption.began = True
-        if consumer.hub is not None:  # over files nothing is acknowledged that could fail so
+        if consumer.hub is not None:  # the file broker has no hub, and no acknowledgement that could be lost
             Consumption.watch = consumer.hub.call_repeatedly(LOOK_SECONDS, _check_places, consumer)
 
     def stop(self, _consumer: Any) -> None:
-        """Messages are no longer taken."""
+        """Record that no messages are consumed, and cancel the check for lost slots."""
         Consumption.since = None
         if Consumption.watch is not None:
             Consumption.watch.cancel()
@@ -105,7 +112,7 @@ celery.steps["consumer"].add(Consumption)
 
 
 def is_consuming() -> bool:
-    """Whether messages are taken from the broker, and have been for a while."""
+    """Whether this worker has consumed messages for at least ``SETTLED_SECONDS``, or is on its first connection."""
     since = Consumption.since
     return since is not None and time.monotonic() - since >= SETTLED_SECONDS
 
@@ -124,14 +131,18 @@ def _start_child(**_: Any) -> None:
 
 
 def _warm_up() -> None:
-    """Import what the tasks need, so that the first job need not wait for it."""
+    """Import the modules of the tasks, so that the first job does not wait for the imports."""
     with importing():
         for module in ("workers.tasks.trained", "workers.tasks.online"):
             import_module(module)
 
 
 def work(concurrency: int) -> None:
-    """Work until SIGTERM. Blocks; ends the process with a status other than 0 where it ends unasked."""
+    """Run a worker with ``concurrency`` child processes until SIGTERM; block until then.
+
+    Raises:
+        SystemExit: with status 1, where Celery ended without SIGTERM.
+    """
     settings = get_settings()
     logs.configure(settings, LOG_FORMAT)
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -146,6 +157,6 @@ def work(concurrency: int) -> None:
         )
     finally:
         housekeeper.stop()
-    if not is_stopping():  # Celery has told why
+    if not is_stopping():  # Celery has logged the reason
         logger.error("this worker ends, though nobody has asked it to")
         sys.exit(EXIT_STATUS)

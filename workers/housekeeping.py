@@ -1,4 +1,4 @@
-"""Housekeeping of a worker: sweeps, and the end of processes that do not stop."""
+"""Periodic tasks of a worker's main process: heartbeat, sweep of lost jobs, pruning, and killing hung children."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from app.processes import child_command, children, has_ended, is_gone
 from app.retention import service as retention
 from app.settings import Settings
 
-# Processes that go on with a job which is to stop: the worker's main process ends them.
+# Children that do not stop their job are killed by the worker's main process.
 #
-# A job looks between two chunks whether it is to stop. A fit, a verdict or a search may take an hour within one, and be
-# in native code that no exception and no thread of the same process reaches. So the end comes from outside: whoever has
-# not stopped after `GRACE_SECONDS` loses its job, which is cancelled or goes back into the queue with its last
-# checkpoint, and its process is killed. The pool starts another.
+# A job checks for a stop request between two chunks. A fit, a verdict or a search may take an hour within one, in
+# native code that no exception and no thread of the same process can interrupt. So after `GRACE_SECONDS` the job is
+# cancelled, or returned to the queue with its last checkpoint, and the process is killed from outside. The pool starts
+# another.
 
 
 GRACE_SECONDS = 4.0
@@ -38,11 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 class Overdue:
-    """Finds and ends such children of this process.
+    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within ``GRACE_SECONDS``.
 
     Args:
-        is_stopping: whether this worker has been asked to stop.
-        clock: seconds that only pass.
+        is_stopping: whether this worker has received SIGTERM.
+        clock: monotonic seconds.
     """
 
     def __init__(self, is_stopping: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,10 +51,10 @@ class Overdue:
         self._stopping_since: float | None = None
 
     def step(self, database: Database) -> None:
-        """Look once, and end who is overdue.
+        """Check once, and kill the children that are overdue.
 
         Raises:
-            SQLAlchemyError: the database is away; of a worker that stops every child has been ended all the same.
+            SQLAlchemyError: the database is unavailable; in a stopping worker the children are killed nevertheless.
         """
         if self._is_stopping():
             if self._stopping_since is None:
@@ -75,9 +75,10 @@ class Overdue:
 
 
 def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
-    """Take what children hold from them, so that nobody takes their end for a loss, and end them all.
+    """Release the jobs of some children (by process name) and kill these; releasing
+    first keeps them from counting as lost.
 
-    A database that is away holds none of that up for long.
+    Waits at most ``GIVING_SECONDS`` for the database, and ``ENDING_SECONDS`` for the processes to end.
     """
     if not found:
         return
@@ -89,8 +90,8 @@ def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
             child.kill()
     deadline = time.monotonic() + ENDING_SECONDS
     while time.monotonic() < deadline and not all(map(has_ended, found.values())):
-        time.sleep(0.01)  # the pool reaps them: nobody else may wait for them
-    _give_back(database, found)  # they may have taken others meanwhile
+        time.sleep(0.01)  # only the pool may reap them, so no wait() here
+    _give_back(database, found)  # they may have claimed further jobs meanwhile
 
 
 def _give_back(database: Database, owners: Iterable[str]) -> None:
@@ -102,28 +103,30 @@ def _give_back(database: Database, owners: Iterable[str]) -> None:
             logger.warning("what %s holds could not be given back: %s", owner, error)
 
 
-# What a worker's main process does on a timer: that it is there, lost jobs, jobs that do not stop, and idle work.
+# Periodic tasks of a worker's main process.
 
 
 PURGE_SECONDS = 3600.0
 LOOK_SECONDS = 1.0
-"""How often it is looked for jobs that are to stop."""
+"""Seconds between two checks for jobs to stop."""
 
 
-# A process that is forked while SQLite is in use inherits what SQLite notes of its locks, and finds the database locked
-# by a connection that it does not have, for ever: so forks wait for the end of a round.
+# A process forked while SQLite is in use inherits SQLite's record of its locks, and finds the database locked for ever
+# by a connection that it does not have: so forks wait for the end of a round.
 _round = threading.Lock()
 os.register_at_fork(before=_round.acquire, after_in_parent=_round.release, after_in_child=_round.release)
 
 
 class Housekeeper:
-    """A thread with a heartbeat and a sweeper.
+    """Background thread of a worker's main process that runs the periodic tasks.
+
+    Database errors and defects of a task are logged, and the task is tried again in the next round.
 
     Args:
         settings: of this worker.
         name: of this process.
-        is_consuming: whether messages are taken; a worker that takes none is not seen.
-        is_stopping: whether this worker has been asked to stop.
+        is_consuming: whether messages are consumed; a worker that does not sends no heartbeat.
+        is_stopping: whether this worker has received SIGTERM.
     """
 
     def __init__(
@@ -144,17 +147,17 @@ class Housekeeper:
         self._renewal = Renewal()
 
     def start(self) -> None:
-        """Begin the thread's first round."""
+        """Start the background thread; it must not be started twice."""
         queue.use(self.settings)
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and say that this worker has gone."""
+        """Stop the thread (waiting up to 5 seconds), which signs the worker off, and end a pruning subprocess."""
         self._ended.set()
         if self._thread.is_alive():
             self._thread.join(5.0)
         if self._pruning is not None and self._pruning.poll() is None:
-            self._pruning.terminate()  # what it has not finished is done again
+            self._pruning.terminate()  # the next round repeats unfinished work
 
     def _run(self) -> None:
         database = Database(self.settings.database_url, self.settings)
@@ -177,7 +180,7 @@ class Housekeeper:
             logger.warning("could not sign off: %s", error)
 
     def _prune(self, database: Database) -> None:
-        """Start a round of deleting what is too old, unless one goes on, or all is kept for ever."""
+        """Start a pruning subprocess when due, unless one is running or no row has a retention limit."""
         if time.monotonic() < self._prune_at or (self._pruning is not None and self._pruning.poll() is None):
             return
         self._prune_at = time.monotonic() + self.settings.prune_seconds

@@ -1,4 +1,6 @@
-"""What is known of a workload when something is learned or judged for it: plain values, no session behind them."""
+"""Inputs of training and evaluation: a workload's spec, model and samples as plain
+values, without a database session.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,17 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Chain, Member
 
 Samples = Sequence[tuple[str, Any]]
-"""Executions, oldest first: name, and what the kind's sample codec unpacks."""
+"""Executions, oldest first: name, and the value decoded by the kind's sample codec."""
 
 
 class ExogenousSeries(NamedTuple):
-    """A series from outside, of each time what was issued last.
+    """An exogenous forecast series: for each time the value issued last.
 
     Attributes:
-        time: seconds since 1970, UTC, ascending, [n].
-        mean: what is expected then, [n].
-        low: the lower bound, at most ``mean``, [n].
-        high: the upper bound, at least ``mean``, [n].
+        time: seconds since 1970 (UTC), ascending, [n].
+        mean: expected value, [n].
+        low: lower bound, at most ``mean``, [n].
+        high: upper bound, at least ``mean``, [n].
     """
 
     time: NDArray[np.float64]
@@ -32,11 +34,11 @@ class ExogenousSeries(NamedTuple):
 
 
 class Drifts(NamedTuple):
-    """What has drifted, and what of it had when executions were measured.
+    """Drifts of a workload, now and at the time of each measurement.
 
     Attributes:
         now: drifts up to now.
-        then: drifts up to when each execution was measured, by its name; of others there had been none.
+        then: drifts up to the measurement of each execution, by its name; empty for executions not listed.
     """
 
     now: Chain = ()
@@ -48,15 +50,15 @@ STEADY = Drifts()
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """A workload as tasks read it.
+    """A workload as worker tasks use it.
 
     Attributes:
-        spec: as its kind reads it.
-        model: the domain model that is learned or judged under, as its kind stores it; empty where there is none.
-        samples: empty where the model stands for them and nothing is held out.
-        exogenous: series from outside, by name; read with the samples.
-        drifts: what has become of what older samples say.
-        members: what the workloads that its spec names tell of themselves, by name.
+        spec: decoded by its kind.
+        model: the domain model to learn or evaluate with, serialised by its kind; empty without one.
+        samples: empty where the model suffices and nothing is held out.
+        exogenous: exogenous series by name, read together with the samples.
+        drifts: to correct older samples for.
+        members: descriptions of the workloads named in the spec, by name.
     """
 
     spec: Any
@@ -68,15 +70,16 @@ class Workload:
 
 
 class Conditions(NamedTuple):
-    """Under which circumstances a simulator is made.
+    """Settings with which to make a simulator.
 
     Attributes:
-        batch: environments in lock-step, B.
-        seed: of everything that it draws.
-        purpose: for learners, episodes begin anew as they end and rewards are of order 1; for an evaluation, a
-            ``World``: plain returns, open to disturbances, all B episodes the one of the seed until it is reseeded.
-        held_out: what episodes of L3 follow: the kind's own, as its problem made it of held-out samples.
-        options: of the kind's own, plain values.
+        batch: number B of environments in lock-step.
+        seed: of all random numbers.
+        purpose: ``learning``: episodes restart as they end, and rewards are of order 1; ``evaluation``: a ``World``
+            with
+            unscaled returns, open to disturbances, all B episodes equal until it is reseeded.
+        held_out: models for the episodes of L3, as made by the kind's problem from held-out samples.
+        options: of the kind, plain values.
     """
 
     batch: int
@@ -87,7 +90,7 @@ class Conditions(NamedTuple):
 
 
 class LoggedRun(NamedTuple):
-    """A run that ended: what it reported, in order, and what it was started with."""
+    """A finished run: its reports in order, and its start request."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
@@ -95,13 +98,13 @@ class LoggedRun(NamedTuple):
 
 @dataclass(frozen=True)
 class HoldOut:
-    """What of the samples an evaluation keeps back.
+    """Request for the samples that an evaluation holds out.
 
     Attributes:
-        executions: by name; None: a share of all.
+        executions: names to hold out; None: a share of all.
         share: 0 to 1.
-        unseen: names of those that nothing that is judged has learned from.
-        of: what a share is kept back of: executions, or what else the kind can hold out.
+        unseen: names of the executions that no candidate has learned from.
+        of: unit that is held out: executions, or another unit of the kind.
     """
 
     executions: Sequence[str] | None = None

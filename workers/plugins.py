@@ -1,7 +1,4 @@
-"""What packages add through entry points: found by name, imported when it is asked for.
-
-Errors: ``PluginError`` (a ``LookupError``): nothing of that name is installed, or what is can't be imported.
-"""
+"""Plug-ins from entry points: found by name, imported on first use."""
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -11,20 +8,20 @@ LEARNED_KINDS = "steward.learned_kinds"
 
 
 class PluginError(LookupError):
-    """There is no such plug-in, or it is broken; the message names group, plug-in and package."""
+    """The plug-in is not installed, or cannot be imported; the message names group, plug-in and package."""
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Every plug-in of a group, in order."""
+    """Names of all plug-ins of a group, sorted; imports nothing."""
     return tuple(_found(group))
 
 
 @cache
 def load(group: str, name: str) -> Any:
-    """The object that a package has under this name.
+    """Import and return the object of this plug-in.
 
     Raises:
-        PluginError: see the module.
+        PluginError: it is not installed, or cannot be imported.
     """
     found = _found(group)
     if name not in found:

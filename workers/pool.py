@@ -1,7 +1,7 @@
-"""Celery's pool of processes, none of which waits for work with a lock in its hands.
+"""Celery's process pool, with a work pipe whose lock no idle process holds.
 
-Where a broker has no event loop, as files have none, the processes take work from one pipe. Billiard's wait for it
-holding the pipe's lock: after a kill -9 of the one that holds it, while it idles, no other would ever work again.
+With a broker without event loop, such as files, the processes take work from one pipe. Billiard's hold the pipe's lock
+while they wait: after a kill -9 of an idle process that holds it, no other could ever take work again.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ LOOK_SECONDS = 1.0
 
 
 class Inbox(SimpleQueue):
-    """A pipe that is locked only while something is taken out of it."""
+    """A pipe whose lock is held only while a message is read."""
 
     def get_payload(self) -> bytes:
-        """The next message; blocks."""
+        """Return the next message as bytes; block until there is one."""
         while True:
             if self._reader.poll(LOOK_SECONDS):
                 with self._rlock:
-                    if self._reader.poll(0):  # nobody else was faster
+                    if self._reader.poll(0):  # no other process took it meanwhile
                         payload: bytes = self._reader.recv_bytes()
                         return payload
 
 
 class BlockingProcesses(Pool):
-    """Billiard's pool with such an inbox."""
+    """Billiard's process pool with an ``Inbox``."""
 
     def _setup_queues(self) -> None:
         super()._setup_queues()
@@ -41,13 +41,13 @@ class BlockingProcesses(Pool):
 
 
 class Processes(TaskPool):
-    """Celery's prefork pool with it."""
+    """Celery's prefork pool with an ``Inbox``."""
 
     BlockingPool = BlockingProcesses
     _pool: Any
 
     def on_stop(self) -> None:
-        """Wait for who works. Where nobody does the processes are ended: billiard would take three seconds over it."""
+        """Wait for running tasks; without any, kill the processes at once, which would take billiard three seconds."""
         pool, idle = self._pool, not (self._pool and self._pool._cache)  # noqa: SLF001 - tasks that have not ended
         if pool is None or not idle:
             super().on_stop()

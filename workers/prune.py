@@ -1,6 +1,6 @@
-"""`python -m workers.prune`: archive and delete what is older than it is kept; for workers and `steward db prune`.
+"""`python -m workers.prune`: archive and delete rows past their retention; for workers and `steward db prune`.
 
-It is a process of its own: it takes its time, and what writes archives stays out of the memory of who starts it.
+It is a separate process, since it may take long, and keeps the archive's libraries out of the caller's memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def archive(settings: Settings) -> Archive:
-    """Where deleted rows are kept.
+    """Archive for deleted rows, or one that stores nothing, by the settings.
 
     Raises:
-        ImportError: what writes it is not installed.
+        ImportError: the Parquet library is not installed.
     """
     if not settings.archive:
         return NoArchive()
@@ -34,7 +34,7 @@ def archive(settings: Settings) -> Archive:
 
 
 def main() -> int:
-    """One round; the exit status."""
+    """Run one round of deletion; exit status 0, also where another process runs one, or else EXIT_STATUS."""
     settings = get_settings()
     logs.configure(settings)
     database = Database(settings.database_url, settings)

@@ -1,1 +1,1 @@
-"""Domain-model families behind one contract, their selection, and the table that is exported."""
+"""Regression families for domain models behind one interface, and the selection among them."""

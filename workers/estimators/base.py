@@ -1,4 +1,4 @@
-"""The contract of estimators: inputs, predictions, encoding and replicates."""
+"""Interface of the estimators, encoding of inputs, aggregation of replicates, and iteration effects."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 LEVEL = 0.9
 NORMAL_90 = 1.6448536269514722  # standard normal quantile at (1 + LEVEL) / 2
-LARGEST_LOG = 60.0  # predictions stay within e^±60, whatever is extrapolated
+LARGEST_LOG = 60.0  # predictions are clipped to e^±60
 
 
 class EstimationError(ValueError):
-    """No domain model can be had; the message says why, ``pointer`` names the field it hangs on."""
+    """No domain model can be estimated; ``pointer`` is the JSON pointer of the field at fault, or empty."""
 
     def __init__(self, detail: str, pointer: str = "") -> None:
         self.pointer = pointer
@@ -27,10 +27,10 @@ class EstimationError(ValueError):
 
 
 class TooLittleData(EstimationError):
-    """The samples can't carry a model: a state with its terms, not a fault.
+    """The samples are too few for a domain model; users see it as a state of the workload, not as a failure.
 
     Attributes:
-        needs, has: the terms in words, for example “3 executions at 3 allocations” and “1 at 1”.
+        needs, has: required and present amounts in words, for example “3 executions at 3 allocations” and “1 at 1”.
     """
 
     def __init__(self, needs: str, has: str, pointer: str = "/samples") -> None:
@@ -42,7 +42,8 @@ class CriterionMissed(EstimationError):
     """One simulated iteration takes longer than the spec's criterion allows.
 
     Attributes:
-        seconds, allowed_seconds: as measured, and the lesser of the criterion's two limits.
+        seconds: measured wall-clock duration of one simulated iteration.
+        allowed_seconds: the smaller of the criterion's two limits.
     """
 
     def __init__(self, seconds: float, allowed_seconds: float, reason: str) -> None:
@@ -55,10 +56,10 @@ class CriterionMissed(EstimationError):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Names of the columns of ``X``: the resources, then the features.
+    """Names of the columns of the design matrix ``X`` [n, R + F]: R resources, then F features.
 
     Attributes:
-        most_cells: distinct inputs that a family whose work grows with their cube is conditioned on, at most.
+        most_cells: most distinct inputs on which a family of cubic cost (Gaussian process) is conditioned.
     """
 
     resources: tuple[str, ...]
@@ -71,7 +72,7 @@ class Inputs:
         return len(self.resources) + len(self.features)
 
     def check(self, X: Floats) -> None:
-        """Refuse an ``X`` that is not [n, R + F].
+        """Check that ``X`` is [n, R + F].
 
         Raises:
             ValueError: wrong rank or width.
@@ -81,7 +82,7 @@ class Inputs:
 
 
 class Prediction(NamedTuple):
-    """Median and bounds of the 90 % interval, each [n]."""
+    """Predicted median (``mean``) and bounds of the 90 % prediction interval in the metric's unit, each [n]."""
 
     mean: Floats
     low: Floats
@@ -89,60 +90,73 @@ class Prediction(NamedTuple):
 
 
 class Estimator(Protocol):
-    """A family, see the module docstring."""
+    """A regression family of one positive metric.
+
+    Attributes:
+        name: key of the family in reports.
+    """
 
     name: str
 
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """Learn from ``X`` [n, R + F], ``y`` [n] and the execution of each row [n]."""
+        """Fit to inputs ``X`` [n, R + F], metric ``y`` [n] (positive) and the
+        execution index of each row ``groups`` [n].
+
+        Raises:
+            ValueError: ``X`` has the wrong shape.
+            LinAlgError, FloatingPointError: the family cannot be fitted to these rows.
+        """
         ...
 
     def predict(self, X: Floats) -> Prediction:
-        """Predict for ``X`` [m, R + F]."""
+        """Predict median and 90 % interval, in the metric's unit, for ``X`` [m, R + F]."""
         ...
 
     def median(self, X: Floats) -> Floats:
-        """Predict the median for ``X`` [m, R + F]."""
+        """Predict the median [m], in the metric's unit, for ``X`` [m, R + F]."""
         ...
 
     def frozen(self) -> Estimator:
-        """Return an unfitted copy with the hyper-parameters found."""
+        """Return an unfitted copy that reuses the hyper-parameters found by ``fit``."""
         ...
 
 
 class Predictor(Estimator, Protocol):
-    """An estimator whose ``median`` is the ``mean`` of ``predict``: the bounds cost nothing beside it."""
+    """An estimator whose ``predict`` is as cheap as ``median``, which it therefore implements."""
 
     def median(self, X: Floats) -> Floats:
-        """The ``mean`` of ``predict``, [m]."""
+        """Predict the median [m], in the metric's unit, for ``X`` [m, R + F]: the ``mean`` of ``predict``."""
         return self.predict(X).mean
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """A log-normal prediction from the mean [n] and standard deviation of the logarithm."""
+    """Log-normal prediction [n] from mean [n] and standard deviation (scalar or [n]) of the metric's natural log."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
 
 
 def spread(residuals: Floats, parameters: int) -> float:
-    """Standard deviation of log residuals [n], corrected for the number of fitted parameters."""
+    """Standard deviation of natural-log residuals [n], with n − ``parameters`` (at least 1) degrees of freedom."""
     return float(np.sqrt((residuals**2).sum() / max(len(residuals) - parameters, 1)))
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names in words: “a, b and c”."""
+    """Join names to text: “a, b and c”; “none” for an empty sequence."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
 
 
-# Columns on a scale on which their effect is smooth: logarithms where they are positive, then standardised.
+# Encoding of columns to a scale on which their effect is smooth.
 
 
 class Encoder:
-    """Fitted per column: logarithm if all its values are above 0, centre and scale; constant columns are dropped."""
+    """Column-wise encoding of ``X``: natural logarithm where all fitted values are positive, then standardisation.
+
+    Constant columns are dropped.
+    """
 
     def fit(self, X: Floats) -> Self:
-        """Learn from ``X`` [n, D]."""
+        """Learn minimum, centre and scale of each column of ``X`` [n, D]; return the encoder."""
         self.floor_ = X.min(axis=0)
         self.log_ = self.floor_ > 0
         logged = self._logged(X)
@@ -152,7 +166,7 @@ class Encoder:
         return self
 
     def __call__(self, X: Floats) -> Floats:
-        """``X`` [n, D] encoded, [n, number of columns that vary]."""
+        """Encode ``X`` [n, D] as [n, number of columns that varied in ``fit``]; the log's argument is kept positive."""
         encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
@@ -161,11 +175,11 @@ class Encoder:
         return np.where(self.log_, np.log(np.where(self.log_, positive, 1.0)), X)
 
 
-# Repeated measurements of one input, drawn together robustly: what every family is fitted on.
+# Robust aggregation of repeated measurements at one input, on which every family is fitted.
 
 
 class Cells(NamedTuple):
-    """Distinct inputs [c, D], the median log of what was measured there [c], and by how many executions [c]."""
+    """One entry per distinct input: inputs [c, D], median natural log of the metric [c], number of executions [c]."""
 
     X: Floats
     logs: Floats
@@ -173,7 +187,7 @@ class Cells(NamedTuple):
 
 
 def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
-    """Median of ``values`` [n] per ``index`` [n] → [size]; not a number where an index does not occur."""
+    """Median of ``values`` [n] for each ``index`` [n] in 0 … ``size`` − 1, [size]; NaN for an index without values."""
     order = np.lexsort((values, index))
     sorted_values = values[order]
     counts = np.bincount(index, minlength=size)
@@ -186,16 +200,18 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """First row of each distinct combination of ``columns`` ([n] or [n, d] each), and each row's combination [n]."""
+    """Distinct rows of ``columns`` ([n] or [n, d] each): first row of each [c], and each row's index among them [n]."""
     stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
     _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
 
 
 def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
-    """Median over executions of each execution's median, per distinct row of ``X`` [n, D].
+    """Aggregate rows to one cell per distinct row of ``X`` [n, D]: the median over
+    executions of each execution's median.
 
-    A run effect shifts all rows of an execution together, so an execution counts once per input, however long it ran.
+    A run effect shifts all rows of an execution together, so an execution counts once per input, whatever its length.
+    ``logs`` [n] are natural logarithms of the metric, ``groups`` [n] execution indices.
     """
     first, run_cell = distinct(X, groups)
     per_run = grouped_median(logs, run_cell, len(first))
@@ -205,7 +221,7 @@ def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
 
 
 def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
-    """Robust variance between executions at the same input; 0 when nothing was repeated."""
+    """Robust variance (MAD) of the natural-log metric between executions at equal input; 0 without replicates."""
     first, run_cell = distinct(X, groups)
     per_run = grouped_median(logs, run_cell, len(first))
     rows, cell = distinct(X[first])
@@ -219,25 +235,25 @@ def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
     return float((1.4826 * np.median(deviations)) ** 2)
 
 
-# Iterations that differ by their place in the run: a level per iteration, and how much it feels the allocation.
+# Iteration effects: a level for each iteration, and its elasticity to the allocation.
 #
-# Real iterative programs are not stationary: they load, warm up, check-point, validate every n-th time. With a the
+# Real iterative programs are not stationary: they load, warm up, save checkpoints, validate every n-th time. With a the
 # level and e the elasticity of an iteration (bin), the model is
 #
 #     log y = a[bin] + e[bin] · f(execution, input),
 #
-# where f is what an execution took relative to the levels. ``decompose`` estimates a, e and f together, by alternating
-# robust fits; a family then learns f's dependence on the input. Which of three forms is used, cross-validation decides:
-# ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
+# where f is the log duration of an execution relative to the levels. ``decompose`` estimates a, e and f together, by
+# alternating robust fits; a family then learns f as a function of the input. Cross-validation chooses one of three
+# forms: ``none`` (a = 0, e = 1), ``levels`` (e = 1) and ``elastic``.
 
 
 Form = Literal["none", "levels", "elastic"]
 ROUNDS = 8
-PRIOR_SD = 0.5  # of an elasticity, around 1
+PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):
-    """Measurements: inputs [n, D], log metric [n], execution [n], iteration bin [n]."""
+    """Measurements: inputs [n, D], natural log of the metric [n], execution index [n], iteration bin [n]."""
 
     X: Floats
     logs: Floats
@@ -245,26 +261,34 @@ class Rows(NamedTuple):
     bins: Integers
 
     def where(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
-        """The rows where ``chosen`` [n] holds."""
+        """Select the rows where ``chosen`` [n] is true."""
         return Rows(self.X[chosen], self.logs[chosen], self.groups[chosen], self.bins[chosen])
 
 
 class Stages(NamedTuple):
-    """Level and elasticity per bin, [I] each, and the rows that are left for a family to learn from."""
+    """Iteration effects: level and elasticity of each of I bins, [I] each, and the remaining rows for a family."""
 
     level: Floats
     elasticity: Floats
     rows: Rows
 
     def compose(self, curve: Floats, bins: Integers) -> Floats:
-        """Log metric of ``curve`` [n], a log prediction, in ``bins`` [n]; bins beyond the last one seen are typical."""
+        """Natural-log metric [n] from a family's log prediction ``curve`` [n] in ``bins`` [n].
+
+        Bins beyond the last fitted one get the median level and elasticity.
+        """
         level, elasticity = (np.append(part, np.median(part)) for part in (self.level, self.elasticity))
         bins = np.minimum(bins, len(self.level))
         return np.asarray(level[bins] + elasticity[bins] * curve, np.float64)
 
 
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:
-    """Levels, elasticities and remaining rows of ``rows``, whose bins run from 0 to ``bins`` − 1."""
+    """Estimate levels and elasticities of ``rows``, whose bins run from 0 to
+    ``bins`` − 1, for one form of the iterations.
+
+    The returned rows hold one entry per execution and input, with the iteration effects removed;
+    with form ``none``, all rows unchanged.
+    """
     if form == "none":
         return Stages(np.zeros(bins), np.ones(bins), rows)
     first, cell = distinct(rows.X, rows.groups)
@@ -295,7 +319,7 @@ def _alternate(rows: Rows, cell: Integers, cells: int, bins: int, *, elastic: bo
 
 
 def _weights(residual: Floats) -> tuple[Floats, float]:
-    """Huber weights [n], and a robust variance of ``residual`` [n]."""
+    """Huber weights [n] of ``residual`` [n], and its robust variance (from the MAD)."""
     scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-4)
     return np.minimum(1.0, 1.5 * scale / np.maximum(np.abs(residual), 1e-12)), scale**2
 
@@ -307,7 +331,7 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Levels drawn towards their median as far as their differences are noise (James and Stein 1961)."""
+    """Shrink levels [I] towards their median in proportion to their sampling noise (James and Stein 1961)."""
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts
@@ -317,6 +341,6 @@ def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floa
 
 
 def _filled(values: Floats) -> Floats:
-    """Bins that were not seen, between the nearest that were."""
+    """Fill NaN entries (bins without rows) by linear interpolation between the nearest others, [I]."""
     seen = np.flatnonzero(~np.isnan(values))
     return np.interp(np.arange(len(values)), seen, values[seen])

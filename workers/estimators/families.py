@@ -1,4 +1,4 @@
-"""Families of domain models: with a form, and without one."""
+"""Regression families of domain models: parametric, composed, and non-parametric."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workers.estimators.base import (
     spread,
 )
 
-# Families of parametric form.
+# Parametric families.
 
 
 # Ernest: seconds as a non-negative sum of what a parallel computation consists of.
@@ -45,14 +45,14 @@ Weighting = Literal["relative", "absolute"]
 
 
 def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
-    """[1, s/m, m, ln m] for machines m [n] (greater than 0) and data share s [n] → [n, 4]."""
+    """Ernest's design matrix [1, s/m, m, ln m], [n, 4], for m > 0 machines [n] and data shares s (scalar or [n])."""
     return np.column_stack([np.ones_like(machines), share / machines, machines, np.log(machines)])
 
 
 def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "absolute") -> Floats:
-    """Non-negative least squares θ [T] of ``seconds`` [n] on ``terms`` [n, T].
+    """Non-negative least squares coefficients θ [T] of ``seconds`` [n] on ``terms`` [n, T].
 
-    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which serves the
+    ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which suits the
     mean absolute percentage error and small durations.
     """
     weights = 1 / seconds if weighting == "relative" else np.ones_like(seconds)
@@ -62,10 +62,10 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 
 
 class Ernest(Predictor):
-    """Ernest over any number of resources: 1, and per resource s/m, m and ln m; s is the first positive feature.
+    """Ernest over any number of resources: 1, and for each resource s/m, m and ln m; s is the first positive feature.
 
-    A metric that behaves like a throughput (whose reciprocal fits clearly better) is modelled by its reciprocal.
-    ``serial`` adds a term in s: a part of the work on the data that more machines don't speed up.
+    A metric that behaves like a throughput (its reciprocal fits clearly better) is modelled by its reciprocal.
+    ``serial`` adds a term proportional to s: work on the data that more machines do not speed up.
     """
 
     def __init__(self, inputs: Inputs, weighting: Weighting = "relative", *, serial: bool = False) -> None:
@@ -117,11 +117,11 @@ class Ernest(Predictor):
         return np.log(np.maximum(terms @ theta, 1e-26))
 
 
-# The naive model: what was measured on average, whatever the allocation.
+# The naive model: a constant.
 
 
 class Mean(Predictor):
-    """Geometric mean over the distinct inputs; the yardstick of every other family."""
+    """Constant model: the geometric mean over the distinct inputs; the reference for every other family."""
 
     name = "mean"
 
@@ -149,9 +149,9 @@ class Mean(Predictor):
 
 
 class LogLinear(Predictor):
-    """Ridge regression of log y on the encoded inputs; with degree 2 also on their products.
+    """Ridge regression of ln y on the encoded inputs; with degree 2 also on their pairwise products.
 
-    Robust: iteratively reweighted (Huber 1964), so that single disturbed executions don't bend it.
+    Iteratively reweighted (Huber 1964), so that single disturbed executions have bounded influence.
     """
 
     def __init__(self, inputs: Inputs, degree: int = 1, ridge: float = 1e-3) -> None:
@@ -183,7 +183,7 @@ class LogLinear(Predictor):
 
 
 def parameters(width: int, degree: int) -> int:
-    """Number of coefficients of a model with ``width`` inputs."""
+    """Number of coefficients of a ``LogLinear`` model with ``width`` inputs and polynomial ``degree`` 1 or 2."""
     return 1 + width + (width * (width + 1) // 2 if degree > 1 else 0)
 
 
@@ -202,16 +202,17 @@ def _huber(terms: Floats, logs: Floats, weights: Floats, ridge: float, rounds: i
     return np.asarray(theta, np.float64)
 
 
-# Families made of families: one that keeps its form beyond what was seen, and the blend of several.
+# Composed families: one with parametric extrapolation, and a blend.
 
 
 Make = Callable[[Inputs], Estimator]
 
 
 class Guided(Estimator):
-    """A flexible family within the bounds of what was seen; beyond them its value at the bound, moved as Ernest moves.
+    """A flexible family inside the fitted range of each input; outside it, the value
+    at the boundary scaled as by Ernest.
 
-    log f(x) = log f(clip(x)) + log g(x) − log g(clip(x)), g being Ernest with a serial part, fitted to the same rows.
+    ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)), where g is Ernest with a serial term, fitted to the same rows.
     """
 
     def __init__(self, inputs: Inputs, flexible: Estimator) -> None:
@@ -226,7 +227,7 @@ class Guided(Estimator):
         return self
 
     def predict(self, X: Floats) -> Prediction:
-        """The interval widens with how far the guide had to move the prediction."""
+        """Predict median and 90 % interval for ``X`` [m, R + F]; the interval widens with Ernest's correction."""
         inside = np.clip(X, self.low_, self.high_)
         within = self.flexible.predict(inside)
         moved = self._moved(X, inside)
@@ -248,7 +249,7 @@ class Guided(Estimator):
 
 
 class Blend(Estimator):
-    """Geometric mean of several families: their independent errors cancel."""
+    """Geometric mean of several families' medians, with the mean of their log standard deviations."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)
@@ -275,24 +276,26 @@ class Blend(Estimator):
         return Blend(self.inputs, [member.frozen() for member in self.members])
 
 
-# Families without a form: Gaussian processes and gradient boosting.
+# Non-parametric families: Gaussian processes and gradient boosting.
 
 
-# Gaussian processes on the logarithm of the metric, alone or on what a parametric family leaves over.
+# Gaussian processes on the log metric, or on the residuals of a parametric family.
 
 
 Shape = Literal["smooth", "two_scale"]
-SEARCH_ROWS = 180  # the hyper-parameters are searched on at most so many inputs
+SEARCH_ROWS = 180  # most inputs for the search of hyper-parameters
 SEARCH_STEPS = 40
 CHUNK = 4_096
 
 
 class GaussianProcess(Estimator):
-    """Automatic relevance determination over the encoded inputs.
+    """Gaussian process on ln y over the encoded inputs, with one length scale per input
+    (automatic relevance determination).
 
-    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range squared
-    exponential, for a smooth trend with local structure. ``trend`` gives the parametric family whose residuals are
-    modelled: beyond what was seen the prediction then returns to that family, not to a constant.
+    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range
+    squared exponential. ``trend`` makes a parametric family whose residuals are modelled: outside the
+    fitted range the prediction returns to that family rather than to a constant. A given ``kernel``
+    replaces the search for hyper-parameters.
     """
 
     def __init__(
@@ -366,7 +369,7 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Maximise the marginal likelihood over the log hyper-parameters, in a bounded number of steps."""
+    """Minimise ``objective`` with L-BFGS-B in at most ``SEARCH_STEPS`` steps: arguments found, and their value."""
     found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return found.x, float(found.fun)
 
@@ -380,14 +383,14 @@ def _kernel(shape: Shape, width: int) -> Kernel:
     return trend + ConstantKernel(0.1, (1e-4, 1e3)) * Matern(0.5 * scales, bounds, nu=1.5) + noise
 
 
-# Gradient-boosted trees on the logarithm of the metric, monotone where the data say so.
+# Gradient-boosted trees on the log metric, monotone where the data indicate it.
 
 
-CLEAR = 0.9  # rank correlation from which on a monotone constraint is justified
+CLEAR = 0.9  # least rank correlation for a monotonicity constraint
 
 
 class GradientBoosting(Predictor):
-    """Histogram gradient boosting (Friedman 2001; Ke et al. 2017)."""
+    """Histogram gradient boosting on ln y (Friedman 2001; Ke et al. 2017), monotone in clearly correlated inputs."""
 
     name = "gradient_boosting"
 
@@ -423,7 +426,7 @@ class GradientBoosting(Predictor):
 
 
 def _direction(column: Floats, logs: Floats) -> int:
-    """−1, 0 or 1: the sign of a clear rank correlation (Spearman), else no constraint."""
+    """Monotonicity constraint of a column: sign (−1 or 1) of a Spearman correlation of at least ``CLEAR``, else 0."""
     if np.ptp(column) == 0 or np.ptp(logs) == 0:
         return 0
     correlation = float(np.corrcoef(rankdata(column), rankdata(logs))[0, 1])

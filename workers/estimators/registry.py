@@ -1,4 +1,4 @@
-"""The families, from few to many parameters, and how much each needs before it is tried."""
+"""The regression families by name, from few to many parameters, and the fewest distinct inputs that each needs."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -19,8 +19,12 @@ from workers.estimators.throughput import Throughput
 
 
 class Family(NamedTuple):
-    """How a family is made, the number of distinct inputs from which on it is tried, and how complex it is: 0 knows no
-    input, 1 to 3 have a form with ever more freedom, ``FREE`` has none.
+    """A regression family in the registry.
+
+    Attributes:
+        make: constructor from the inputs.
+        needs: fewest distinct inputs from which the family is tried.
+        complexity: 0 for the constant, 1 to 3 for parametric families by flexibility, ``FREE`` for non-parametric ones.
     """
 
     make: Make
@@ -29,7 +33,7 @@ class Family(NamedTuple):
 
 
 FREE = 4
-NEVER = 10**9  # distinct inputs: a form that the inputs have no place for
+NEVER = 10**9  # distinct inputs: for a family that does not apply to these columns
 
 
 def _process(shape: Shape, trend: Make) -> Make:

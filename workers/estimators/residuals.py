@@ -1,4 +1,4 @@
-"""Residuals: stages, intervals, spreads, and what stays unexplained."""
+"""Residuals of domain models: prediction intervals, run effects, drift, and unexplained measurements."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from scipy.special import stdtrit
 from app.charts.text import number
 from workers.estimators.base import LEVEL, Floats, Integers, grouped_median
 
-# Conformal intervals: calibrated on executions that the model has not seen, with the coverage that they really have.
+# Conformal intervals: calibrated on held-out executions, for their actual coverage.
 #
 # Source: Vovk et al., “Algorithmic Learning in a Random World”, 2005; cross-conformal prediction, Vovk 2015. Rows of
-# one execution move together, so folds and weights go by execution.
+# one execution depend on each other, so folds and weights are by execution.
 
 
-ENOUGH_EXECUTIONS = 20  # from which on the outer twentieth of the executions exists
+ENOUGH_EXECUTIONS = 20  # from here on 5 % of the executions are at least one
 
 
 class Offsets(NamedTuple):
-    """Bounds of the log residual at ``level``, and the share of held-out rows within bounds made without them."""
+    """Bounds of the natural-log residual at probability ``level``, and their cross-validated coverage (0 to 1)."""
 
     low: float
     high: float
@@ -29,7 +29,7 @@ class Offsets(NamedTuple):
 
 
 def weighted_quantile(values: Floats, weights: Floats, probability: float) -> float:
-    """The smallest of ``values`` [n] below or at which ``probability`` of the ``weights`` [n] lies."""
+    """Smallest of ``values`` [n] at which the cumulated ``weights`` [n] reach a share ``probability`` of the sum."""
     order = np.argsort(values)
     cumulated = np.cumsum(weights[order])
     place = int(np.searchsorted(cumulated, probability * cumulated[-1] * (1 - 1e-12)))
@@ -37,16 +37,15 @@ def weighted_quantile(values: Floats, weights: Floats, probability: float) -> fl
 
 
 def execution_weights(groups: Integers) -> Floats:
-    """A weight per row [n], so that every execution weighs 1."""
+    """Weight of each row [n], such that the weights of every execution sum to 1."""
     _, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return 1.0 / counts[inverse]
 
 
 def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
-    """Low and high offset of the log residual of a row of a new execution.
+    """Lower and upper offset of the natural-log residual of a row of a new execution, for probability ``level``.
 
-    With many executions the conformal quantiles; with fewer than twenty they don't exist, and Student's t over the
-    spread of the executions is used.
+    From 20 executions on conformal quantiles; with fewer, Student's t with the spread of the executions.
     """
     executions = len(np.unique(groups))
     weights = execution_weights(groups)
@@ -55,14 +54,14 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
         variance = float((weights * residuals**2).sum() / weights.sum())
         reach = float(stdtrit(max(executions - 1, 1), 1 - tail) * np.sqrt(variance))
         return -reach, reach
-    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # a new value is as likely at each of n + 1 ranks
+    inner = np.floor((executions + 1) * tail + 1e-9) / executions  # each of n + 1 ranks is equally likely
     low = weighted_quantile(residuals, weights, inner)
     high = -weighted_quantile(-residuals, weights, inner)
     return min(low, 0.0), max(high, 0.0)
 
 
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
-    """Bounds from all held-out ``residuals`` [n], and their coverage: each fold judged by bounds from the others."""
+    """Bounds from held-out log ``residuals`` [n], and their coverage, for each fold by the other folds' bounds."""
     inside = np.zeros(len(residuals))
     for fold in np.unique(folds):
         judged = folds == fold
@@ -76,21 +75,26 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
     return Offsets(low, high, float((weights * inside).sum() / weights.sum()), level)
 
 
-# What is left of the log metric once the model has spoken: run effect, noise within a run, and drift.
+# Components of the residual of the log metric: run effect, noise within a run, and drift.
 #
 #     residual = run effect + random walk + noise
 #
-# Real logs have tails: scales are robust; what they exclude is listed by ``unexplained`` instead of being averaged in.
+# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained`` instead of averaged in.
 
 
-TAIL = 4.0  # robust standard deviations beyond which a residual is no noise
+TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
 MOST_LAGS = 8
 RESAMPLES = 200
 
 
 class Spreads(NamedTuple):
-    """Of one metric: standard deviation of the drift per iteration; the effect of each execution [G]; the residual of
-    each row without it [n]; bounds of that residual, with their coverage.
+    """Components of one metric's natural-log residuals.
+
+    Attributes:
+        drift_sd: standard deviation of the random-walk drift per iteration; 0 if not significant.
+        effects: effect of each execution, [G]; NaN for one without rows.
+        within: residual of each row without its execution's effect, [n].
+        bounds: bounds of ``within``, and their coverage.
     """
 
     drift_sd: float
@@ -100,7 +104,7 @@ class Spreads(NamedTuple):
 
 
 def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int) -> Spreads:
-    """Split log residuals of models without the execution, ``held_out`` [n]."""
+    """Split held-out natural-log residuals ``held_out`` [n] into run effects, drift and noise."""
     effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
     drift_variance = _drift_variance(within, groups, iterations, np.random.default_rng(seed))
@@ -109,18 +113,18 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Residuals [n] against an effect estimated from the other rows of the execution, to first order."""
+    """Rescale residuals [n] to first order as if each run effect had been estimated without the row itself."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Bounds of a row's residual at ``level`` once the run effect is known."""
+    """Lower and upper offset of a row's natural-log residual at probability ``level``, given its run effect."""
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
-    """Residuals of each execution in order of iteration, clipped to what can be noise."""
+    """Residuals of each execution in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
     limit = TAIL * max(1.4826 * float(np.median(np.abs(within))), 1e-9)
     clipped = np.clip(within, -limit, limit)
     order = np.lexsort((iterations, groups))
@@ -128,7 +132,7 @@ def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[F
 
 
 def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
-    """Sum of squared differences and their number, [sequences, lags]."""
+    """Sums of squared differences and their counts by lag 1 … ``lags``, [number of sequences, lags] each."""
     sums, counts = np.zeros((len(sequences), lags)), np.zeros((len(sequences), lags))
     for i, values in enumerate(sequences):
         for k in range(1, min(lags, len(values) - 1) + 1):
@@ -138,7 +142,7 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Slope over the lag of E (e[t+k] − e[t])² = 2·noise² + k·drift²."""
+    """Drift variance per iteration: slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift²; 0 below 3 lags."""
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0
     if len(lags) < 3:
@@ -150,7 +154,7 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Variance per iteration of a random walk of the run effect; 0 unless significant over executions (97.5 %)."""
+    """Variance per iteration of the run effect's random walk; 0 unless significant (97.5 %, execution bootstrap)."""
     sequences = _sequences(within, groups, iterations)
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))
@@ -159,21 +163,28 @@ def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng:
 
 
 def mean_by_execution(values: Floats, groups: Integers) -> float:
-    """Mean of ``values`` [n] in which every execution weighs the same."""
+    """Mean of ``values`` [n] in which every execution has the same total weight."""
     return float(np.average(values, weights=execution_weights(groups)))
 
 
-# What the model can't explain, said one by one: executions, iterations of an execution, and whole stages.
+# Measurements that the model does not explain: executions, iterations of an execution, and whole stages.
 
 
 LEAST_REPORTED = float(np.log(1.5))
-UNEVEN = 3.0  # a stage whose spread is so many times the typical stage's is told as a whole
+UNEVEN = 3.0  # times the typical stage's spread, above which a stage is reported as a whole
 ENOUGH = 8
 MOST = 100
 
 
 class Measured(NamedTuple):
-    """Rows of one metric: names of the executions [G], execution [n], iteration [n], log metric [n], and units."""
+    """Rows of one metric.
+
+    Attributes:
+        metric, unit: name, and unit as appended to a number in messages.
+        names: of the executions, [G].
+        groups, iterations: execution index and iteration of each row, [n].
+        logs: natural logarithm of the metric, [n].
+    """
 
     metric: str
     unit: str
@@ -184,9 +195,11 @@ class Measured(NamedTuple):
 
 
 def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
-    """At most ``MOST`` entries, the largest first: what (kind), where, by which factor, and the same in words.
+    """Describe executions, stages and iterations that the model does not explain: at
+    most ``MOST`` entries, largest first.
 
-    A factor is measured over expected; for an iteration what its own run's pace explains is taken out before.
+    Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace
+    of its own execution is part of the expectation; for a stage, the factor is the 95 % over the 5 % quantile.
     """
     stages, scale = _stages(rows, spreads.within)
     entries = _executions(rows, spreads) + stages + _iterations(rows, spreads.within, scale)
@@ -208,7 +221,7 @@ def _execution(rows: Measured, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Stages that vary far more than the others, and the scale of the noise at each row [n]."""
+    """Entries for iterations that vary far more than others, and the noise scale (natural log) at each row [n]."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

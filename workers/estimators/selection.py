@@ -1,9 +1,9 @@
-"""Which family answers: cross-validation grouped by execution, then a fit on everything.
+"""Selection of a regression family: cross-validation grouped by execution, then a fit on all rows.
 
-The errors that are reported are those of nested cross-validation (Stone 1974; Varma and Simon 2006). The folds make up
-three parts. A row is predicted by the family that the other two choose, with hyper-parameters that were searched on
-these, fitted to all rows but those of its fold. What that costs is bounded: three searches, each on two thirds of the
-rows, in place of one on all, and nine more fits of each family to four ninths of them.
+The reported errors are those of nested cross-validation (Stone 1974; Varma and Simon 2006). The folds form three parts.
+A row is predicted by the family chosen on the other two parts, with hyper-parameters searched there, fitted to all rows
+outside its fold. The cost is bounded: three searches, each on two thirds of the rows, instead of one on all, and nine
+more fits of each family to four ninths of the rows.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -32,30 +32,38 @@ from workers.estimators.registry import FAMILIES, FREE, Family
 from workers.estimators.residuals import Offsets, calibrate
 
 MOST_FOLDS = 10
-MOST_ALONE = 20  # executions up to which each is a fold of its own
+MOST_ALONE = 20  # most executions with one fold each
 FEWEST_INPUTS = 5
-PARTS, INNER = 3, 3  # of the folds; and folds by which a family is chosen without one part
-SIMPLER = 1.01  # a simpler family is taken if its error is within this factor of the best,
+PARTS, INNER = 3, 3  # parts of the folds; folds within the rest of a part
+SIMPLER = 1.01  # a simpler family is chosen if its error is within this factor of the best,
 DOUBT = 1.0  # or within so many standard errors of the paired difference between executions (Breiman et al. 1984),
 WORST = 1.2  # but never beyond this factor
-SMALL_SAMPLE_PENALTY = 2.5  # with n executions the error of a family that is free in form counts 1 + CAUTION / n times
+SMALL_SAMPLE_PENALTY = 2.5  # the error of a non-parametric family counts 1 + this / n times, for n executions
 MEAN, BLEND = "mean", "blend"
 BLENDED = 3
-BLENDING_NEEDS = 7  # distinct inputs per parameter of the simplest family
+BLENDING_NEEDS = 7  # least number of distinct inputs per parameter of the simplest family
 Name = TypeVar("Name", bound=str)
 Flags = NDArray[np.bool_]
 Reading = Callable[[Estimator, Floats, Floats], Floats]
-"""Log of a fitted family's median at ``X`` [n, D], read as whoever uses it will, after learning from inputs [l, D]."""
+"""Natural log [n] of a fitted family's median at ``X`` [n, D] as its user reads it, given the fitted inputs [l, D]."""
 
 
 def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: ARG001 - see ``Reading``
-    """Log of the family's own median at ``X``, [n], whatever the inputs were that it learned from."""
+    """Natural log of the family's own median at ``X`` [n, D], [n]; ``learned`` [l, D] is ignored."""
     return np.asarray(np.log(fitted.median(X)), np.float64)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family that was tried: its held-out predictions of the log metric [n], or why there are none."""
+    """A family in cross-validation.
+
+    Attributes:
+        family: its name.
+        held_out: cross-validated predictions of the natural-log metric, [n]; None if it could not be fitted.
+        log_error: mean absolute natural-log error; inf if not fitted.
+        mape: mean absolute percentage error as a share (0.1 is 10 %); inf if not fitted.
+        reason: why it could not be fitted; empty if it was.
+    """
 
     family: str
     held_out: Floats | None
@@ -64,11 +72,11 @@ class Candidate:
     reason: str = ""
 
     def residuals(self, logs: Floats) -> Floats:
-        """Held-out log residuals [n] of a candidate that could be fitted."""
+        """Held-out natural-log residuals [n], ``logs`` [n] minus predictions; NaN if the candidate was not fitted."""
         return np.full(len(logs), np.nan) if self.held_out is None else logs - self.held_out
 
     def report(self, chosen: str) -> dict[str, Any]:
-        """As in a model's report."""
+        """Entry of the model's report: family, whether it is the ``chosen`` one, and errors or the failure's reason."""
         found: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
         if self.held_out is None:
             return found | {"mape": None, "reason": self.reason}
@@ -77,16 +85,20 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Selection:
-    """The chosen family fitted on all rows, with what cross-validation found.
+    """The chosen family, fitted to all n rows, with the results of cross-validation.
 
     Attributes:
-        family: its name; form: how iterations enter; stages: levels and elasticities.
+        family, form: name of the family, and form of the iteration effects.
+        stages: levels and elasticities of the iterations.
         estimator: fitted on all rows.
-        candidates: all that were tried, in order of complexity, each with hyper-parameters that did not see the fold.
-        nested: predictions of rows that neither a search nor the choice of a family saw; with two executions, of which
-            one alone leaves no choice, those of the chosen family.
-        offsets: conformal bounds of the log residual, at inputs that were not measured where the folds say so.
-        folds: fold of each row by execution alone, [n]; residuals: log residuals of nested predictions without it, [n].
+        candidates: all families tried, in order of complexity, each with hyper-parameters found without the fold's
+            rows.
+        nested: predictions of rows used neither for the search nor for the choice of a family; with two executions,
+            where
+            one alone permits no choice, those of the chosen family.
+        offsets: conformal bounds of the natural-log residual, at unmeasured inputs where folds are by input.
+        folds: fold of each row when split by execution only, [n].
+        residuals: natural-log residuals of nested predictions in these folds, [n].
     """
 
     family: str
@@ -101,26 +113,26 @@ class Selection:
 
     @property
     def chosen(self) -> Candidate:
-        """The candidate that was chosen."""
+        """The candidate of the chosen family."""
         return next(c for c in self.candidates if c.family == self.family)
 
     @property
     def naive_mape(self) -> float:
-        """Error of the mean, whatever the allocation and iteration."""
+        """MAPE (a share: 0.1 is 10 %) of the constant model, which ignores allocation and iteration."""
         return next(c.mape for c in self.candidates if c.family == MEAN)
 
     def log_mean(self, X: Floats, bins: Integers) -> Floats:
-        """Log of the median at ``X`` [n, D] in ``bins`` [n]."""
+        """Natural log of the predicted median at ``X`` [n, D] in iteration ``bins`` [n], [n]."""
         return self.stages.compose(np.log(self.estimator.median(X)), bins)
 
     def predict(self, X: Floats, bins: Integers | None = None) -> Prediction:
-        """Median and calibrated interval for a row of a new execution."""
+        """Median and calibrated 90 % interval of a new execution at ``X`` [n, D], in the metric's unit; None: bin 0."""
         centre = self.log_mean(X, np.zeros(len(X), np.intp) if bins is None else bins)
         return Prediction(np.exp(centre), np.exp(centre + self.offsets.low), np.exp(centre + self.offsets.high))
 
 
 def execution_folds(groups: Integers, seed: int) -> Integers:
-    """Fold of each row [n]; the rows of an execution share one."""
+    """Assign each row [n] to a fold; all rows of an execution share one. Up to 20 executions, each is its own fold."""
     names, inverse = np.unique(groups, return_inverse=True)
     count = len(names) if len(names) <= MOST_ALONE else MOST_FOLDS if len(names) <= 100 else MOST_FOLDS // 2
     fold = np.random.default_rng(seed).permutation(len(names)) % count
@@ -128,9 +140,10 @@ def execution_folds(groups: Integers, seed: int) -> Integers:
 
 
 def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
-    """Fold of each row [n]; where executions stayed at one input each, and inputs were repeated, it is by input.
+    """Assign each row [n] to a fold by input, if executions used one input each and
+    inputs were repeated; else by execution.
 
-    The error is then that at an input which was not measured, as most of an allocation grid is not. Else by execution.
+    Errors by input are those at an unmeasured input, as most of an allocation grid is.
     """
     first, cell = distinct(X)
     runs, _ = distinct(X, groups)
@@ -151,16 +164,24 @@ def select(
     reading: Reading = directly,
     reported: bool = True,
 ) -> Selection:
-    """Fit the families that the data can carry to ``X`` [n, D] and ``y`` [n], and choose.
+    """Fit all families that the data suffice for to ``X`` [n, D] and ``y`` [n] (positive), and choose one.
 
-    ``groups`` [n] names the execution of each row, ``bins`` [n] its iteration bin. The form of the iterations is chosen
-    first, with a simple family; then the family. A family is judged by its mean absolute log error, which at small
-    errors is the MAPE, and at large ones does not favour predicting too low. Everything is measured through
-    ``reading``. Errors that are ``reported`` are of rows that neither the search of hyper-parameters nor the choice
-    saw, at about half as much work again.
+    The form of the iteration effects is chosen first, with a simple family; then the family, by its mean absolute
+    natural-log error, which equals the MAPE for small errors and does not favour predictions that are too low.
+
+    Args:
+        inputs: names of the columns of ``X``.
+        X, y: inputs and metric of each row.
+        groups: execution of each row, [n].
+        bins: iteration bin of each row, [n]; None: all in bin 0.
+        bin_count: number of bins.
+        seed: of the folds.
+        families: to try; None: the registry's.
+        reading: how predictions are read from a fitted family before they are scored.
+        reported: whether to run nested cross-validation for unbiased errors, at about half as much work again.
 
     Raises:
-        TooLittleData: a single execution.
+        TooLittleData: fewer than two executions.
     """
     if len(np.unique(groups)) < 2:
         raise TooLittleData("2 executions", f"{len(np.unique(groups))}")
@@ -172,7 +193,7 @@ def select(
 
 
 class _Split(NamedTuple):
-    """Rows in folds [n]; by form of the iterations, their stages without each fold in turn, and last those of all."""
+    """Rows with folds [n], and for each form the iteration effects without each fold in turn, then of all rows."""
 
     rows: Rows
     folds: Integers
@@ -185,7 +206,7 @@ class _Split(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """What families are tried on: their inputs, the families, the number of iteration bins, and how they are read."""
+    """A selection task: inputs, families, number of iteration bins, and how predictions are read."""
 
     inputs: Inputs
     families: Mapping[str, Family]
@@ -193,14 +214,14 @@ class _Task:
     reading: Reading
 
     def split(self, rows: Rows, folds: Integers) -> _Split:
-        """Decompose the rows for each form of the iterations: without each fold in turn, and last all of them."""
+        """Estimate the iteration effects in each form: without each fold in turn, and last on all rows."""
         forms: tuple[Form, ...] = ("none", "levels", "elastic") if self.bins > 1 else ("none",)
         learned = [*(rows.where(folds != fold) for fold in range(int(folds.max()) + 1)), rows]
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
 
 
 class _Searched:
-    """Families with the hyper-parameters that each finds on the same rows, when it is first asked for."""
+    """Fitted families whose hyper-parameters were searched on the same rows; each is fitted on first use and cached."""
 
     def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
         self.task, self.stages = task, stages
@@ -216,9 +237,9 @@ class _Searched:
 
 @dataclass(frozen=True)
 class _Choice:
-    """What some rows say: the form of the iterations, candidates, and errors by execution where these could be fitted.
+    """Result of one cross-validation: form of the iterations, candidates, and errors by execution of the fitted ones.
 
-    ``searched`` are the hyper-parameters that were used, by fold.
+    ``searched`` holds the families with the hyper-parameters used, by fold.
     """
 
     form: Form
@@ -228,11 +249,11 @@ class _Choice:
     searched: Sequence[_Searched]
 
     def family(self, able: Collection[str]) -> str:
-        """Which family answers, of those that are able to."""
+        """Name of the chosen family among the names in ``able``."""
         return _simplest({name: error for name, error in self.errors.items() if name in able}, self.complexity)
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
-        """What a family consists of: itself, or the best ones where it is the blend."""
+        """Families to fit: ``family`` itself, or for the blend the ``BLENDED`` best ones in ``able``."""
         return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
 
 
@@ -272,7 +293,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
 
 
 def _merged(folds: Integers) -> Integers:
-    """At most ``INNER`` folds, each made up of some of ``folds`` [n]."""
+    """Merge ``folds`` [n] to at most ``INNER`` folds."""
     _, place = np.unique(folds, return_inverse=True)
     return (place % INNER).astype(np.intp)
 
@@ -280,7 +301,7 @@ def _merged(folds: Integers) -> Integers:
 def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _Choice:
     """Cross-validate the form of the iterations and the families, with hyper-parameters ``searched`` for each fold.
 
-    Without these, hyper-parameters are searched once, on all of the rows.
+    If ``searched`` is empty, hyper-parameters are searched once, on all rows.
     """
     if not searched:
         searched = [_Searched(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
@@ -301,7 +322,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
 
 
 def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
-    """How iterations enter, judged with a simple family."""
+    """Choose the form of the iteration effects by cross-validating one simple family."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
     errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}
@@ -309,12 +330,12 @@ def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
 
 
 def _form_of(name: str, form: Form) -> Form:
-    """The naive mean knows no iterations."""
+    """Form of the iterations for a family: always ``none`` for the constant model."""
     return "none" if name == MEAN else form
 
 
 def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
-    """What a blend may consist of, the best first."""
+    """Names of the fitted candidates except mean and blend, in ascending order of log error."""
     able = [c for c in candidates.values() if c.held_out is not None and c.family not in (MEAN, BLEND)]
     return [c.family for c in sorted(able, key=lambda c: c.log_error)]
 
@@ -333,7 +354,7 @@ def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: For
 def _predicted(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
-    """Log metric of the rows ``judged`` [n] of a fold, by a family fitted to the other folds."""
+    """Predict the natural-log metric of the rows ``judged`` [n] of a fold by a family fitted to the other folds."""
     form, rows = _form_of(name, form), split.rows
     stages = split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
@@ -341,9 +362,9 @@ def _predicted(
 
 
 def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]) -> Floats:
-    """Log metric [n] by what was chosen without the row's part, fitted without its fold.
+    """Predict the natural-log metric [n] by the family chosen without the row's part, fitted without the row's fold.
 
-    All rows of an execution are in one part and in one fold; ``able`` are the families that can be fitted.
+    All rows of an execution are in one part and one fold; ``able`` are the families that can be fitted to all rows.
     """
     held_out = np.empty(len(parts))
     for part, choice in enumerate(choices):
@@ -361,7 +382,7 @@ def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integ
 def _attempted(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """As ``_predicted``; None where the family can't be fitted to these rows."""
+    """As ``_predicted``, but None where the family cannot be fitted to these rows."""
     try:
         return _predicted(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):
@@ -374,7 +395,7 @@ def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
 
 
 def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> Name:
-    """Of the least complex ones that the best does not clearly beat (``errors`` [n] each), the best."""
+    """Name of the best among the least complex choices that are not clearly worse than the best (``errors`` [n])."""
     mean = {name: float(error.mean()) for name, error in errors.items()}
     best = errors[min(mean, key=lambda name: mean[name])]
     near = [name for name, error in errors.items() if not _clearly_worse(error, best)]
@@ -382,7 +403,7 @@ def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> 
 
 
 def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
-    """Mean absolute log error of each execution, [G]."""
+    """Mean absolute natural-log error of each execution, [G]; inf for a candidate that could not be fitted."""
     _, execution = np.unique(rows.groups, return_inverse=True)
     held_out = np.full(len(rows.logs), np.inf) if candidate.held_out is None else candidate.held_out
     counts = np.bincount(execution)

@@ -18,8 +18,11 @@ Batch = Literal["local", "global"]
 
 
 class Parameters(NamedTuple):
-    """Seconds: a constant and a slope of computing (c), of synchronising across nodes (n) and within one node (r), and
-    how far the two overlap: γ = 1 not at all, γ = 10 almost wholly.
+    """Pollux's parameters: constant (α, seconds) and slope (β, seconds per unit) of three
+    parts of a step, and the overlap γ.
+
+    Parts: computation (c; slope per example), synchronisation across nodes (n) and within a node (r; slopes per replica
+    beyond the second). γ = 1 is no overlap, γ = 10 almost full overlap.
     """
 
     alpha_c: float
@@ -37,7 +40,7 @@ def computation_seconds(p: Parameters, batch: Floats) -> Floats:
 
 
 def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
-    """T_net: seconds to synchronise ``replicas`` [n] on ``nodes`` [n]."""
+    """T_net: seconds to synchronise ``replicas`` [n] placed on ``nodes`` [n], [n]."""
     conditions = [nodes > 1, replicas > 1]
     constant = np.select(conditions, [p.alpha_n, p.alpha_r], SMALL)
     slope = np.select(conditions, [p.beta_n, p.beta_r], SMALL)
@@ -45,7 +48,7 @@ def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
 
 
 def step_seconds(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats) -> Floats:
-    """T = (T_acc^γ + T_net^γ)^{1/γ}: seconds of one optimiser step, [n]."""
+    """T = (T_acc^γ + T_net^γ)^{1/γ}: seconds of one optimiser step with a local ``batch`` [n] per replica, [n]."""
     computing, network = np.log(computation_seconds(p, batch)), np.log(network_seconds(p, nodes, replicas))
     return np.asarray(np.exp(np.logaddexp(p.gamma * computing, p.gamma * network) / p.gamma), np.float64)
 
@@ -58,11 +61,11 @@ def fit_parameters(
     computing: Floats | None = None,
     start: Parameters | None = None,
 ) -> Parameters:
-    """Fit to step durations ``seconds`` [n], and to their ``computing`` parts [n] where these were measured.
+    """Fit parameters to step durations ``seconds`` [n], and to their ``computing`` parts [n], in seconds, if given.
 
-    Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)²; the logarithms of α and β are searched from ``start``, or from three
-    guesses, along gradients of forward differences, whose points are computed together. The unit of time is the longest
-    step, so that twice the seconds are fitted by twice the parameters.
+    Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)² over γ and the logarithms of α and β by L-BFGS-B with forward
+    differences, from ``start``, or else from three guesses. Durations are scaled by the longest step, so that the fit
+    does not depend on the unit of time.
     """
     unit = float(seconds.max())
     seconds, computing = seconds / unit, None if computing is None else computing / unit
@@ -93,7 +96,7 @@ def fit_parameters(
 
 
 def _scaled(p: Parameters, factor: float) -> Parameters:
-    """The same in another unit of time."""
+    """Convert the parameters to another unit of time: all but γ multiplied by ``factor``."""
     return Parameters._make([*(factor * value for value in p[:6]), p.gamma])
 
 
@@ -107,11 +110,11 @@ def _guesses(batch: Floats, seconds: Floats) -> list[Parameters]:
 
 
 class Throughput(Predictor):
-    """Pollux's model on named columns: replicas, nodes if there are any, and the batch size if it is a feature.
+    """Pollux's model on named columns: replicas, nodes (if any), and the batch size (if it is a feature).
 
-    A batch size may be per replica or for all replicas; a name with “local” or “global” says it, else the better fit
-    does; without one the global batch is constant. A metric that behaves like a throughput (it grows with resources,
-    and its reciprocal fits clearly better) is modelled by its reciprocal.
+    The batch size is per replica if its name contains “local”, in total if “global”, else whichever fits better;
+    without such a feature the global batch is constant. A metric that behaves like a throughput (it grows with
+    replicas, and its reciprocal fits clearly better) is modelled by its reciprocal.
     """
 
     name = "throughput"
@@ -165,5 +168,5 @@ class Throughput(Predictor):
 
 
 def _grows(replicas: Floats, logs: Floats) -> bool:
-    """Whether the metric rises with the replicas, by the sign of the covariance."""
+    """Whether ``logs`` [n] and ln ``replicas`` [n] have positive covariance."""
     return float(((np.log(np.maximum(replicas, SMALL)) - np.log(np.maximum(replicas, SMALL)).mean()) * logs).sum()) > 0

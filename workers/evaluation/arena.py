@@ -1,4 +1,4 @@
-"""Episodes of one problem at one level under one seed, the same for every policy."""
+"""Episodes of one problem at one evaluation level under one seed, identical for every policy."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ class Move(NamedTuple):
     """A player's actions in B episodes.
 
     Attributes:
-        action: [B].
-        guarded: where a heuristic answers in the policy's place, [B]; None where nothing guards.
-        memory: what the policy remembers of each episode from now on, [B, H]; None where it remembers nothing.
+        action: index of the action, [B].
+        guarded: True where the guard replaced the policy's action by a heuristic's, [B]; None without a guard.
+        memory: the policy's recurrent state for the next step, [B, H]; None for a policy without memory.
     """
 
     action: NDArray[np.integer]
@@ -28,20 +28,20 @@ class Move(NamedTuple):
 
 
 class Player(Protocol):
-    """Decides episodes: a policy alone, or an artifact behind the guard of the service."""
+    """Chooses the actions of episodes: a policy alone, or an agent's artifact behind the service's guard."""
 
     def begin(self, world: World, seed: int) -> None:
-        """Called before the first step in ``world``; ``seed`` is of everything that the player draws."""
+        """Prepare for episodes of ``world``, before the first step; ``seed`` seeds all random numbers of the player."""
         ...
 
     def move(self, situation: Situation) -> Move:
-        """One action per episode."""
+        """Choose one action for each of the situation's B episodes."""
         ...
 
 
 @dataclass(frozen=True)
 class Bare(Player):
-    """A policy without a guard; its ``watch(world)`` and ``begin(seed)`` are called first, where it has them."""
+    """A policy without a guard; calls its ``watch(world)`` and ``begin(seed)``, if any, before the first step."""
 
     policy: Policy
 
@@ -59,14 +59,14 @@ class Bare(Player):
 
 
 class Scores(NamedTuple):
-    """What a player earned in E episodes, paired by position with any other's in the same arena.
+    """Results of a player in E episodes, paired by position with those of any other player in the same arena.
 
     Attributes:
-        returns: [E].
-        terms: mean over the episodes of each term's sum, [T].
-        outcomes: what users count, [E, O].
-        guarded: share of the decisions that the guard gave to a heuristic; None where nothing guards.
-        clusters: which episodes vary together, [E]; None: each varies by itself.
+        returns: undiscounted, in the reward's unit, [E].
+        terms: sum of each reward term over an episode, mean over the episodes, [T].
+        outcomes: in users' units, [E, O].
+        guarded: share (0 to 1) of the decisions that the guard gave to a heuristic; None without a guard.
+        clusters: index of each episode's group of dependent episodes, [E]; None: all are independent.
     """
 
     returns: NDArray[np.float32]
@@ -80,14 +80,14 @@ Watcher = Callable[[Situation, NDArray[np.integer], NDArray[np.bool_]], None]
 
 
 def play(world: World, level: Level, seed: int, player: Player, watch: Watcher | None = None) -> Scores:
-    """Let ``player`` decide every episode of a fresh ``world`` at ``level`` to its end.
+    """Play every episode of a fresh ``world`` at ``level`` to its end with ``player``.
 
     Args:
-        world: not disturbed yet.
-        level: what is random.
-        seed: of all that is; the same seed gives everybody the same episodes.
-        player: who decides.
-        watch: called before every step with the situation, the actions, and which episodes are still going, [B].
+        world: not wrapped yet.
+        level: which sources of randomness are on.
+        seed: of all random numbers; equal seeds give equal episodes to every player.
+        player: chooses the actions.
+        watch: called before every step with the situation, the actions, and which episodes have not ended, [B].
     """
     simulator = wrapped(world, level, seed)
     player.begin(world, seed)

@@ -1,4 +1,4 @@
-"""Candidates and baselines, and the arena in which they meet."""
+"""Candidates and baselines of an evaluation, and the tuner of static settings."""
 
 from __future__ import annotations
 
@@ -21,22 +21,21 @@ REFERENCES = {
     TUNER: "static settings, tuned as a black box",
     RANDOM: "any legal action",
 }
-"""What stands beside heuristics, and what each is."""
+"""Titles of the reference policies other than heuristics, by role."""
 PLANNED = "the best that planning found under the policies' own model; no optimum of this level"
-"""What stands in the optimum's place at levels where that can't be had."""
+"""Title of the best plan, shown instead of the optimum at levels where no exact optimum is available."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An agent, or one algorithm under several seeds, that is evaluated.
+    """An agent to evaluate, or one algorithm trained under several seeds.
 
     Attributes:
-        name: what reports call it.
-        contenders: artifacts, which decide behind the guard, or bare policies; several are one algorithm trained under
-            several seeds, and take turns over the evaluation's seeds.
-        curve: of its training: environment steps and return.
-        outdated: that it is outdated, what to do and why, which is its verdict: nothing of it is played; empty: it is
-            evaluated.
+        name: in reports.
+        contenders: artifacts, which act behind the guard, or bare policies; several are one algorithm trained under
+            several seeds, and are assigned to the evaluation's seeds in turn.
+        curve: learning curve: pairs of environment steps and return.
+        outdated: verdict in words for a candidate that is outdated and therefore not played; empty: it is evaluated.
     """
 
     name: str
@@ -50,16 +49,19 @@ class Settings:
     """Size and statistics of an evaluation.
 
     Attributes:
-        seeds: at least 5.
-        episodes: of each seed.
-        seed: of everything that is drawn; also names the fixed episode of L0.
-        confidence: of all intervals.
-        equivalence_margin: by how large a share of the best heuristic's return a candidate may be worse and still be
-            as good (see ``equivalence``).
+        seeds: number of seeds, at least 5.
+        episodes: per seed, at least 2.
+        seed: of all random numbers; also selects the fixed episode of L0.
+        confidence: of all intervals, 0 to 1.
+        equivalence_margin: share of the best heuristic's return by which a candidate may be worse and still count as
+            equally good.
         trials: of the tuner.
-        tuning_episodes: that each of them plays.
-        demonstrations: episodes of each demonstrator in the check for state aliasing.
-        level: the highest that is played, ``L0`` to ``L4``.
+        tuning_episodes: per trial.
+        demonstrations: episodes per demonstrator in the check for state aliasing.
+        level: the highest level to play, ``L0`` to ``L4``.
+
+    Raises:
+        ValueError: too few seeds or episodes, or no such level.
     """
 
     seeds: int = 5
@@ -81,16 +83,16 @@ class Settings:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 
     def skipped(self, level: Level) -> str | None:
-        """Why ``level`` is not played though it could be, or None when it is."""
+        """Reason in words why ``level`` is above the highest one to play; None if it is to be played."""
         return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values by name."""
+        """The settings as a dictionary of plain values."""
         return asdict(self)
 
 
 class Listed(NamedTuple):
-    """A policy of the evaluation: its name, what it is for, and what it is."""
+    """A policy of the evaluation: its name, its role (candidate, heuristic, optimum …) and its title."""
 
     name: str
     role: str
@@ -98,10 +100,10 @@ class Listed(NamedTuple):
 
 
 def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
-    """Everybody who plays, in the order in which to show them; nobody where all candidates are outdated.
+    """List all policies of an evaluation in display order; empty where all candidates are outdated.
 
     Raises:
-        ValueError: two of one name, a candidate without contenders, or none at all.
+        ValueError: no candidate, a candidate without contenders, or a name that occurs twice.
     """
     if not candidates:
         raise ValueError("there is no candidate")
@@ -121,39 +123,39 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
     return everybody if playing else []
 
 
-# What agents are compared with, whatever the kind: random legal actions, and a black-box tuner of static settings.
+# Baselines common to all kinds: random legal actions, and a black-box tuner of static settings.
 
 
-STARTUP = 10  # trials that are drawn at random before the tuner's model has anything to say
+STARTUP = 10  # random trials before the tuner's model is used
 
 
 @dataclass
 class RandomLegal:
-    """Any legal action, all alike; drawn from the seed that ``begin`` is told."""
+    """Baseline that draws uniformly among the legal actions, from the seed given to ``begin``."""
 
     name: str = "random"
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False)
 
     def begin(self, seed: int) -> None:
-        """Draw from ``seed`` from now on."""
+        """Reset the random generator to ``seed``."""
         self._random = np.random.default_rng([seed, 7])
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action of the largest random number."""
+        """Draw a legal action for each of B episodes."""
         drawn = self._random.random(situation.view.mask.shape, np.float32)
         return Choice(np.where(situation.view.mask, drawn, -1).argmax(axis=1))
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a tuner found.
+    """Result of the tuner of static settings.
 
     Attributes:
-        settings: the best, by name; empty where there is nothing to set.
-        mean: their return on the training episodes; None where nothing was tried.
-        history: trial and the best return so far.
-        seconds: that it took.
-        reason: why nothing was tried, or None.
+        settings: the best values, by name; empty where there are none to tune.
+        mean: mean return of the best values on the training episodes; None without a trial.
+        history: pairs of trial number and best return so far.
+        seconds: wall-clock duration of the search.
+        reason: why there was no trial; None if there was.
     """
 
     settings: Mapping[str, int]
@@ -164,7 +166,11 @@ class Tuned:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what ``as_dict`` gave; raises KeyError where a field is missing."""
+        """Restore a result from ``as_dict``.
+
+        Raises:
+            KeyError: a field is missing.
+        """
         history = tuple((int(trial), float(best)) for trial, best in data["history"])
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
@@ -181,10 +187,15 @@ class Tuned:
 
 
 def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
-    """Look for the static settings with the best return on training episodes: a tree-structured Parzen estimator.
+    """Search for the static settings of the best mean return on training episodes of one seed.
 
-    It knows the problem's tunables alone (Bergstra et al. 2011; Optuna's implementation), and plays the episodes of one
-    training seed.
+    Black-box search over the problem's tunables by a tree-structured Parzen estimator (Bergstra et al. 2011; Optuna).
+    Without tunables or trials the result holds no settings, and the reason.
+
+    Args:
+        trials: number of trials; repeated settings are not played again.
+        episodes: per trial.
+        seed: of episodes and search.
     """
     if not problem.tunables() or trials < 1:
         return Tuned({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
@@ -204,7 +215,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
 
 
 def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[int, float]]:
-    """Ask and tell; trial and best so far."""
+    """Run Optuna's ask-and-tell loop: pairs of trial number and best return so far."""
     import optuna
 
     verbosity = optuna.logging.get_verbosity()
@@ -224,5 +235,5 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
 
 
 def tuner(problem: Problem, tuned: Tuned) -> Policy | None:
-    """The policy of what was found; None where nothing was."""
+    """The static policy of the tuner's best settings; None if it found none."""
     return problem.static(tuned.settings) if tuned.settings else None

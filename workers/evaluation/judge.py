@@ -1,4 +1,4 @@
-"""The judge of a training, and the gap of aliased states."""
+"""Verdict on a trained agent (promoted or not), and the check for aliased states."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ CHAMPION = "the champion at that time"
 
 
 class Counted(NamedTuple):
-    """What users count of the same episodes: O outcomes.
+    """Outcomes in users' units in the E episodes of a verdict.
 
     Attributes:
-        outcomes: what they are.
-        agent: its own, [E, O].
-        baselines: those of each baseline, [E, O].
-        champion: those of the agent that answers now, [E, O]; None: a baseline does.
+        outcomes: names and units of the O outcomes.
+        agent: the agent's, [E, O].
+        baselines: each baseline's by name, [E, O].
+        champion: the current champion's, [E, O]; None where a baseline is in use.
     """
 
     outcomes: Sequence[Outcome]
@@ -51,18 +51,19 @@ class Counted(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """Returns of an agent, the baselines and the champion on the same episodes.
+    """Returns of an agent, the baselines and the current champion on the same E episodes, and the verdict from them.
 
     Attributes:
-        returns: its own, [E].
-        baselines: those of each baseline, [E].
-        answering: the baseline that answers while no agent does; None: the best of them.
-        champion: those of the agent that answers now, [E]; None: a baseline does.
+        returns: the agent's, [E].
+        baselines: each baseline's by name, [E].
+        answering: name of the baseline in use while there is no agent; None: the one of the highest mean return.
+        champion: the current champion's returns, [E]; None where a baseline is in use.
         equivalence_margin: as a share of the best baseline's mean return.
-        counted: what users count, which is told before returns.
-        clusters: which episodes vary together, [E]; None: each by itself. See ``statistics.estimate``.
-        confidence: of the verdict, and of all intervals.
-        gain_margin: what must be earned over what answers now, as ``equivalence_margin``, which it is if None.
+        counted: outcomes in users' units, which the reason states before returns; None: no outcomes.
+        clusters: index of each episode's group of dependent episodes, [E] or [E, 2]; None: all are independent.
+        confidence: of the verdict and of all intervals, 0 to 1.
+        gain_margin: margin that the gain over the incumbent must exceed, as a share like ``equivalence_margin``, which
+            is its default.
     """
 
     returns: Floats
@@ -77,70 +78,70 @@ class Judgement:
 
     @property
     def best(self) -> str:
-        """The baseline of the highest mean return; of equals the first."""
+        """Name of the baseline of the highest mean return; the first of equals."""
         return max(self.baselines, key=lambda name: float(self.baselines[name].mean()))
 
     @property
     def incumbent(self) -> str:
-        """What answers now: a baseline by its name, or the champion."""
+        """Name of the policy in use: ``CHAMPION``, or a baseline's name."""
         return CHAMPION if self.champion is not None else self.answering or self.best
 
     @property
     def equivalence(self) -> Equivalence:
-        """The margin to the baselines."""
+        """Equivalence margin for comparisons with the best baseline."""
         return Equivalence(self.equivalence_margin, float(self.baselines[self.best].mean()))
 
     @property
     def needed(self) -> Equivalence:
-        """The margin to what answers now."""
+        """Margin (``gain_margin``, or else the equivalence margin) for the comparison with the policy in use."""
         return self.equivalence if self.gain_margin is None else replace(self.equivalence, share=self.gain_margin)
 
     @property
     def advantage(self) -> dict[str, float]:
-        """What the agent earns over the best baseline, with its interval."""
+        """Mean paired difference of the agent's return to the best baseline's, with its confidence interval."""
         return self._interval(self.returns - self.baselines[self.best])
 
     @property
     def gain(self) -> dict[str, float]:
-        """What it earns over what answers now, with its interval."""
+        """Mean paired difference of the agent's return to that of the policy in use, with its confidence interval."""
         return self._interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
 
     @property
     def detectable(self) -> float:
-        """The smallest gain over what answers now that is found to be better in ``POWER`` of such judgings."""
+        """Smallest true gain in return over the policy in use that such a verdict finds with probability ``POWER``."""
         return self._detectable(self._of(self.baselines, self.champion, self.incumbent), self.needed)
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """What the champion earns over the baseline that would answer without it, with its interval; or None."""
+        """Mean paired return of champion minus baseline in use without it, with interval; None without a champion."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])
 
     @property
     def champion_worse(self) -> bool:
-        """Whether the champion is worse than that baseline; not where there is none."""
+        """Whether the champion is worse than the baseline in use without it; False without a champion."""
         ahead = self.champion_advantage
         return ahead is not None and self.equivalence.worse(ahead)
 
     @property
     def as_good(self) -> bool:
-        """Whether it is at least as good as the best baseline."""
+        """Whether the agent is at least as good as the best baseline, up to the equivalence margin."""
         return self.equivalence.as_good(self.advantage)
 
     @property
     def better(self) -> bool:
-        """Whether it is better than what answers now."""
+        """Whether the agent is better than the policy in use by more than the margin."""
         return self.needed.better(self.gain)
 
     @property
     def promoted(self) -> bool:
-        """Whether the agent becomes champion: at least as good as the baselines, and better than what answers."""
+        """Whether the agent becomes champion: as good as the best baseline, and better than the policy in use."""
         return self.as_good and self.better
 
     @property
     def reason(self) -> str:
-        """Why it is promoted or not: what users count first, then returns, their difference and its interval."""
+        """Reason for the verdict in words: outcomes in users' units, then returns, difference and its interval."""
         if not self.as_good:
             doubt = (
                 f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
@@ -154,7 +155,7 @@ class Judgement:
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
-        """The agent's figures and a rival's, which is a baseline or the incumbent."""
+        """Comparison of the agent with a rival (a baseline's name or ``CHAMPION``) in words."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
         mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
@@ -183,7 +184,7 @@ class Judgement:
         return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
-        """Of each outcome ``name`` and ``unit``, and in ``policies`` intervals of ``agent`` and each rival, by name."""
+        """Name, unit and intervals of each outcome by policy (``agent`` and the given rivals); [] without outcomes."""
         if self.counted is None:
             return []
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
@@ -212,7 +213,7 @@ class Judgement:
         return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
-        """The agent report's part that all kinds have."""
+        """The part of the agent's report that is common to all kinds, as plain JSON values."""
         return {
             "outcomes": self.rows(*dict.fromkeys((self.best, self.incumbent))),
             "return": self._interval(self.returns),
@@ -233,9 +234,9 @@ class Judgement:
 
 
 def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
-    """Why what was computed as the optimum is none: somebody earns more on the same episodes, with 95 % confidence.
+    """Reason why a supposed optimum is not one: another policy's return [E] is higher with 95 % confidence; else None.
 
-    ``clusters`` as of ``Judgement``.
+    ``optimum`` are its returns on the same episodes, [E]; ``clusters`` as of ``Judgement``.
     """
     ahead = {name: mean_interval(returns - optimum, clusters) for name, returns in others.items()}
     sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
@@ -249,34 +250,41 @@ def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | N
 
 
 def gap(agent: Floats, optimum: Floats) -> float:
-    """What an agent leaves to be won, as a share of the optimum's mean return: above 0 where it is behind."""
+    """Gap of an agent's mean return to the optimum's, as a share of the latter's magnitude; positive if behind."""
     best = float(optimum.mean())
     return (best - float(agent.mean())) / max(abs(best), 1e-12)
 
 
-# Whether a policy can see what it has to know: situations that look the same to it and want different actions.
+# Check for state aliasing: situations with equal observations that require different actions.
 #
-# From demonstrations: a teacher who says what each action is worth labels the situations that good and bad policies get
-# into. Where several of them are one observation to the policy, it can only give one answer to all; what the best such
-# answer loses against the teacher is the price of state aliasing (Whitehead and Ballard 1991).
+# A teacher, which gives every action's value, labels the situations that good and bad policies get into. Where several
+# of them have one observation, the policy can only choose one action for all; the return that the best such choice
+# loses against the teacher is the cost of state aliasing (Whitehead and Ballard 1991).
 
 
 AliasingFloats = NDArray[np.floating]
-RESOLUTION = 0.05  # observations are of order 1: nearer than this they are taken for one
-ALIASED = 0.01  # share of the return that an encoder may lose
+RESOLUTION = 0.05  # observations (of order 1) that differ by less count as equal
+ALIASED = 0.01  # share of the return lost above which an encoder counts as aliased
 TIE = 1e-3  # share of the return below which two actions of one decision are equally good
-LARGEST = 20_000_000  # values that are kept
+LARGEST = 20_000_000  # most action values to keep
 EXAMPLES = 5
 WHOLE = "the policy reads the whole state, or remembers what it saw before"
 
 
 @dataclass
 class Demonstrations:
-    """Labelled situations, gathered by watching.
+    """Situations labelled with the value of every action, collected as a ``Watcher``.
 
     Attributes:
-        encoder: how the policy in question sees them.
-        teacher: its ``Choice.values`` say what every action is worth, in return.
+        problem: that the situations come from.
+        encoder: the observation of the policy under test.
+        teacher: policy whose ``Choice.values`` give every action's value, in units of return.
+        most: most rows to collect.
+        rows: observations, one array [b, E] per call.
+        losses: loss of value of each action against the best legal one, [b, N] per call; inf for illegal ones.
+        masks: legal actions, [b, N] per call.
+        situations: situation and episode index of each row.
+        count: number of rows so far.
     """
 
     problem: Problem
@@ -290,7 +298,11 @@ class Demonstrations:
     count: int = 0
 
     def watch(self, situation: Situation, _action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Label the going episodes of a situation, up to ``most`` rows in all; see ``Watcher``."""
+        """Label the episodes of a situation that have not ended, up to ``most`` rows in all.
+
+        Raises:
+            ValueError: the teacher gives no action values.
+        """
         which = np.flatnonzero(going)[: max(self.most - self.count, 0)]
         values = self.teacher.act(situation).values
         if values is None:
@@ -312,17 +324,21 @@ def check(
     episodes: int = 32,
     resolution: float = RESOLUTION,
 ) -> dict[str, Any]:
-    """Count conflicting labels for one observation, and say what they cost; see the module.
+    """Check for state aliasing: equal observations whose best actions differ, and the return lost by them.
 
     Args:
-        problem: where situations come from.
-        encoder: how the policy sees; None: there is nothing to check.
+        problem: source of situations.
+        encoder: the policy's observation; None: it reads the whole state, nothing to check.
         seed: of the episodes.
-        episodes: that the teacher and each heuristic demonstrate.
-        resolution: entries of floating-point observations are rounded to multiples of it; 0: only equal ones are one.
+        episodes: to collect from the teacher and from each heuristic.
+        resolution: grid to which floating-point observations are rounded; 0: only equal ones are merged.
 
     Returns:
-        See ``protocol.Evaluation``, candidates' ``aliasing``.
+        ``checked``, ``reason``, ``labels`` and ``encoder``; if checked, also counts of states and observations,
+        ``value_lost`` (return per episode), ``share_lost`` (0 to 1), ``aliased`` and examples.
+
+    Raises:
+        ValueError: the teacher gives no action values.
     """
     labels = problem.labels()
     if labels is None:
@@ -345,13 +361,13 @@ def check(
 
 
 def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
-    """Group equal observations, and look for groups that no single action suits."""
+    """Group equal observations, and measure what the best single action per group loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)
     order = np.argsort(group, kind="stable")
     starts = np.searchsorted(group[order], np.arange(count))
     sizes = np.diff(np.append(starts, len(order)))
-    lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] the best single answer's
+    lost = np.add.reduceat(losses[order], starts, axis=0).min(axis=1)  # [G] loss of the best single action
     worst = np.maximum.reduceat(losses[order], starts, axis=0).min(axis=1)
     conflicting = worst > TIE * scale / steps
     value_lost = float(lost.sum()) / seen.count * steps
@@ -372,7 +388,7 @@ def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: f
 
 
 def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: float) -> tuple[NDArray[np.intp], int]:
-    """Which observation each row is, legal actions being seen too, [S], and how many there are."""
+    """Index of each row's group of equal observation and equal legal actions, [S], and the number of groups."""
     if resolution and rows.dtype.kind == "f":
         rows = np.rint(rows.astype(np.float64) / resolution).astype(np.int64)
     parts = (np.ascontiguousarray(part) for part in (rows, np.packbits(masks, axis=1)))

@@ -1,4 +1,4 @@
-"""Worlds and problems of evaluations."""
+"""Base classes of evaluation worlds, and the interface between the evaluation protocol and a kind of workload."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.learning.simulator import Step
 
-# Worlds, written once: what is asked of a world of any kind, and one that a kind fills in.
+# Base classes of worlds.
 #
-# ``Disturbed`` keeps what disturbances ask for (see ``wrappers.base``). ``SimulatedWorld`` is a whole ``World`` for
-# kinds whose episodes are all of one length: it wants `begin`, `advance` and `seen`.
+# ``Disturbed`` stores the settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
+# have one common length; subclasses implement `begin`, `advance` and `seen`.
 
 
-VARIETY = 64  # sets of parameters among the episodes
+VARIETY = 64  # most different parameter sets among the episodes
 
 
 class Disturbed:
-    """The part of a ``World`` that takes in what disturbances set, and forgets it at ``renew`` before every episode.
+    """The part of a ``World`` that stores the settings of disturbances, and clears them before every episode.
 
     Attributes:
-        same: whether all B episodes are the one of the seed.
-        random: of everything that is drawn.
-        factors: of parameters, [V] each.
-        model: which held-out model each episode follows, [B]; None: the world's own.
+        same: whether all B episodes are the single one of the seed.
+        random: generator of all random numbers.
+        factors: multipliers of parameters by name, [V] each.
+        model: index of the held-out model of each episode, [B]; None: the world's own model.
     """
 
     def __init__(self, batch: int, seed: int, channels: int) -> None:
@@ -43,29 +43,29 @@ class Disturbed:
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """None: each episode varies by itself."""
+        """None: all episodes are independent."""
         return None
 
     def renew(self) -> None:
-        """Forget seed, factors and models that disturbances have set."""
+        """Clear the seed, factors and models that disturbances have set."""
         self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))
         self.factors: dict[str, NDArray[np.floating]] = {}
         self.model: NDArray[np.integer] | None = None
 
     def reseed(self, seed: int) -> None:
-        """Draw the episodes that begin next from ``seed``, each by itself."""
+        """Draw the next episodes independently of each other, from ``seed``."""
         self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """Multiply parameters by ``factors`` [V] in the episodes that begin next."""
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; replaces factors of the same name."""
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the episodes that begin next follow these of the held-out models, [B]."""
+        """Let the next episodes follow the held-out models of these indices, [B]."""
         self.model = models
 
     def conditions(self) -> Conditions:
-        """What the disturbances make of the next step, all at once."""
+        """Combined conditions of the next step from all disturbances."""
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
@@ -74,17 +74,17 @@ class Disturbed:
 
 
 class SimulatedWorld(Disturbed):
-    """B episodes of ``steps`` decisions each; see ``World``. A kind inherits it, and says how it goes on.
+    """Base class of a ``World`` of B episodes of ``steps`` decisions each.
 
-    A subclass sets the class attributes, calls ``__init__``, and writes `begin`, `advance` and `seen`. What it draws it
-    draws by ``self.normal`` and ``self.uniform``; ``self.by_episode(name)`` is the factor of one of its parameters.
+    A subclass sets the class attributes, calls ``__init__``, and implements `begin`, `advance` and `seen`. It draws
+    random numbers by ``self.normal`` and ``self.uniform``; ``self.by_episode(name)`` is a parameter's factor.
 
     Attributes:
-        terms_of: names of the reward's terms, T; less of each is better.
-        outcomes_of: what users count of an episode; the terms, unless a kind says otherwise and writes ``counted``.
-        weights: what each is worth, [T]: what is paid is −(terms · weights).
-        pay_scale: of what learners are paid, to be of order 1.
-        layout: of the workload: what policies are shown as the situation's projector.
+        terms_of: names of the reward's T terms; smaller is better.
+        outcomes_of: outcomes in users' units; the terms by default, else the subclass overrides ``counted``.
+        weights: of the terms, [T]; the reward is −(terms · weights).
+        pay_scale: factor that brings the learners' reward to order 1.
+        layout: of the workload; the projector of each situation.
     """
 
     terms_of: ClassVar[Sequence[str]]
@@ -116,51 +116,55 @@ class SimulatedWorld(Disturbed):
         self._taken = 0
 
     def begin(self) -> Any:
-        """Draw B episodes: a NamedTuple of arrays [B, …]."""
+        """Draw the initial state of B episodes: a NamedTuple of arrays [B, …]."""
         raise NotImplementedError
 
     def advance(self, state: Any, actions: NDArray[np.integer], conditions: Conditions) -> tuple[Any, Any]:
-        """Take a step under conditions: the state after it, and its terms [B, T]."""
+        """Take one step with ``actions`` [B] under conditions: the next state, and the reward's terms [B, T]."""
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """Observation [B, D] and legal actions [B, N] in a state."""
+        """Observation [B, D] and mask of legal actions [B, N] in a state."""
         raise NotImplementedError
 
     def normal(self, columns: int) -> NDArray[np.float64]:
-        """Standard normal numbers, [B, columns]; where all episodes are one, the same for all."""
+        """Draw standard normal numbers, [B, columns]; equal rows while all episodes are the same."""
         drawn = self.random.standard_normal((1 if self.same else self.batch, columns))
         return np.tile(drawn, (self.batch, 1)) if self.same else drawn
 
     def uniform(self, columns: int) -> NDArray[np.float64]:
-        """Numbers from 0 to 1, as ``normal`` draws them."""
+        """Draw uniform numbers in [0, 1), [B, columns]; equal rows while all episodes are the same."""
         drawn = self.random.random((1 if self.same else self.batch, columns))
         return np.tile(drawn, (self.batch, 1)) if self.same else drawn
 
     def by_episode(self, name: str) -> NDArray[np.floating]:
-        """The factor of a parameter in each episode, [B]."""
+        """Factor of a parameter in each episode, [B]; 1 where none is set."""
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety]
 
     @property
     def outcomes(self) -> Sequence[Outcome]:
-        """``outcomes_of``; one outcome for each term where there are none."""
+        """The outcomes in users' units: ``outcomes_of``, or else one for each term."""
         return self.outcomes_of or tuple(Outcome(name) for name in self.terms_of)
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """What the last step added to each outcome, [B, O]: its terms."""
+        """Increase of each outcome in the last step, [B, O]; by default the terms."""
         return self.terms
 
     @property
     def situation(self) -> Situation:
-        """Layout, state and view of the present decision; raises RuntimeError before the first ``reset``."""
+        """Layout, state and view of the present decision.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return Situation(self.layout, self._state, self.seen(self._state))
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes, disturbances first: observation [B, D] and mask [B, N]."""
+        """Begin B episodes, after all disturbances have set them up: observation [B, D] and mask [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -169,7 +173,7 @@ class SimulatedWorld(Disturbed):
         return self.seen(self._state)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B]; episodes that end begin anew."""
+        """Take one action per episode, [B]; all episodes restart together after the last step."""
         self._state, terms = self.advance(self._state, actions, self.conditions())
         self._taken += 1
         last = terms, -(terms @ self.weights)
@@ -180,13 +184,13 @@ class SimulatedWorld(Disturbed):
         return Step(now.observation, now.mask, pay, done, final.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future depends on."""
+        """Copy of state, step count, factors and random generator, from which ``set_state`` resumes bit-equal."""
         rows = {name: np.array(value) for name, value in self._state._asdict().items()}
         settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
         return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave."""
+        """Resume from a state returned by ``get_state``."""
         kind = type(self.begin())
         self._state, self._taken = kind(**{n: np.array(value) for n, value in state["rows"].items()}), state["taken"]
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
@@ -194,20 +198,20 @@ class SimulatedWorld(Disturbed):
         self.random.bit_generator.state = state["random"]
 
 
-# The contract between the evaluation protocol and a kind.
+# Interface between the evaluation protocol and a kind.
 #
-# A *problem* is one workload with the model that its policies believe in. It makes worlds, seats policies, and knows
-# the kind's baselines; the protocol knows nothing else of the kind.
+# A *problem* is one workload with the model that its policies use. It makes worlds and players, and knows the kind's
+# baselines; the protocol uses nothing else of the kind.
 
 
 class LevelOptimum(NamedTuple):
     """The optimum of a problem at one level.
 
     Attributes:
-        policy: earns it; None where it can't be had.
-        exact: whether it is the optimum, up to ``error``, or only the best plan that can be had.
-        expected: the return that it promises; None where it promises none.
-        error: of ``expected``.
+        policy: that attains it; None if not available.
+        exact: whether it is the optimum up to ``error``, rather than the best plan available.
+        expected: its expected return; None if unknown.
+        error: bound on the error of ``expected``, in return; None if unknown.
         reason: why there is none, or why it is not exact.
     """
 
@@ -219,7 +223,7 @@ class LevelOptimum(NamedTuple):
 
 
 class Tunable(NamedTuple):
-    """A setting that stays the same for the whole episode, an integer from ``low`` to ``high``."""
+    """A static integer setting from ``low`` to ``high`` (inclusive), constant over an episode."""
 
     name: str
     low: int
@@ -234,7 +238,7 @@ class Axis(NamedTuple):
 
 
 class HeatMapAxes(NamedTuple):
-    """How a policy is drawn: what it does (``value``), by where it is (``x``, ``y``)."""
+    """Axes of a policy's heat map: two quantities of the situation (``x``, ``y``), and the name of the ``value``."""
 
     x: Axis
     y: Axis
@@ -242,11 +246,11 @@ class HeatMapAxes(NamedTuple):
 
 
 class Encoder(NamedTuple):
-    """How a policy sees a situation.
+    """A policy's observation of a situation.
 
     Attributes:
-        name: what reports call it.
-        encode: a situation's observations, one row each, [B, E]; equal rows are one observation to the policy.
+        name: in reports.
+        encode: observations of a situation's B episodes, [B, E]; the policy cannot tell equal rows apart.
     """
 
     name: str
@@ -254,12 +258,12 @@ class Encoder(NamedTuple):
 
 
 class Problem(Protocol):
-    """One workload, as the protocol sees it.
+    """One workload as the evaluation protocol uses it.
 
     Attributes:
         kind, name: of the workload.
-        terms, weights: of the reward: their names, and what each is worth.
-        outcomes: what users count of an episode, in units of their own, in the order in which to tell them.
+        terms, weights: names and weights of the reward's T terms.
+        outcomes: names and units of the outcomes for users, in display order.
         heuristics: the kind's, by name.
     """
 
@@ -272,68 +276,69 @@ class Problem(Protocol):
 
     @property
     def heat_map_axes(self) -> HeatMapAxes:
-        """The axes of heat maps."""
+        """Axes of the policies' heat maps."""
         ...
 
     def player(self, contender: bytes | Policy) -> Player:
-        """An artifact behind the guard, or a bare policy.
+        """Player of an artifact (behind the guard) or of a bare policy.
 
         Raises:
-            IncompatibleArtifact: the artifact was made for something else.
+            IncompatibleArtifact: the artifact is unreadable, or of another layout.
         """
         ...
 
     def title(self, contender: bytes | Policy) -> str:
-        """What a contender is, in a word: its algorithm."""
+        """Short title of a contender: its algorithm's name."""
         ...
 
     def world(self, batch: int, seed: int) -> World:
-        """A fresh world of ``batch`` episodes, all of them the one that ``seed`` gives."""
+        """Make a fresh world of ``batch`` equal episodes, the one given by ``seed``."""
         ...
 
     def unavailable(self, level: Level) -> str | None:
-        """Why ``level`` can't be had, or None when it can."""
+        """Reason in words why ``level`` cannot be played; None if it can."""
         ...
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """The optimum at ``level``; ``seed`` is the fixed world's."""
+        """The optimum at ``level``; ``seed`` is that of the fixed episode."""
         ...
 
     def tunables(self) -> Sequence[Tunable]:
-        """The settings that a tuner may set; empty where there are none."""
+        """Static settings that the tuner may set; empty if there are none."""
         ...
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """The policy of fixed settings."""
+        """Policy with the given static settings, by name."""
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """x, y and value of ``heat_map_axes``, [B] each; a value is NaN where nothing is to be drawn."""
+        """Values of the axes ``x``, ``y`` and ``value`` for B situations and actions, [B] each; NaN is not drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """How a contender sees a situation; None where it reads the whole state."""
+        """A contender's observation; None where it reads the whole state."""
         ...
 
     def labels(self) -> tuple[str, Policy] | None:
-        """A name and a policy whose ``Choice.values`` are returns, which label the best actions; or None."""
+        """Name and policy of a teacher whose ``Choice.values`` are returns of every action; None if there is none."""
         ...
 
     def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
-        """The observation of episode ``row`` by entry name, for reports."""
+        """Observation of episode ``row`` by entry name."""
         ...
 
     def action_name(self, action: int) -> str:
-        """An action's name in reports."""
+        """Display name of the action with this index."""
         ...
 
     def description(self, level: Level) -> str:
-        """What is random at ``level``, in the kind's own words."""
+        """Description of the randomness at ``level``, for users of this kind."""
         ...
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
-        """Episodes of ``seed`` as these contenders decide them, for the report; None where nothing is drawn.
+        """Plots of the episode of ``seed`` as played by the given contenders, for the
+        report; None if the kind draws none.
 
-        The candidates come first, then the best heuristic. See ``workers.evaluation.report.page``.
+        ``shown`` lists contenders by name: candidates first, then the best heuristic.
         """
         ...

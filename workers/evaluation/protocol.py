@@ -1,4 +1,4 @@
-"""The protocol of an evaluation, and what is held out."""
+"""The evaluation protocol in resumable chunks, and the choice of held-out executions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A piece of work: who plays where under which of the seeds; or the tuning (``policy`` None)."""
+    """A unit of work: one policy at one level under one seed index; or the tuning, or a candidate's aliasing check."""
 
     phase: str
     level: Level | None = None
@@ -51,11 +51,11 @@ def evaluate(
     settings: Settings = DEFAULT,
     progress: Callable[[float, dict[str, Any]], None] | None = None,
 ) -> Evaluation:
-    """Put ``candidates`` through the protocol; ``progress`` is told the share that is done, and ``live``.
+    """Evaluate ``candidates`` to the end; call ``progress`` after each chunk with the share done (0 to 1) and ``live``.
 
     Raises:
         ValueError: two policies of one name, or no candidate.
-        IncompatibleArtifact: an artifact was made for something else.
+        IncompatibleArtifact: an artifact is unreadable, or of another layout.
     """
     run = EvaluationRun(problem, candidates, settings)
     while not run.done:
@@ -66,18 +66,18 @@ def evaluate(
 
 
 class EvaluationRun:
-    """One evaluation, in chunks.
+    """One evaluation, in chunks of about half a second.
 
     Args:
-        problem: a workload, as its kind sees it.
-        candidates: who is evaluated.
-        settings: how much is played.
-        checkpoint: what ``checkpoint`` gave for the same arguments, to go on from.
-        clock: seconds from any origin.
+        problem: the workload.
+        candidates: to evaluate.
+        settings: size and statistics.
+        checkpoint: bytes from ``checkpoint`` of a run with the same arguments, to resume from.
+        clock: monotonic seconds.
 
     Raises:
-        ValueError: two policies of one name, no candidate, or the checkpoint of something else.
-        IncompatibleArtifact: an artifact was made for something else.
+        ValueError: two policies of one name, no candidate, or a checkpoint of another evaluation.
+        IncompatibleArtifact: an artifact is unreadable, or of another layout.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class EvaluationRun:
         self._result: Evaluation | None = None
 
     def _planned(self) -> list[Unit]:
-        """Everything that there is to do, in order; nothing where all candidates are outdated."""
+        """All units of work in order; empty where all candidates are outdated."""
         if not self.candidates:
             return []
         levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
@@ -117,31 +117,31 @@ class EvaluationRun:
 
     @property
     def done(self) -> bool:
-        """Whether ``result`` is there."""
+        """Whether the evaluation has ended and ``result`` is available."""
         return self._result is not None
 
     @property
     def progress(self) -> float:
-        """Share of the whole that is done, 0 to 1."""
+        """Share of the work that is done, 0 to 1."""
         return 1.0 if self.done else len(self.records) / (len(self.units) + 1)
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to go; None before the first chunk."""
+        """Estimated remaining wall-clock seconds; None before the first chunk."""
         if not len(self.records):
             return None
         return 0.0 if self.done else self.records.seconds * (1 - self.progress) / self.progress
 
     @property
     def live(self) -> dict[str, Any]:
-        """Figures for a progress bar: phase, level and policy that come next, units done and of how many."""
+        """Progress figures: phase, level and policy of the next unit, and the number of units done and in all."""
         done = len(self.records)
         unit = self.units[done] if done < len(self.units) else Unit("done" if self.done else "summing up")
         level = None if unit.level is None else unit.level.label
         return {"phase": unit.phase, "level": level, "policy": unit.policy, "units": done, "of": len(self.units)}
 
     def advance(self) -> None:
-        """Work for about half a second: some units, or the summing up at the end."""
+        """Work for about half a second: play some units, or compute the summary after the last one."""
         begun = self.clock()
         if len(self.records) < len(self.units):
             self.records.append(self._worked(self.units[len(self.records)]))
@@ -152,11 +152,15 @@ class EvaluationRun:
         self.records.seconds += self.clock() - begun
 
     def checkpoint(self) -> bytes:
-        """Bytes to go on from."""
+        """Serialise the records so far, to resume from."""
         return self.records.to_bytes()
 
     def result(self) -> Evaluation:
-        """What came out; raises RuntimeError while there is something left to do."""
+        """Return the evaluation's result.
+
+        Raises:
+            RuntimeError: the evaluation has not ended.
+        """
         if self._result is None:
             raise RuntimeError("the evaluation is not done: call advance() until `done`")
         return self._result
@@ -183,7 +187,7 @@ class EvaluationRun:
         return Record(scores.returns, scores.outcomes.astype(np.float32), None if heat is None else heat.sums, details)
 
     def _player(self, name: str, level: Level, seed: int) -> Player | None:
-        """Who decides under that name; None where there is nobody."""
+        """Player of the policy of that name at a level under a seed index; None where it is not available."""
         if name in self._players:
             contenders = self._players[name]
             return contenders[seed % len(contenders)]
@@ -217,7 +221,7 @@ class EvaluationRun:
         return Evaluation(summary.document(checked, tuned, self.records.seconds))
 
 
-# Which samples an evaluation keeps back for L3, and what it says of them.
+# Choice of the samples that an evaluation holds out for L3, and its report.
 
 
 MOST_NAMES = 200
@@ -225,21 +229,21 @@ NOT_REQUESTED = "not asked for"
 
 
 class Chosen(NamedTuple):
-    """Names of the executions (or ``of`` what else) that are held out, and how many nothing judged has learned from."""
+    """Names of the held-out executions (or other units ``of``), and how many of them no candidate learned from."""
 
     names: tuple[str, ...]
     unseen: int
     of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """The evaluation's report of them; ``reason``: why L3 is unavailable all the same, ``note``: a remark."""
+        """Entry of the evaluation's report; ``reason``: why L3 is unavailable, or None; ``note``: a remark, or None."""
         names = list(self.names[:MOST_NAMES])
         count = {"of": self.of, self.of: len(self.names)}
         return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}
 
 
 class KeptBack(NamedTuple):
-    """What is held out: the executions, what a domain model of them is fitted on, and what that is, in words."""
+    """The held-out executions, the samples to fit their domain model on, and a description of these in words."""
 
     chosen: Chosen
     samples: Samples
@@ -247,7 +251,7 @@ class KeptBack(NamedTuple):
 
 
 def not_requested() -> dict[str, Any]:
-    """The report where the evaluation ends before L3."""
+    """Report entry of an evaluation whose highest level is below L3."""
     return Chosen((), 0).report(NOT_REQUESTED, None)
 
 
@@ -260,15 +264,15 @@ def choose(
     most: int | None = None,
     carries: Callable[[Collection[str]], bool] = bool,
 ) -> Chosen:
-    """The executions to hold out: those named, else a share, the unseen ones first.
+    """Choose the executions to hold out: those named in the request, else a random share, unseen ones first.
 
     Args:
         names: of all executions, oldest first.
-        request: which ones.
-        seed: of the order in which they are drawn.
-        fewest: of a share.
-        most: in any case.
-        carries: whether that many are enough; a share grows until they are, up to half of all.
+        request: executions or share to hold out.
+        seed: of the random order.
+        fewest: least number for a share.
+        most: upper limit; None: no limit.
+        carries: whether these executions suffice for a model; a share grows until they do, up to half of all.
     """
     if request.executions is not None:
         chosen = [name for name in request.executions if name in set(names)]
@@ -282,6 +286,6 @@ def choose(
 
 
 def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
-    """All names in an order drawn from ``seed``, those that are unseen first."""
+    """All names in a random order by ``seed``, unseen ones first."""
     order = np.random.default_rng(seed).permutation(len(names))
     return sorted((names[index] for index in order), key=lambda name: name not in unseen)

@@ -1,4 +1,4 @@
-"""Statistics of paired returns: intervals, equivalence, records and levels."""
+"""Statistics of paired returns: confidence intervals, equivalence, records of an evaluation, and its levels."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ from app.kinds.tensors import read_header, written
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
-LOOKS = 12  # after which verdicts on the same question allow for no more errors than before
-POWER = 0.8  # of the effect that a verdict is said to be able to see
+LOOKS = 12  # looks after which the confidence level stays constant
+POWER = 0.8  # probability of finding the detectable effect
 
 
 class Interval(NamedTuple):
-    """An estimate and its confidence interval."""
+    """An estimate (``mean``) and the bounds of its confidence interval, in the unit of the values."""
 
     mean: float
     low: float
     high: float
 
     def as_dict(self) -> dict[str, float]:
-        """Plain numbers by name."""
+        """The three numbers as a dictionary."""
         return {"mean": self.mean, "low": self.low, "high": self.high}
 
 
 class Estimate(NamedTuple):
-    """A mean, its standard error, and the degrees of freedom of the latter; 0: one cluster can't tell."""
+    """A mean, its standard error, and the error's degrees of freedom; 0 and an infinite error for a single cluster."""
 
     mean: float
     error: float
     freedom: float
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """By Student's t; infinitely wide without a degree of freedom."""
+        """Two-sided confidence interval by Student's t; infinitely wide for 0 degrees of freedom."""
         half = self._errors((1 + confidence) / 2)
         return Interval(self.mean, self.mean - half, self.mean + half)
 
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
-        """The smallest true mean of whose intervals a share ``power`` lies above 0.
+        """Smallest true mean whose confidence interval lies above 0 with probability
+        ``power``; inf for 0 degrees of freedom.
 
-        The sum of two quantiles of Student's t, of standard errors (Bloom 1995, "Minimum detectable effects").
+        The sum of two quantiles of Student's t, times the standard error (Bloom 1995, "Minimum detectable effects").
         """
         return self._errors((1 + confidence) / 2) + self._errors(power)
 
     def _errors(self, chance: float) -> float:
-        """The quantile of Student's t, of standard errors."""
+        """Quantile of Student's t at probability ``chance``, times the standard error."""
         return float(stdtrit(self.freedom, chance)) * self.error if self.freedom > 0 else float("inf")
 
 
 def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Mean of ``values`` [E], of which those of equal ``clusters`` [E] vary together; None: each by itself.
+    """Mean of ``values`` [E] and its standard error, with dependence within
+    ``clusters`` [E]; None: all are independent.
 
-    With ``clusters`` [E, 2] they vary together in two ways, as results of several models on several days do. The
-    variances of both ways add up, with Satterthwaite's degrees of freedom (1946, "An approximate distribution of
+    With ``clusters`` [E, 2], values depend on each other in two ways, as results of several models on several days do.
+    The variances of both ways add up, with Satterthwaite's degrees of freedom (1946, "An approximate distribution of
     estimates of variance components"): what varies in neither way counts twice, so that the interval is rather too wide
     (MacKinnon, Nielsen and Webb 2021, "Wild bootstrap and asymptotic inference with multiway clustering").
     """
@@ -80,7 +82,7 @@ def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def _clustered(values: Floats, clusters: Clusters) -> Estimate:
-    """``clusters`` are numbered from 0 without a gap."""
+    """Cluster-robust mean and standard error; ``clusters`` are numbered from 0 without gaps."""
     mean = float(values.mean())
     share = np.bincount(clusters) / len(values)
     if len(share) == 1:
@@ -93,23 +95,23 @@ def _clustered(values: Floats, clusters: Clusters) -> Estimate:
 
 
 def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % interval by ``estimate``; infinitely wide for a single cluster."""
+    """Mean of ``values`` [E] and its 95 % confidence interval as a dictionary; infinitely wide for a single cluster."""
     return estimate(values, clusters).interval().as_dict()
 
 
 def confidence_at(look: int, confidence: float = 0.95) -> float:
-    """What the interval of look 1, 2, … must have, so that with ``confidence`` those of ``LOOKS`` hold the truth.
+    """Confidence level of the interval at look 1, 2, …, such that all of ``LOOKS`` looks are right with ``confidence``.
 
-    Errors are allowed 1 / (look · (look + 1)) of what there is of them, all looks together 1 (union bound; confidence
-    sequences: Darling and Robbins 1967, "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS``
-    have its confidence: else what changes later would never be seen.
+    Look i gets 1 / (i · (i + 1)) of the error probability, which sums to 1 (union bound; Darling and Robbins 1967,
+    "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS`` keep the level of that look: otherwise
+    later changes could never be detected.
     """
     counted = min(look, LOOKS)
     return 1 - (1 - confidence) / (counted * (counted + 1))
 
 
 def interquartile_mean(values: NDArray[np.floating]) -> float:
-    """Mean of the middle half of ``values``, whatever their shape; entries on the quartiles count in part."""
+    """Mean of the middle half of ``values``, of any shape; entries at the quartiles have fractional weights."""
     ordered = np.sort(np.asarray(values, np.float64).reshape(-1))
     quarter = len(ordered) / 4
     upper = np.clip(np.arange(1, len(ordered) + 1), quarter, 3 * quarter)
@@ -118,21 +120,22 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 
 
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Interquartile mean of ``values`` [E], with ``clusters`` as of ``estimate``.
+    """Interquartile mean of ``values`` [E] and its standard error, with ``clusters`` as for ``estimate``.
 
-    What each value adds to it is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
-    significance procedures"); these vary together as the values do.
+    The influence of each value is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
+    significance procedures"), whose dependence is that of the values.
     """
     winsorised = np.clip(values, *np.quantile(values, [0.25, 0.75]))
     return estimate(2 * winsorised, clusters)._replace(mean=interquartile_mean(values))
 
 
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
-    """Mean of ``values`` [E], each from 0 to 1, and its interval within 0 to 1, with ``clusters`` as of ``estimate``.
+    """Mean of ``values`` [E] in 0 to 1 and its confidence interval within 0 to 1,
+    with ``clusters`` as for ``estimate``.
 
-    Jeffreys's (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for as many independent
-    draws as would have the standard error that was found (Korn and Graubard 1998, "Confidence intervals for proportions
-    with small expected number of positive counts estimated from survey data"): also where all are 0, or all 1.
+    Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
+    effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
+    expected number of positive counts estimated from survey data"), valid also where all values are 0 or all are 1.
     """
     found, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(found.mean, 0.0), 1.0)
@@ -140,12 +143,12 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
         return Interval(share, 0.0, 1.0)
     same = share in (0.0, 1.0)
     alone = float(values.std()) / max(len(values) - 1, 1) ** 0.5
-    error = max(found.error, alone)  # clusters that happen to agree say no more than as many draws by themselves
+    error = max(found.error, alone)  # clusters that agree by chance are worth no more than independent draws
     if not same and error < 1e-9:
-        return Interval(share, share, share)  # always level
+        return Interval(share, share, share)  # no variation
     draws: float = len(values) if same else share * (1 - share) / error**2
     if same and clusters is not None:
-        draws = found.freedom + 1  # how much of it varies together can't be seen
+        draws = found.freedom + 1  # the dependence within clusters cannot be estimated
     elif len(values) > 1:
         draws *= float(stdtrit(len(values) - 1, tail) / stdtrit(found.freedom, tail)) ** 2
     won = share * draws
@@ -155,14 +158,15 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
 
 
 def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> Estimate:
-    """An estimate whose ``left_out`` [G] are those without one cluster each.
+    """Jackknife estimate from G leave-one-cluster-out values: the ``whole`` value with
+    the standard error of pseudo-values.
 
-    Mean and standard error of pseudo-values (Tukey 1958; Miller 1974, "The jackknife – a review").
+    Source: Tukey 1958; Miller 1974, "The jackknife – a review".
 
     Args:
-        left_out: what is estimated without each.
-        whole: what is estimated of all.
-        freedom: of the standard error; None: G − 1.
+        left_out: the statistic without each cluster, [G].
+        whole: the statistic of all data.
+        freedom: degrees of freedom of the standard error; None: G − 1.
     """
     count = len(left_out)
     error = float(np.sqrt((count - 1) / count * ((left_out - left_out.mean()) ** 2).sum()))
@@ -170,7 +174,7 @@ def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> E
 
 
 def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
-    """1 where ours is larger, 0 where it is less, half where they are equal; of one shape."""
+    """Element-wise 1 where ``ours`` is larger, 0.5 where equal, 0 where smaller; both of one shape."""
     won: Floats = (ours > theirs) + 0.5 * (ours == theirs)
     return won
 
@@ -178,38 +182,38 @@ def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
 def profile(
     scores: Floats, tau: Sequence[float] | Floats, clusters: Clusters | None = None, confidence: float = 0.95
 ) -> Floats:
-    """Performance profile: share of ``scores`` [E] above each of ``tau`` [T], and its interval; [3, T].
+    """Performance profile: share of ``scores`` [E] above each of ``tau`` [T], with lower and upper bound; [3, T].
 
-    After Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
+    Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
     above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
     return np.array([share_interval(row, clusters, confidence) for row in above]).T
 
 
-# The margin of practical equivalence: by how much returns must differ for the difference to count.
+# Margin of practical equivalence: the smallest difference in return that counts.
 #
-# The same for promotions and for the levels of evaluations, of every kind. Differences are paired means with confidence
-# intervals, larger being better. Under a margin m, a share of the reference's mean return:
+# The same for promotions and for evaluation levels, of every kind. Differences are paired means with confidence
+# intervals; larger is better. With a margin m, a share of the reference's mean return:
 #
-# - *at least as good*: the interval ends above −m at its lower end. A loss of nothing fails nobody;
-# - *better*: the whole interval lies above m. A gain of nothing promotes nobody, nor does one whose interval touches 0;
+# - *at least as good*: the interval's lower end is at least −m, so that equality suffices;
+# - *better*: the whole interval lies above m, so that equality does not suffice;
 # - *worse*: the whole interval lies below −m.
 #
-# What is none of these is level, or not known well enough. (Equivalence and non-inferiority testing: Lakens 2017,
-# "Equivalence tests".)
+# Otherwise the difference is negligible, or not known precisely enough. (Equivalence and non-inferiority testing:
+# Lakens 2017, "Equivalence tests".)
 
 
 MARGIN = 0.01
-ROUNDING = 1e-7  # share of a return by which equals may differ: it is summed in single precision
+ROUNDING = 1e-7  # relative rounding error of returns, which are summed in single precision
 
 
 @dataclass(frozen=True)
 class Equivalence:
-    """A margin.
+    """Margin of practical equivalence.
 
     Attributes:
-        share: of the reference's return, 0 or more.
-        reference: mean return of the best baseline, of whatever sign.
+        share: of the reference's magnitude, 0 or more.
+        reference: mean return of the best baseline, of any sign.
     """
 
     share: float
@@ -217,19 +221,19 @@ class Equivalence:
 
     @property
     def margin(self) -> float:
-        """By how much returns may differ and still be level."""
+        """Largest difference in return that still counts as equal."""
         return self.share * abs(self.reference)
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
-        """Whether what is ahead by ``difference`` (``mean``, ``low``, ``high``) is at least as good."""
+        """Whether an interval of differences (``mean``, ``low``, ``high``) shows a policy as good: low ≥ −margin."""
         return difference["low"] >= -self._rounded
 
     def better(self, difference: Mapping[str, float]) -> bool:
-        """Whether it is better."""
+        """Whether an interval of differences lies wholly above the margin."""
         return difference["low"] > self._rounded
 
     def worse(self, difference: Mapping[str, float]) -> bool:
-        """Whether it is worse."""
+        """Whether an interval of differences lies wholly below the negative margin."""
         return difference["high"] < -self._rounded
 
     @property
@@ -242,12 +246,19 @@ class Equivalence:
         return f"up to {number(self.margin, 2)}, {percent(self.share)} of the best heuristic's return, counts as none"
 
 
-# What an evaluation has found out so far: one record for each unit of work, as bytes and back.
+# Results of an evaluation so far: one record for each unit of work, and their serialisation.
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Attributes: returns of the episodes, [E]; their outcomes, [E, O]; a heat map's sums, [2, Y, X]; plain values."""
+    """Result of one unit of an evaluation's work.
+
+    Attributes:
+        returns: of the episodes, [E]; None for a unit without episodes.
+        outcomes: in users' units, [E, O].
+        heat: sums and counts of a heat map, [2, Y, X].
+        details: plain JSON values.
+    """
 
     returns: NDArray[np.float32] | None = None
     outcomes: NDArray[np.float32] | None = None
@@ -256,14 +267,14 @@ class Record:
 
 
 class Records:
-    """Records in the order of their units.
+    """Records in the order of their units, with the seconds worked so far; serialisable.
 
     Args:
-        signature: plain values that say what is evaluated and how.
-        data: what ``to_bytes`` gave under the same signature, or None.
+        signature: plain JSON values that identify the evaluation.
+        data: bytes from ``to_bytes`` with the same signature, or None.
 
     Raises:
-        ValueError: ``data`` belongs to something else.
+        ValueError: ``data`` belongs to another evaluation.
     """
 
     def __init__(self, signature: Any, data: bytes | None = None) -> None:
@@ -283,11 +294,11 @@ class Records:
         return iter(self._records)
 
     def append(self, record: Record) -> None:
-        """Add the next unit's."""
+        """Add the record of the next unit."""
         self._records.append(record)
 
     def to_bytes(self) -> bytes:
-        """All records with seconds and signature, as safetensors."""
+        """Serialise all records, seconds and the signature as safetensors."""
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
         arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
@@ -305,14 +316,14 @@ class Records:
             self.append(Record(returns, outcomes, heat, details))
 
 
-# The levels of the evaluation: sources of non-determinism, switched on one after another.
+# Levels of the evaluation: sources of randomness, added one after another.
 #
 # After the progressive randomisation of Schaarschmidt's work on RL for systems: an agent that is good at one level only
-# has learned that level's accidents.
+# has overfitted to it.
 
 
 class Level(IntEnum):
-    """What is random; each level includes those before it. ``TRAIN`` is no level of the class: see ``TITLES``."""
+    """Level of randomness; each includes those before it. ``TRAIN``, the training distribution, precedes the ladder."""
 
     TRAIN = -1
     FIXED = 0

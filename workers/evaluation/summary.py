@@ -1,4 +1,4 @@
-"""What an evaluation comes to: figures with intervals, the class of every candidate, and the verdict in words."""
+"""Summary of an evaluation: figures with intervals, the class of every candidate, and its verdict in words."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,69 +36,76 @@ Played = Mapping[Level, Mapping[str, Sequence[Record]]]
 SCHEMA = "steward.evaluation/1"
 PROFILE_POINTS = 41
 MOST_GUARDED = 0.5
-"""Share of an agent's decisions on the training distribution above which the guard, and not the agent, is judged."""
+"""Share of an agent's decisions on the training distribution made by the guard, above which the agent is outdated."""
 NOTHING_PLAYED = "nothing is assessed: every agent is outdated"
 PROFILED = (Level.SEEDS, Level.PARAMETERS, Level.COMPOSITION, Level.ENVIRONMENT)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The outcome of an evaluation.
+    """Result of an evaluation.
 
-    ``document`` is plain JSON; an ``interval`` is ``{"mean", "low", "high"}``, and what can't be had is null, with a
-    ``reason`` beside it:
+    ``document`` is plain JSON; an ``interval`` is ``{"mean", "low", "high"}``. Unavailable values are null, with a
+    ``reason`` beside them:
 
-    - ``schema``, ``kind``, ``workload``, ``settings``, ``terms``, ``term_weights``, ``seconds``;
-    - ``outcomes``: what users count, ``name`` and ``unit`` (``share``: of 1), in the order in which to tell them;
+    - ``schema``, ``kind``, ``workload``, ``settings``, ``terms``, ``term_weights``, ``seconds`` (wall-clock);
+    - ``outcomes``: ``name`` and ``unit`` (``share``: 0 to 1) of the outcomes for users, in display order;
     - ``levels``: of ``train`` and ``L0`` to ``L4`` each ``level``, ``title``, ``description``, ``wrappers``,
       ``available``, ``reason``, ``episodes``, ``best_heuristic``, ``optimum`` (``available``, ``exact``, ``policy``,
       ``expected``, ``error``, ``reason``) and ``policies``, by name: ``outcomes`` (intervals, by the outcome's name),
       ``return``, ``iqm``, ``advantage`` over the best heuristic and ``probability_of_improvement`` on it (intervals),
       ``terms`` (mean per episode), ``guarded`` (share of decisions), ``normalised`` (0: random, 1: best heuristic);
-    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, plan, tuner, random) and ``title``, in the
-      order in which to show them;
-    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (why nothing of it was assessed;
-      null where it was), ``levels`` (none where it was not; ``level``, ``passed``, ``reason``,
-      ``advantage``, ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
-      ``gap_to_optimum``), ``heat_map`` (see ``heat.shown``), ``aliasing`` (see ``aliasing.check``), ``curve``;
+    - ``policies``: ``name``, ``role`` (candidate, heuristic, optimum, plan, tuner, random) and ``title``, in display
+      order;
+    - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (the reason; null where it was
+      assessed), ``levels`` (empty if outdated; ``level``, ``passed``, ``reason``, ``advantage``,
+      ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
+      ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.shown``), ``aliasing`` (by ``judge.check``),
+          ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
-    - ``pictures``: what policies did (see ``report.pictures``), null where the kind shows nothing;
-    - ``tuner``: see ``baselines.Tuned``.
+    - ``pictures``: plots of what policies did, null where the kind draws none;
+    - ``tuner``: result of the tuner, by ``candidate.Tuned.as_dict``.
     """
 
     document: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """The document; see the class."""
+        """The JSON document, not copied."""
         return self.document
 
     def class_of(self, name: str) -> str:
-        """The class of a candidate."""
+        """Class of a candidate: ``none`` or ``L0`` to ``L4``.
+
+        Raises:
+            StopIteration: no candidate of that name.
+        """
         return next(str(c["class"]) for c in self.document["candidates"] if c["name"] == name)
 
 
 class Verdict(NamedTuple):
-    """Of one candidate at one level: None where the level can't be had."""
+    """Verdict on one candidate at one level: whether it passed (None where the level is unavailable), and why."""
 
     passed: bool | None
     reason: str
 
 
 class LevelScores:
-    """Everybody's scores at one level.
+    """Scores of all policies at one level, in S seeds of E episodes.
 
-    Episodes vary together that are of one seed; where several contenders take turns, those that one of them decided.
+    Episodes of one seed depend on each other; where several contenders take turns, so do all episodes of one contender.
 
     Args:
-        level, records, settings: of the evaluation.
-        heuristics: names of those.
-        turns: how many contenders take turns, by the candidate's name.
+        level: of the scores.
+        records: of each policy, one per seed.
+        heuristics: their names.
+        settings: of the evaluation.
+        turns: number of contenders, by the candidate's name.
 
     Attributes:
-        scores: of every policy, [S, E].
-        outcomes: what users count, of every policy, [S, E, O].
-        best: the heuristic of the highest mean return.
+        scores: returns of every policy, [S, E].
+        outcomes: of every policy in users' units, [S, E, O].
+        best: name of the heuristic of the highest mean return.
     """
 
     def __init__(
@@ -117,59 +124,59 @@ class LevelScores:
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
 
     def rename(self, name: str, other: str) -> None:
-        """Call a policy by another name, where it played."""
+        """Rename a policy in all scores; no effect where it did not play."""
         names = {one: other if one == name else one for one in self.scores}
         self.records = {names[one]: played for one, played in self.records.items()}
         self.scores = {names[one]: values for one, values in self.scores.items()}
         self.outcomes = {names[one]: values for one, values in self.outcomes.items()}
 
     def mean(self, name: str) -> float:
-        """Mean return of a policy's S · E episodes."""
+        """Mean return over a policy's S · E episodes."""
         return float(self.scores[name].mean())
 
     @property
     def equivalence(self) -> Equivalence:
-        """The margin of equivalence, a share of the best heuristic's mean return."""
+        """Equivalence margin, as a share of the best heuristic's mean return."""
         return Equivalence(self.settings.equivalence_margin, self.mean(self.best))
 
     def ahead(self, name: str) -> Floats:
-        """Paired difference to the best heuristic, [S, E]."""
+        """Paired difference of a policy's returns to the best heuristic's, [S, E]."""
         return self.scores[name] - self.scores[self.best]
 
     def clusters(self, name: str, values: Floats) -> Clusters:
-        """Which of a policy's ``values`` [S, …] vary together, [S · …]."""
+        """Cluster index of each of a policy's ``values`` [S, …], flattened: its seed, or its contender."""
         seeds = np.arange(len(values))
         turns = self.turns.get(name, 1)
         return np.repeat(seeds if turns == 1 else seeds % turns, values[0].size)
 
     def interval(self, name: str, values: Floats) -> Interval:
-        """Mean of a policy's ``values`` [S, …]."""
+        """Mean of a policy's ``values`` [S, …], with its confidence interval."""
         return estimate(values.ravel(), self.clusters(name, values)).interval(self.settings.confidence)
 
     def share(self, name: str, values: Floats) -> Interval:
-        """Mean of a policy's ``values`` [S, E] that are from 0 to 1."""
+        """Mean of a policy's ``values`` [S, E] in 0 to 1, with its confidence interval within 0 to 1."""
         return share_interval(values.ravel(), self.clusters(name, values), self.settings.confidence)
 
     def advantage(self, name: str) -> Interval:
-        """Mean difference of the return to the best heuristic, with its interval."""
+        """Mean paired difference of return to the best heuristic, with its confidence interval."""
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
-        """Probability of a better episode than the best heuristic's."""
+        """Probability of a higher return than the best heuristic's in an episode (ties count half), with interval."""
         return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property
     def scale(self) -> float | None:
-        """The best heuristic's mean return less that of random decisions; None where they are equal."""
+        """Difference between the mean returns of the best heuristic and the random policy; None unless positive."""
         span = self.mean(self.best) - self.mean(RANDOM)
         return span if span > 1e-12 else None
 
     def normalised(self, name: str) -> Floats | None:
-        """Scores of which 0 is random's mean and 1 the best heuristic's, [S, E]."""
+        """Returns scaled to 0 at the random policy's mean and 1 at the best heuristic's, [S, E]; None without scale."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
     def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
-        """Intervals of what users count, by the outcome's name."""
+        """Mean and interval of each outcome in users' units, by the outcome's name."""
         values = self.outcomes[name].astype(np.float64)
         return {
             one.name: (self.share if one.unit == SHARE else self.interval)(name, values[:, :, i]).as_dict()
@@ -177,7 +184,7 @@ class LevelScores:
         }
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """A policy's entry under ``policies`` of a level, plain JSON; see ``Evaluation``."""
+        """A policy's JSON entry under ``policies`` of a level."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         middle = interquartile(values.ravel(), self.clusters(name, values))
         guarded = [record.details["guarded"] for record in records]
@@ -194,7 +201,7 @@ class LevelScores:
         }
 
     def profiles(self) -> dict[str, Any] | None:
-        """Performance profiles of everybody; None where scores can't be normalised."""
+        """Performance profiles of all policies as JSON; None where scores cannot be normalised."""
         if self.scale is None:
             return None
         scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}
@@ -206,11 +213,11 @@ class LevelScores:
 
 
 class Summary:
-    """Puts together the document of an evaluation.
+    """Builds the JSON document of an evaluation.
 
     Args:
         problem, candidates, everybody, settings: of the evaluation.
-        played: what was played, by level and policy; one record for each seed. Nothing where all are outdated.
+        played: records by level and policy, one per seed; empty where all candidates are outdated.
     """
 
     def __init__(
@@ -240,7 +247,13 @@ class Summary:
             self.everybody = [*everybody[:after], Listed(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
-        """The ``document`` of an ``Evaluation``, with ``checked`` (aliasing, by candidate) and what the tuner found."""
+        """Build the ``document`` of an ``Evaluation``.
+
+        Args:
+            checked: result of the aliasing check, by candidate.
+            tuned: result of the tuner as JSON, or None.
+            seconds: wall-clock duration of the evaluation.
+        """
         problem = self.problem
         profiles = [self.level_scores[level].profiles() for level in PROFILED if level in self.level_scores]
         return {
@@ -261,7 +274,7 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """What the candidates, the best heuristic of the fixed episode and the optimum do."""
+        """Plots of the fixed episode as played by candidates, best heuristic and optimum; None if none was played."""
         if not self.level_scores:
             return None
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}
@@ -294,7 +307,7 @@ class Summary:
         }
 
     def _outdated(self, candidate: Candidate) -> str:
-        """That a candidate is outdated, what to do and why; empty where it is not."""
+        """Statement that a candidate is outdated, with reason and remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
         played = self.level_scores[Level.TRAIN].records[candidate.name]
@@ -324,7 +337,7 @@ class Summary:
         }
 
     def _verdict(self, name: str, level: Level) -> Verdict:
-        """Whether a candidate passes a level, and why in words."""
+        """Verdict on a candidate at a level."""
         scored = self.level_scores.get(level)
         if scored is None:
             return Verdict(None, str(self._unavailable(level)))
@@ -342,7 +355,7 @@ class Summary:
         return Verdict(False, f"not shown to be at least as good: {comparison}")
 
     def _counted(self, name: str, scored: LevelScores) -> str:
-        """What users count of a candidate and of the best heuristic, in words."""
+        """Mean outcomes of a candidate and of the best heuristic in words."""
         ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
         return "".join(
             f"{one.name} {amount(mine, one.unit)} against {amount(other, one.unit)}, "
@@ -362,7 +375,7 @@ class Summary:
         }
 
     def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
-        """From training to the level: of the return, and of the advantage over the best heuristic; paired by seed."""
+        """Train-to-test gap of the return and of the advantage: intervals of training minus level, paired by seed."""
         train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:
@@ -381,7 +394,7 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """What was computed as a level's optimum; as a plan, where it is beaten on the episodes of that level."""
+    """The supposed optimum, downgraded to a plan where another policy beats it on the level's episodes."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
@@ -401,7 +414,7 @@ def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
 
 
 def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
-    """The highest level up to which all were passed."""
+    """Highest level such that it and all levels below were passed; None if L0 was not."""
     reached = None
     for level in CLASSES:
         if not verdicts[level].passed:

@@ -1,4 +1,4 @@
-"""Wrappers that change a world: noise, drift, failures, load, capacity."""
+"""Disturbances of evaluation worlds, by level: seeds, parameters, noise, drift, failures, load, capacity."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from app.kinds.contract.policy import Situation
 from workers.evaluation.statistics import Level
 from workers.learning.simulator import Simulator, Step
 
-# The contract of a world that can be disturbed, and of the wrappers that do it.
+# Interface of worlds that can be disturbed, and of the wrappers that disturb them.
 #
-# A *world* is a simulator that also shows what a policy is shown, tells what was paid, and asks its *disturbances*
-# before every episode and every step. A *wrapper* is a simulator around a simulator: it registers with the world inside
-# as a disturbance and passes everything else through. So wrappers compose in any order, know nothing of the kind, and
-# are still asked when the world begins an episode by itself. ``tests/workers/evaluation/test_wrappers.py`` runs over
-# every member of ``wrappers.WRAPPERS``.
+# A *world* is a simulator that also gives the policy's situation and the unscaled reward, and queries its
+# *disturbances* before every episode and step. A *wrapper* is a simulator around a simulator: it registers with the
+# innermost world as a disturbance, and forwards all calls. So wrappers compose in any order, are independent of the
+# kind, and also act when the world restarts episodes itself. ``tests/workers/evaluation/test_wrappers.py`` covers every
+# member of ``WRAPPERS``.
 
 
 Floats = NDArray[np.float64]
 
 
 class Conditions(NamedTuple):
-    """What the environment makes of one step. B episodes, C channels (quantities that a step measures).
+    """Effect of the environment on one step of B episodes with C channels (measured quantities).
 
     Attributes:
-        slowdown: added to the log of every channel; it lasts, [B].
-        noise: added to the log of each channel in this step alone, [B, C].
-        repeated: share of the step's work that has to be done again, [B].
-        capacity: share of each resource's range above its minimum that can be had, [B].
+        slowdown: added to the natural log of every channel, [B].
+        noise: added to the natural log of each channel in this step only, [B, C].
+        repeated: share (0 to 1) of the step's work that has to be repeated, [B].
+        capacity: available share (0 to 1) of each resource's range above its minimum, [B].
     """
 
     slowdown: Floats
@@ -42,7 +42,7 @@ class Conditions(NamedTuple):
     capacity: Floats
 
     def combined(self, other: Conditions) -> Conditions:
-        """Both in one step: logs and shares add up, of capacities the lesser holds."""
+        """Combine two conditions of one step: logs and shares add up, the smaller capacity holds."""
         return Conditions(
             self.slowdown + other.slowdown,
             self.noise + other.noise,
@@ -57,31 +57,31 @@ def neutral(batch: int, channels: int) -> Conditions:
 
 
 class Disturbance(Protocol):
-    """A source of conditions, which a world calls before every episode and step."""
+    """A source of conditions, queried by a world before every episode and every step."""
 
     def begin(self, world: World) -> None:
-        """New episodes are about to begin: draw what holds for all of each, and set up ``world``."""
+        """Draw random values for the next episodes, and configure ``world`` for them."""
         ...
 
     def conditions(self, world: World) -> Conditions | None:
-        """Conditions of the step that is about to be taken; None where they are neutral."""
+        """Conditions of the next step; None if neutral."""
         ...
 
 
 class World(Simulator, Protocol):
-    """A simulator of one kind, open to disturbances.
+    """A simulator of one kind for evaluations, open to disturbances.
 
-    Its episodes begin together: one that has ended waits, paid nothing, until all have.
+    All B episodes begin together: an episode that has ended waits with reward 0 until all have ended.
 
     Attributes:
-        channels: how many quantities a step measures, C.
-        steps: the most decisions that an episode takes.
-        parameters: names of what can be changed by a factor, ``group.detail``.
-        variety: how many different sets of parameters the episodes share among them, V.
-        held_out: how many models of held-out executions there are.
-        disturbances: asked in this order.
-        terms: of the last step (after a reset: of what came before the first decision), [B, T].
-        paid: the return of the same, plain and unscaled, [B].
+        channels: number C of measured quantities per step.
+        steps: maximal number of decisions in an episode.
+        parameters: names of the parameters that can be scaled, ``group.detail``.
+        variety: number V of different parameter sets among the episodes.
+        held_out: number of models of held-out executions.
+        disturbances: queried in this order.
+        terms: reward terms of the last step (after a reset: of the time before the first decision), [B, T].
+        paid: unscaled reward of the last step, [B].
     """
 
     channels: int
@@ -95,38 +95,38 @@ class World(Simulator, Protocol):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """Which of the present episodes vary together, [B]; None: each varies by itself."""
+        """Index of each episode's group of dependent episodes, [B]; None: all are independent."""
         ...
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """What the last step added to each outcome, in users' units, [B, O]; see ``Problem.outcomes``."""
+        """Increase of each outcome in the last step, in users' units, [B, O]."""
         ...
 
     @property
     def situation(self) -> Situation:
-        """What a policy is shown now."""
+        """The situation that a policy decides on now."""
         ...
 
     def reseed(self, seed: int) -> None:
-        """Draw what is to come from ``seed``."""
+        """Seed the next episodes with ``seed``."""
         ...
 
     def scale(self, factors: Mapping[str, Floats]) -> None:
-        """Multiply parameters by ``factors`` [V] in the episodes that begin next; each call adds to those before it."""
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; other names keep their factors."""
         ...
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the episodes that begin next follow these of the held-out models, [B]."""
+        """Let the next episodes follow the held-out models of these indices, [B]."""
         ...
 
 
 class Wrapper(Simulator, Disturbance):
-    """A simulator around ``inner``.
+    """A simulator around ``inner`` that disturbs its world.
 
     Args:
         inner: the world, or another wrapper around it.
-        seed: of everything that this wrapper draws.
+        seed: of the wrapper's random numbers.
     """
 
     level: ClassVar[Level]
@@ -142,7 +142,7 @@ class Wrapper(Simulator, Disturbance):
 
     @classmethod
     def applies(cls, world: World) -> bool:  # noqa: ARG003 (most do not look)
-        """Whether there is anything in ``world`` for it to disturb."""
+        """Whether ``world`` has anything for this wrapper to disturb."""
         return True
 
     @property
@@ -162,7 +162,7 @@ class Wrapper(Simulator, Disturbance):
 
     @property
     def situation(self) -> Situation:
-        """What a policy is shown now, by the world inside."""
+        """The situation that a policy decides on now, from the inner world."""
         return self.world.situation
 
     @override
@@ -174,7 +174,7 @@ class Wrapper(Simulator, Disturbance):
         return self.inner.step(actions)
 
     def get_state(self) -> dict[str, Any]:
-        """The inner simulator's state, this wrapper's generator, and what it has drawn."""
+        """The inner simulator's state, the random generator's state, and the values drawn for the present episodes."""
         return {"inner": self.inner.get_state(), "random": self.random.bit_generator.state, "own": self.own()}
 
     @override
@@ -184,30 +184,30 @@ class Wrapper(Simulator, Disturbance):
         self.recall(state["own"])
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """What was drawn for the present episodes, by name."""
+        """Values drawn for the present episodes, by name."""
         return {}
 
     def recall(self, own: dict[str, NDArray[Any]]) -> None:
-        """Restore what ``own`` gave."""
+        """Restore values returned by ``own``."""
         vars(self).update({name: values.copy() for name, values in own.items()})
 
     def begin(self, world: World) -> None:
-        """Do nothing; wrappers that draw something for whole episodes override it."""
+        """Do nothing; subclasses with values per episode override this."""
 
     def conditions(self, world: World) -> Conditions | None:
-        """None: the conditions are neutral."""
+        """Return None, that is neutral conditions; subclasses override this."""
 
 
-# L4: a part of the resources is unavailable for a stretch of an episode.
+# L4: part of the resources is unavailable during some period of an episode.
 
 
 class Capacity(Wrapper):
-    """In a share of the episodes, others take a part of the resources during a stretch of the episode.
+    """Reduces the capacity during a random period in a share of the episodes.
 
     Attributes:
-        affected: share of episodes in which that happens.
-        left: lowest and highest share of the range that stays.
-        lasting: longest stretch, as a share of the episode.
+        affected: share of episodes with such a period.
+        left: lowest and highest remaining share of the resources' range.
+        lasting: longest period, as a share of the episode.
     """
 
     level: ClassVar[Level] = Level.ENVIRONMENT
@@ -217,7 +217,7 @@ class Capacity(Wrapper):
     lasting: float = 0.4
 
     def begin(self, world: World) -> None:
-        """Draw when it happens in each episode, for how long, and what stays."""
+        """Draw the period and the remaining share of each episode."""
         affected = self.random.random(world.batch) < self.affected
         self.stays = np.where(affected, self.random.uniform(*self.left, world.batch), 1.0)
         self.first = self.random.integers(0, world.steps + 1, world.batch)
@@ -225,24 +225,24 @@ class Capacity(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """The share of each range that can be had in this step, [B]."""
+        """Available share of the resources' range in this step, [B]; 1 outside the period."""
         self.now = self.now + 1
         short = (self.now > self.first) & (self.now <= self.last + 1)
         return neutral(world.batch, world.channels)._replace(capacity=np.where(short, self.stays, 1.0))
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """When capacity is short, and how far."""
+        """Period and remaining share of each episode, and the present step."""
         return {"stays": self.stays, "first": self.first, "last": self.last, "now": self.now}
 
 
-# L4: the environment's speed changes while an episode goes on, by little steps and at once.
+# L4: the environment's speed drifts and shifts during an episode.
 
 
 class Drift(Wrapper):
-    """Everything measured drifts by a random walk of the log, and in a share of the episodes it shifts once for good.
+    """Adds a random walk to the natural log of all measurements, and in a share of the episodes one permanent shift.
 
     Attributes:
-        per_episode: standard deviation of the walk at an episode's end.
+        per_episode: standard deviation of the walk at the episode's end, in log units.
         shifted: share of episodes with a shift.
         shift: lowest and highest factor of a shift, drawn log-uniformly.
     """
@@ -254,7 +254,7 @@ class Drift(Wrapper):
     shift: tuple[float, float] = (0.8, 1.5)
 
     def begin(self, world: World) -> None:
-        """Draw where each episode shifts and by how much."""
+        """Draw step and size of each episode's shift."""
         low, high = np.log(self.shift)
         shifted = self.random.random(world.batch) < self.shifted
         self.when = np.where(shifted, self.random.integers(0, world.steps + 1, world.batch), world.steps + 2)
@@ -263,7 +263,7 @@ class Drift(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """Advance the random walk by one step; its log, and that of the shift, slow every channel down."""
+        """Advance the random walk by one step; slowdown is walk plus shift, in log units, [B]."""
         self.now = self.now + 1
         deviation = self.per_episode / max(world.steps, 1) ** 0.5
         self.walk = self.walk + self.random.normal(0, deviation, world.batch)
@@ -271,7 +271,7 @@ class Drift(Wrapper):
         return neutral(world.batch, world.channels)._replace(slowdown=factor)
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """Where each episode is in its walk."""
+        """Shift and present state of the walk of each episode, and the present step."""
         return {"when": self.when, "size": self.size, "walk": self.walk, "now": self.now}
 
 
@@ -279,24 +279,24 @@ class Drift(Wrapper):
 
 
 class Failures(Wrapper):
-    """Each step fails with chance ``rate``, anywhere on its way."""
+    """Makes each step fail with probability ``rate``; a uniformly drawn share of its work has to be repeated."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "failures"
     rate: float = 0.02
 
     def conditions(self, world: World) -> Conditions:
-        """Draw which steps fail, by the chance ``rate``, and which share of each has to be repeated, [B]."""
+        """Draw which steps fail, and the share of each to repeat, [B]."""
         fails = self.random.random(world.batch) < self.rate
         lost = self.random.random(world.batch)
         return neutral(world.batch, world.channels)._replace(repeated=np.where(fails, lost, 0.0))
 
 
-# L3: episodes follow models that were fitted to executions which the policies' own model has never seen.
+# L3: episodes follow models fitted to executions that the policies' own model has not seen.
 
 
 class HeldOut(Wrapper):
-    """Every episode follows one of the held-out models; policies go on believing in their own."""
+    """Lets every episode follow one of the held-out models, while policies keep using their own model."""
 
     level: ClassVar[Level] = Level.COMPOSITION
     name: ClassVar[str] = "held_out"
@@ -307,7 +307,11 @@ class HeldOut(Wrapper):
         return world.held_out > 0
 
     def begin(self, world: World) -> None:
-        """Draw the model of each episode."""
+        """Draw the held-out model of each episode.
+
+        Raises:
+            ValueError: the world has no held-out model.
+        """
         if not world.held_out:
             raise ValueError("there is no model of held-out executions to draw from")
         world.compose(self.random.integers(world.held_out, size=world.batch))
@@ -317,11 +321,11 @@ class HeldOut(Wrapper):
 
 
 FREEDOM = 3  # degrees of freedom of Student's t: finite variance, heavy tails
-LARGEST = 10.0  # in units of the scale
+LARGEST = 10.0  # largest |t| of the noise
 
 
 class Noise(Wrapper):
-    """Every measurement is multiplied by exp(``scale`` · t), t from Student's distribution, cut at ``LARGEST``."""
+    """Multiplies every measurement by exp(``scale`` · t), t from Student's t (3 degrees of freedom) clipped at ± 10."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "noise"
@@ -333,7 +337,7 @@ class Noise(Wrapper):
         return neutral(world.batch, world.channels)._replace(noise=self.scale * np.clip(drawn, -LARGEST, LARGEST))
 
 
-# L2: the parameters of an episode change: targets, weights, prices, how far runs differ, and how far estimates err.
+# L2: the parameters of an episode change: targets, weights, prices, spread of run effects, and errors of estimates.
 
 
 RANGES: Mapping[str, tuple[float, float]] = {
@@ -346,19 +350,19 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def of_groups(parameters: Sequence[str], groups: Collection[str]) -> list[str]:
-    """Those of the parameters that belong to one of the groups."""
+    """The parameters (``group.detail``) that belong to one of the groups."""
     return [name for name in parameters if name.partition(".")[0] in groups]
 
 
 class Parameters(Wrapper):
-    """Each is multiplied by a factor that is drawn log-uniformly from the range of its group."""
+    """Multiplies each parameter by a factor drawn log-uniformly from the range of its group."""
 
     level: ClassVar[Level] = Level.PARAMETERS
     name: ClassVar[str] = "parameters"
     ranges: Mapping[str, tuple[float, float]] = RANGES
 
     def begin(self, world: World) -> None:
-        """Draw the factors of these episodes."""
+        """Draw the parameters' factors [V] for the next episodes."""
         factors = {}
         for name in of_groups(world.parameters, self.ranges):
             low, high = self.ranges[name.partition(".")[0]]
@@ -370,21 +374,21 @@ class Parameters(Wrapper):
 
 
 class Seeds(Wrapper):
-    """Without it every episode is the one that the world was made with."""
+    """Draws every episode anew; without it all episodes are the single one of the world's seed."""
 
     level: ClassVar[Level] = Level.SEEDS
     name: ClassVar[str] = "seeds"
 
     def begin(self, world: World) -> None:
-        """Give the world a seed of its own for these episodes."""
+        """Draw a new seed for the world's next episodes."""
         world.reseed(int(self.random.integers(1 << 62)))
 
 
-# L4: a load above that of the samples, and in bursts.
+# L4: more load than in the samples, and in bursts.
 
 
 class Load(Wrapper):
-    """Parameters of the groups in ``loads`` are multiplied by a fixed factor."""
+    """Multiplies the parameters of the groups in ``loads`` by the group's fixed factor."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "load"
@@ -396,30 +400,30 @@ class Load(Wrapper):
         return bool(of_groups(world.parameters, cls.loads))
 
     def begin(self, world: World) -> None:
-        """Raise the load of these episodes."""
+        """Scale the load parameters of the next episodes."""
         names = of_groups(world.parameters, self.loads)
         world.scale({name: np.full(world.variety, self.loads[name.partition(".")[0]]) for name in names})
 
 
-# What makes a world less certain, one source each: see ``base`` for the contract.
+# All wrappers, one per source of randomness.
 
 
 WRAPPERS: tuple[type[Wrapper], ...] = (Seeds, Parameters, HeldOut, Noise, Drift, Capacity, Failures, Load)
 
 
 def switched_on(level: Level, *, held_out: bool) -> tuple[type[Wrapper], ...]:
-    """The wrappers of ``level``, innermost first; without held-out models the rest of what comes later still holds."""
+    """Wrapper classes of ``level``, innermost first; ``HeldOut`` only with ``held_out``."""
     reached = Level.SEEDS if level is Level.TRAIN else level
     return tuple(w for w in WRAPPERS if w.level <= reached and (held_out or w is not HeldOut))
 
 
 def applied(level: Level, world: World) -> tuple[type[Wrapper], ...]:
-    """Those of them that have something to disturb in ``world``."""
+    """Wrapper classes of ``level`` that have something to disturb in ``world``, innermost first."""
     return tuple(w for w in switched_on(level, held_out=True) if w.applies(world))
 
 
 def wrapped(world: World, level: Level, seed: int) -> World | Wrapper:
-    """``world`` with everything switched on that ``level`` randomises, drawn from ``seed``."""
+    """Wrap ``world`` with all wrappers of ``level``, each seeded with ``seed``; the outermost simulator."""
     outermost: World | Wrapper = world
     for wrapper in applied(level, world):
         outermost = wrapper(outermost, seed)

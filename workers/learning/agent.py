@@ -1,4 +1,4 @@
-"""A learner at work: what it has learned, what it gathers, and how far it strays."""
+"""The agent: a learner together with its state, replay buffer and exploration schedule."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -32,20 +32,20 @@ from workers.learning.components.base import sample
 AnyConfig = TypeVar("AnyConfig", bound=Config)
 CPU = DeviceConfig(device="cpu")
 CARRY = "carry"
-LADDER = 64  # environments over which the exploration that is told is averaged
+LADDER = 64  # environments over which the reported exploration is averaged
 
 
 class Agent:
-    """The one place where a learner's pure functions meet a state that changes. It loops nothing and logs nothing.
+    """Mutable holder of a learner's state and buffer; contains no training loop and no logging.
 
-    Its whole state goes to named arrays plus plain values, so that any executor can pause and resume it bit-equal (the
-    random generator belongs to the executor and is passed in).
+    Its whole state can be saved as named arrays plus plain values, so that any executor can pause and resume it
+    bit-equal (the random generator belongs to the executor and is passed in).
 
     Attributes:
-        learner: the pure functions.
-        learned: their state.
-        buffer: what is to be learned from.
-        schedule: how far it strays; whoever has it explore otherwise replaces it.
+        learner: pure functions to act and learn.
+        learned: the learner's state.
+        buffer: replay or rollout buffer.
+        schedule: exploration by environment; executors with their own exploration replace it.
     """
 
     def __init__(self, learner: Learner, rng: np.random.Generator) -> None:
@@ -57,31 +57,31 @@ class Agent:
 
     @property
     def updates(self) -> int:
-        """Of the parameters, so far."""
+        """Number of parameter updates so far."""
         return int(self.learned.values.get("updates", 0))
 
     @property
     def report(self) -> Any:
-        """What building took; None where nothing is built."""
+        """Build report of the learner's graph; None for a learner without a graph."""
         return getattr(self.learner, "report", None)
 
     def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
-        """Choose an action for each environment, exploring: [B, D], [B, N] → [B]."""
+        """Choose an action for each environment with exploration: [B, D], [B, N] → [B]."""
         strayed = self.schedule.epsilon(progress, len(observation))
         acted = self.learner.act(self.learned, observation, mask, strayed, rng, self._carry)
         self._acted = acted.carry
         return acted
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Choose the best legal action, as the exported policy would."""
+        """Choose the legal action of the highest value in each environment, [B], as the exported policy does."""
         return np.where(mask, self.values(observation, mask), -np.inf).argmax(axis=1)
 
     def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Values of every action as exported: [B, D], [B, N] → [B, N]."""
+        """Values of every action under the exported parameters: [B, D], [B, N] → [B, N]."""
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
-        """Take in one slab, which followed from `act`; return the buffer's entry that is then complete, or None."""
+        """Add one slab [B] of transitions that followed `act`; return the buffer entry completed by it, or None."""
         batch, before = len(experience.reward), self._carry
         if self._acted is not None and (before is None or len(before) != batch):
             before = np.zeros((batch, self._acted.shape[1]), np.float32)
@@ -90,13 +90,13 @@ class Agent:
         return entry
 
     def remember(self, experience: Experience) -> None:
-        """Take in one slab."""
+        """Add one slab [B] of transitions to the buffer."""
         entry = self.collect(experience)
         if entry is not None:
             self.buffer.insert(entry)
 
     def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Learn from what is remembered; None while there is too little."""
+        """Run the updates that are due; their joint statistics, or None if there were none. ``progress`` is 0 to 1."""
         found = []
         for batch in self.buffer.batches(progress):
             self.learned, stats = self.learner.update(self.learned, batch, rng)
@@ -105,7 +105,11 @@ class Agent:
         return self._summed(found, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
-        """Learn as `learn` does, step by step along gradients [P], and return them too."""
+        """Run the updates that are due as gradient steps; return the gradients [P] too.
+
+        Raises:
+            TypeError: the learner has no gradients.
+        """
         gradients, found, learner = [], [], self.learner
         if not isinstance(learner, Differentiable):
             raise TypeError(f"{type(learner).__name__} has no gradients")
@@ -118,7 +122,11 @@ class Agent:
         return gradients, self._summed(found, progress)
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
-        """Take one step along a gradient [P] that was computed elsewhere."""
+        """Take one optimiser step along a gradient [P] computed by another process.
+
+        Raises:
+            TypeError: the learner has no gradients.
+        """
         learner = self.learner
         if not isinstance(learner, Differentiable):
             raise TypeError(f"{type(learner).__name__} has no gradients")
@@ -132,20 +140,28 @@ class Agent:
         return LearnStats(stats.updates, stats.loss, stats.rate, explored)
 
     def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
-        """Learn from what an expert did. Raises ValueError where that can't be, or nothing was shown."""
+        """Learn from an expert's transitions, before the training.
+
+        Raises:
+            ValueError: the learner cannot imitate, or there are too few transitions.
+        """
         if not isinstance(self.learner, Imitating):
             raise ValueError(f"{type(self.learner).__name__} can't imitate an expert")
         self.learned, stats = self.learner.imitate(self.learned, self.buffer, slabs, rng)
         return stats
 
     def start_from(self, arrays: Host, config: Mapping[str, Any] | None = None) -> None:
-        """Go on from a published policy's arrays. Raises ValueError where they are of another network."""
+        """Warm-start from a published policy's arrays and config.
+
+        Raises:
+            ValueError: the arrays are of another network, or the learner cannot warm-start.
+        """
         if not isinstance(self.learner, WarmStartable):
             raise ValueError(f"{type(self.learner).__name__} can't go on from what was published")
         self.learned = self.learner.start(self.learned, arrays, config)
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and plain values from which `restore` goes on; `memory` with the remembered transitions."""
+        """Arrays and plain values for `restore`; `memory`: including the buffer's transitions."""
         host = self.learner.backend.to_numpy
         kept, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
@@ -153,7 +169,7 @@ class Agent:
         return {**arrays, **kept, **carried}, {**values, **self.learned.values}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state returned by `state`."""
         give = self.learner.backend.asarray
         found = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
         self.learned = self.learned.but(found, **{name: values[name] for name in self.learned.values})
@@ -161,12 +177,12 @@ class Agent:
         self._carry = np.array(arrays[CARRY]) if CARRY in arrays else None
 
     def parameters(self, names: tuple[str, ...] | None = None) -> NDArray[np.float32]:
-        """Return a copy of some vectors of the state, by default of what `act` depends on, [P]."""
+        """Copy of some vectors of the state, by default those that `act` depends on, concatenated to [P]."""
         host, wanted = self.learner.backend.to_numpy, self.learner.acting if names is None else names
         return np.concatenate([host(self.learned.arrays[name]).reshape(-1) for name in wanted])
 
     def load(self, parameters: NDArray[np.float32], names: tuple[str, ...] | None = None) -> None:
-        """Go by these parameters [P] from now on: an actor takes its learner's."""
+        """Replace the parameters by a vector [P] as returned by `parameters`, as an actor does with its learner's."""
         wanted = self.learner.acting if names is None else names
         shapes = [self.learned.arrays[name].shape for name in wanted]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
@@ -178,7 +194,7 @@ class Agent:
         self.learned = self.learned.but(given)
 
     def export(self) -> Exported:
-        """Return the policy's type ("network", "table"), its config and its arrays, for the artifact."""
+        """The policy's type ("network", "table"), config and arrays for the artifact."""
         return self.learner.export(self.learned)
 
 
@@ -193,16 +209,16 @@ def make_agent(
     """Build the agent of a config for an environment's spaces.
 
     Args:
-        config: which algorithm, with which switches.
+        config: algorithm and its settings.
         observation: Box of shape [D].
         actions: Discrete(N).
-        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
-        rng: draws the starting values, and later the batches; the executor's own.
-        backend: in place of the config's: one that only acts needs no gradients.
+        advice: slice of the features that score each candidate in the reward's unit; None without such scores.
+        rng: draws initial parameters, and later batches; owned by the executor.
+        backend: replaces the config's, for example a backend without gradients for an actor; None: the config's.
 
     Raises:
         BuildError: the config does not fit the spaces; names component and input.
-        BackendError: what the config is to learn on can't be had.
+        BackendError: the config's device is unavailable.
     """
     agent_spaces = registry.AgentSpaces(observation, actions, advice)
     if backend is None:
@@ -214,16 +230,19 @@ def make_agent(
 def settled(
     config: AnyConfig, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
 ) -> AnyConfig:
-    """Return the config with its device settled, by timing its own updates where there is a choice.
+    """The config with its device chosen; ``auto`` is decided by timing the config's own updates.
 
-    A training that must go on bit-equal elsewhere keeps what was settled at its start. Raises BackendError.
+    A training that must resume bit-equal elsewhere stores the device chosen at its start.
 
     Args:
-        config: what is to learn; without a field `place` there is nothing to settle.
+        config: returned as it is if it has no field `place`.
         observation: Box of shape [D].
         actions: Discrete(N).
         advice: as for `make_agent`.
-        slab: environments in lock-step while it is timed.
+        slab: environments in lock-step while timing.
+
+    Raises:
+        BackendError: the config's device is unavailable.
     """
     place = getattr(config, "place", None)
     if place is None:
@@ -242,7 +261,7 @@ def _built(config: Config, seen: registry.AgentSpaces, backend: Backend, rng: np
 
 
 def _until_learned(agent: Agent, seen: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
-    """Work to be timed: slabs of random transitions, until the agent has learned once."""
+    """Workload for the timing: random slabs until the agent has run its updates once."""
     slab, mask = len(seen), np.ones((len(seen), actions), np.bool_)
     reward, done = rng.standard_normal(slab, np.float32), rng.random(slab) < 1 / 32
 

@@ -1,8 +1,8 @@
-"""The backend contract: where arrays live, and who can differentiate.
+"""Numeric backends (NumPy, torch), and the choice of the fastest device.
 
-A backend gives an array namespace for the pure forward functions, keeps variables in one flat vector with a named view
-of each (so that optimiser, target network and averaging are a few vector operations whatever the number of layers),
-and, if it learns, the gradient of a scalar. Components never ask which backend they run on.
+A backend provides an array namespace for pure forward functions, keeps variables in one flat vector with named views
+(so that optimiser, target network and averaging are few vector operations for any number of layers), and, if it
+learns, the gradient of a scalar. Components are independent of the backend.
 """
 
 from abc import ABC, abstractmethod
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from workers.learning.algorithms.config import DeviceConfig
 
 Array = Any
-"""An array of the bound backend; its namespace follows the Python array API."""
+"""An array of the bound backend, whose namespace follows the Python array API."""
 
 
 class BackendError(Exception):
-    """The backend can't do what was asked of it (for instance, differentiate)."""
+    """The backend cannot do what is requested, for instance differentiate or use a device."""
 
 
 Views = Mapping[str, Array]
@@ -33,12 +33,12 @@ Views = Mapping[str, Array]
 Function = Callable[..., dict[str, Array]]
 
 Layout = Mapping[str, tuple[slice, tuple[int, ...]]]
-"""Where each variable stands in the flat vector, and its shape."""
+"""Slice of each variable in the flat vector, and its shape."""
 
 
 @dataclass
 class Store:
-    """Variables of one set: `flat` [P], the views into it by name, and where each stands."""
+    """One set of variables: the vector `flat` [P], views of it by name, and their layout."""
 
     flat: Array
     views: Views
@@ -46,58 +46,66 @@ class Store:
 
 
 class Backend(ABC):
-    """Arrays, variables and gradients of one numeric library."""
+    """Arrays, variables and gradients of one numeric library.
+
+    Attributes:
+        name: of the library.
+        xp: its array namespace.
+    """
 
     name: str
     xp: Any
 
     @abstractmethod
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Return the array on this backend, sharing memory where that is possible."""
+        """Convert a NumPy array to this backend, sharing memory where possible."""
 
     @abstractmethod
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """Return the array as NumPy's, sharing memory where that is possible."""
+        """Convert an array to NumPy, sharing memory where possible."""
 
     def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
-        """Return new variables that start from copies of the values."""
+        """New variables initialised with copies of the values."""
         flat, places = self.asarray(flatten(values)), layout(values)
         return Store(flat, self.cut(places, flat), places)
 
     def cut(self, layout: Layout, flat: Array) -> Views:
-        """Return a flat vector [P] as variables by name, looking at the same memory."""
+        """Views of a flat vector [P] as variables by name, sharing its memory."""
         return {name: flat[place].reshape(shape) for name, (place, shape) in layout.items()}
 
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
-        """Evaluate `function(views, *arguments)`, which gives (scalar, other arrays), and differentiate the scalar.
+        """Evaluate `function(views, *arguments)`, which returns (scalar, other arrays), and differentiate the scalar.
 
-        The function is pure; hand in the same object each time, since a backend may compile it once. The arguments are
-        nested mappings of arrays. Returns the other arrays and the gradient by `views`, which `cut` gave, as a flat
-        vector [P].
+        The function must be pure; pass the same object each time, since a backend may compile it once.
+        The arguments are nested mappings of arrays. Returns the other arrays, and the gradient by
+        `views` (from `cut`) as a flat vector [P].
+
+        Raises:
+            BackendError: the backend has no gradients.
         """
         raise BackendError(
             f"the {self.name} backend acts and checks; it has no gradients for {function!r} of {views!r} {arguments!r}"
         )
 
     def compile(self, function: Function) -> Function:
-        """Return the pure function of nested mappings of arrays, compiled where this backend does that."""
+        """Compile a pure function of nested mappings of arrays, where the backend can; else return it unchanged."""
         return function
 
     def without_gradient(self) -> AbstractContextManager[Any]:
-        """Return a context in which nothing is recorded for differentiation."""
+        """Context manager that disables the recording for differentiation."""
         return nullcontext()
 
 
 def flatten(values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    """Join the values, in order, to one float32 vector [P]."""
+    """Concatenate the values, in order, to one float32 vector [P]."""
     parts = [np.asarray(value, dtype=np.float32).reshape(-1) for value in values.values()]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
 
 def layout(values: Mapping[str, NDArray[Any]]) -> Layout:
-    """Return where each value stands in the vector that `flatten` makes."""
+    """Slice and shape of each value in the vector made by `flatten`."""
     places, start = {}, 0
     for name, value in values.items():
         places[name] = (slice(start, start + int(np.size(value))), np.shape(value))
@@ -106,33 +114,37 @@ def layout(values: Mapping[str, NDArray[Any]]) -> Layout:
 
 
 class NumpyBackend(Backend):
-    """Plain arrays, no gradients."""
+    """Backend of plain NumPy arrays, without gradients."""
 
     name = "numpy"
     xp = np
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Return the array itself."""
+        """The array itself, not copied."""
         return np.asarray(array)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """Return the array itself."""
+        """The array itself, not copied."""
         return np.asarray(array)
 
 
-# Backends by name, and the place on which a config learns fastest.
+# Backends by name, and the choice of the fastest device for a config.
 
 BACKENDS = ("numpy", "torch")
 TORCH = "workers.learning.torch_backend"
-"""The module of the backend `torch`, imported only when it is asked for."""
+"""Module of the torch backend, imported on first use."""
 
 LEARNS = "torch"
-"""The backend that differentiates."""
+"""Name of the backend with gradients."""
 REPEATS = 3
 
 
 def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Backend:
-    """Return a new backend; raises BackendError for an unknown name or device."""
+    """A new backend.
+
+    Raises:
+        BackendError: unknown name, or unavailable device.
+    """
     if name not in BACKENDS:
         raise BackendError(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}")
     if name == "numpy":
@@ -141,9 +153,10 @@ def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Ba
 
 
 def candidates(place: DeviceConfig) -> list[DeviceConfig]:
-    """Return the places that a config leaves open, each with a device; raises BackendError for none.
+    """The devices that a config permits; for `auto` every device visible to torch.
 
-    Left open, it is any device that torch sees.
+    Raises:
+        BackendError: a device is unavailable.
     """
     seen = import_module(TORCH).devices()
     wanted = seen if place.device == "auto" else (place.device,)
@@ -153,11 +166,13 @@ def candidates(place: DeviceConfig) -> list[DeviceConfig]:
 def resolve(
     place: DeviceConfig, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
 ) -> DeviceConfig:
-    """Settle what a config leaves open by measurement: the place on which `trial` takes the least time.
+    """Choose the device with the least running time of `trial` among those that a config permits.
 
-    `trial` prepares some work on a backend and returns what is to be timed: once to warm up, then the best of
-    `REPEATS`. With one candidate nothing is measured, and `trial` is not called. Raises BackendError where the place
-    can't be had.
+    `trial` prepares a workload on a backend and returns the function to time: one warm-up run, then the minimum of
+    `REPEATS` runs, by ``clock`` (seconds). With a single candidate nothing is timed.
+
+    Raises:
+        BackendError: a device is unavailable.
     """
     found = candidates(place)
     if len(found) == 1:
@@ -166,7 +181,11 @@ def resolve(
 
 
 def backend_of(place: DeviceConfig) -> Backend:
-    """Return the backend of a settled place."""
+    """The learning backend on the device of a config without `auto`.
+
+    Raises:
+        BackendError: the device is unavailable.
+    """
     return get_backend(LEARNS, place.device, compiled=place.compiled)
 
 

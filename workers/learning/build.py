@@ -1,14 +1,14 @@
-"""The three stages from a description to something that runs: compose → complete → bind.
+"""The three stages from a description to a runnable graph: compose → complete → bind.
 
-1. `compose` joins components by wires, and opens composites up into their inner calls; no spaces, no arrays. Raises
-   ComposeError: a call to or a wire from something that is not in the graph, two nodes of one name.
-2. `complete` lets spaces flow from the root inputs. A component gets its variables once the spaces of all its inputs
-   are known. Raises IncompleteInputError (a port that nothing is wired to, or a source without a space), DeadLockError
-   (components that wait for each other), SpaceMismatchError.
-3. `bind` draws the variables' starting values, puts them on a backend and allocates memories. Raises BindError.
+1. `compose` joins components by wires, and replaces composites by their inner calls; no spaces, no arrays. Raises
+   ComposeError: a call to or a wire from something outside the graph, two nodes of one name.
+2. `complete` propagates spaces from the root inputs. A component's variables are determined once the spaces of all its
+   inputs are known. Raises IncompleteInputError (an unwired port, or a source without a space), DeadLockError
+   (components that depend on each other), SpaceMismatchError.
+3. `bind` draws the variables' initial values, puts them on a backend and allocates memories. Raises BindError.
 
-Every error names component and input, those inside composites by their path ('q.trunk'). Each stage is timed;
-`Bound.report` says how long each took. (After Schaarschmidt, Mika, Fricke & Yoneki, RLgraph, SysML 2019.)
+Every error names component and input, those inside composites by their path ('q.trunk'). `Bound.report` has the
+seconds of each stage. (After Schaarschmidt, Mika, Fricke & Yoneki, RLgraph, SysML 2019.)
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from numpy.typing import NDArray
 from workers.learning.backends import Array, Backend, Store, Views
 from workers.learning.components.base import Component, Memory, Node, Space, SpaceError, Spaces, Variable
 
-# What can go wrong while an agent is built.
+# Errors of the build.
 #
 # BuildError
-# ├── ComposeError              the graph refers to something that it does not hold
-# ├── CompleteError             its spaces can't be completed
+# ├── ComposeError              the graph refers to a node or wire outside of it
+# ├── CompleteError             the wires' spaces cannot be determined
 # │   ├── IncompleteInputError  an input has no source, or its source has no space
-# │   ├── DeadLockError         components wait for each other
-# │   └── SpaceMismatchError    a component can't work on the space it is given
-# └── BindError                 the completed graph can't be put on the backend
+# │   ├── DeadLockError         components depend on each other in a circle
+# │   └── SpaceMismatchError    a component does not support an input's space
+# └── BindError                 the completed graph cannot be put on the backend
 
 
 class BuildError(Exception):
-    """An agent can't be built."""
+    """Base class of errors while an agent is built."""
 
 
 class ComposeError(BuildError):
-    """The graph refers to something that it does not hold."""
+    """The graph refers to a node or wire outside of it, or has two nodes of one name."""
 
 
 class CompleteError(BuildError):
-    """The graph's spaces can't be completed."""
+    """The spaces of the graph's wires cannot be determined."""
 
 
 class IncompleteInputError(CompleteError):
@@ -53,32 +53,32 @@ class IncompleteInputError(CompleteError):
 
 
 class DeadLockError(CompleteError):
-    """Components wait for each other's outputs."""
+    """Components depend on each other's outputs in a circle."""
 
 
 class SpaceMismatchError(CompleteError):
-    """A component can't work on the space it is given."""
+    """A component does not support the space of one of its inputs."""
 
 
 class BindError(BuildError):
-    """The completed graph can't be put on the backend."""
+    """The completed graph cannot be put on the backend, or a wire cannot be computed."""
 
 
-# The first stage: join components by wires, and open composites up into their inner calls.
+# First stage: join components by wires, and replace composites by their inner calls.
 
 
 @dataclass(frozen=True)
 class Graph:
-    """What `compose` gives.
+    """Result of `compose`.
 
     Attributes:
         inputs: names of the root inputs.
-        calls: the nodes as they were handed in.
-        nodes: calls of components that are no composites, inner ones by their path ("q.trunk"); a wire is a root input
-            or an output of one of them.
-        aliases: the wire that each output of a composite stands for.
-        unwired: (path, port) of inputs that nothing is wired to.
-        seconds: time spent.
+        calls: the nodes as given.
+        nodes: calls of non-composite components, inner ones by their path ("q.trunk"); a wire is a root input or the
+            output of one of them.
+        aliases: the inner wire of each output of a composite.
+        unwired: (path, port) of inputs without a wire.
+        seconds: duration of the stage.
     """
 
     inputs: tuple[str, ...]
@@ -90,7 +90,11 @@ class Graph:
 
 
 def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
-    """Join nodes to a graph; raises ComposeError."""
+    """Join nodes to a graph.
+
+    Raises:
+        ComposeError: a wire or call outside the graph, two nodes of one name, or a component that contains itself.
+    """
     start = perf_counter()
     opened = _Opened()
     _check_names((*inputs, *(node.name for node in nodes)))
@@ -107,14 +111,14 @@ def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
 
 @dataclass
 class _Opened:
-    """The graph while composites are being opened."""
+    """The graph while composites are being replaced by their inner calls."""
 
     nodes: list[Node] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     unwired: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, node: Node, path: str, wires: Mapping[str, str], within: tuple[Component, ...]) -> None:
-        """Add a call whose inputs are these wires of the whole graph; of a composite, its inner calls."""
+        """Add a call with these input wires of the whole graph; for a composite, its inner calls."""
         missing = [port for port in node.component.takes if port not in node.inputs]
         self.unwired.extend((path, port) for port in missing)
         if not node.component.calls():
@@ -147,7 +151,7 @@ class _Opened:
                 self.aliases[f"{path}.{port}"] = source
 
     def source(self, wire: str) -> str:
-        """Follow outputs of composites to what computes them."""
+        """Resolve an output of a composite to the wire that computes it."""
         seen = set()
         while wire in self.aliases and wire not in seen:
             seen.add(wire)
@@ -170,20 +174,20 @@ def _check_call(node: Node, path: str, scope: frozenset[str]) -> None:
             raise ComposeError(f"component {path!r}: input {port!r} is wired to {wire!r}, which is not in the graph")
 
 
-# The second stage: spaces flow from the root inputs, and components get their variables.
+# Second stage: propagate spaces from the root inputs, and determine components' variables.
 
 
 @dataclass(frozen=True)
 class Completed:
-    """What `complete` gives.
+    """Result of `complete`.
 
     Attributes:
-        graph: what was completed.
-        order: its nodes in an order that can run.
+        graph: the input graph.
+        order: its nodes in topological order.
         spaces: of all wires, outputs of composites included.
-        owners: by node, the first node that calls the same component.
-        variables: of each owner, by the component's own names for them.
-        seconds: time spent.
+        owners: for each node, the first node that calls the same component.
+        variables: of each owner, by the component's own names.
+        seconds: duration of the stage.
     """
 
     graph: Graph
@@ -195,7 +199,11 @@ class Completed:
 
 
 def complete(graph: Graph, spaces: Spaces) -> Completed:
-    """Let the spaces of the root inputs flow through the graph; raises CompleteError."""
+    """Propagate the spaces of the root inputs through the graph.
+
+    Raises:
+        CompleteError: an input without source or space, a circle, or a space that a component does not support.
+    """
     start = perf_counter()
     for path, port in graph.unwired:
         raise IncompleteInputError(f"component {path!r}: nothing is wired to its input {port!r}")
@@ -211,10 +219,10 @@ def complete(graph: Graph, spaces: Spaces) -> Completed:
 
 
 def prefixes(completed: Completed) -> dict[str, str]:
-    """Return what stands before the variables' own names, by owner.
+    """Prefix of the variables' names, by owner.
 
-    Where several root calls own variables: the root call's name. Where inner components of one root call have variables
-    of the same name: their path in it.
+    The root call's name, if several root calls own variables; and the path inside it, if inner components of one root
+    call have variables of the same name.
     """
     roots: dict[str, list[str]] = {}
     for owner, needed in completed.variables.items():
@@ -232,7 +240,7 @@ def prefixes(completed: Completed) -> dict[str, str]:
 
 @dataclass
 class _Flow:
-    """Spaces on their way through a graph."""
+    """Propagation of spaces through a graph."""
 
     graph: Graph
     known: dict[str, Space]
@@ -242,7 +250,7 @@ class _Flow:
     _first: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Complete each node once all its inputs are; raises where some never are."""
+        """Complete each node once all its inputs are known; raises CompleteError where that never happens."""
         nodes = {node.name: node for node in self.graph.nodes}
         waiting = {name: self._waits_for(node, nodes) for name, node in nodes.items()}
         readers: dict[str, list[str]] = {}
@@ -298,7 +306,7 @@ class _Flow:
 
 
 def _source(wire: str) -> str:
-    """The node that gives a wire."""
+    """Name of the node whose output a wire is."""
     return wire.rpartition(".")[0]
 
 
@@ -309,7 +317,7 @@ def _not_given(name: str, port: str, wire: str) -> IncompleteInputError:
 
 
 def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
-    """Say who waits for whom: from any node that waits, follow until one comes again."""
+    """Describe a circle of nodes that depend on each other, in words."""
     path, name = [], min(waiting)
     while name not in path:
         path.append(name)
@@ -322,7 +330,7 @@ def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
     return f"components wait for each other: {', '.join(said)}"
 
 
-# The third stage: variables and memories on a backend, and programs over the graph's wires.
+# Third stage: put variables and memories on a backend, and run programs over the graph's wires.
 
 
 Feeds = Mapping[str, Array]
@@ -332,7 +340,7 @@ Program = Callable[[Sets, Feeds], dict[str, Array]]
 
 @dataclass(frozen=True)
 class BuildReport:
-    """Seconds per stage, and how big the result is: calls of components, and numbers that are learned."""
+    """Seconds per build stage, and the size of the graph: number of component calls, and of learned parameters."""
 
     compose_seconds: float
     complete_seconds: float
@@ -342,9 +350,11 @@ class BuildReport:
 
 
 class Bound:
-    """A graph on a backend: feed any wires, fetch any wires.
+    """A graph on a backend, in which any wires can be computed from any others.
 
-    `stores` holds the variable sets by name. `report` says how long the stages took.
+    Attributes:
+        stores: the variable sets by name.
+        report: durations of the build.
     """
 
     def __init__(
@@ -364,10 +374,13 @@ class Bound:
         self._losses: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Callable[..., Any]] = {}
 
     def run(self, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None) -> dict[str, Array]:
-        """Compute wires from other wires; only the nodes in between run. Raises BindError where that can't be.
+        """Compute the wires `fetches` from the fed wires, running only the nodes between them.
 
-        `variables` are views by variable set, in place of the stores': the result is then a pure function of feeds and
-        variables (sets that are not named are read from their stores).
+        `variables` replace the stores' variable sets of the same names; with all sets given, the result is a
+        pure function of feeds and variables.
+
+        Raises:
+            BindError: a wire is neither fed nor computable.
         """
         key = (fetches, tuple(feeds))
         if key not in self._programs:
@@ -383,7 +396,13 @@ class Bound:
     def gradient(
         self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
     ) -> tuple[Mapping[str, Array], Array]:
-        """Fetch wires, and the gradient [P] of the mean of the wire `loss` by the set `online`; see `run`."""
+        """Compute wires as `run` does, and the gradient [P] of the mean of the wire
+        `loss` by the variable set `online`.
+
+        Raises:
+            BindError: a wire is neither fed nor computable.
+            BackendError: the backend has no gradients.
+        """
         key = (loss, fetches, tuple(feeds))
         if key not in self._losses:
             self._losses[key] = self._loss(*key)
@@ -423,7 +442,7 @@ class Bound:
         return program
 
     def _plan(self, fetches: tuple[str, ...], feeds: tuple[str, ...]) -> tuple[Node, ...]:
-        """The nodes between feeds and fetches, in an order that can run."""
+        """Nodes between feeds and fetches in topological order."""
         aliases = self.completed.graph.aliases
         fed = {*feeds, *(aliases[wire] for wire in feeds if wire in aliases)}
         needed, wanted = set(), [wire for wire in fetches if wire not in fed]
@@ -444,7 +463,11 @@ class Bound:
 
 
 def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bound:
-    """Put a completed graph on a backend; all variable sets start equal. Raises BindError."""
+    """Put a completed graph on a backend, all variable sets with equal initial values, and allocate its memories.
+
+    Raises:
+        BindError: an initial value is not finite.
+    """
     start = perf_counter()
     values = initial(completed, rng)
     sets = dict.fromkeys(["online", *(node.variables for node in completed.order)])
@@ -458,7 +481,11 @@ def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bo
 
 
 def initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    """Draw the values that all variable sets start from, by name. Raises BindError for one that is not finite."""
+    """Draw the initial values of all variables, by full name.
+
+    Raises:
+        BindError: an initial value is not finite.
+    """
     prefix = prefixes(completed)
     values = {
         f"{prefix[owner]}{name}": variable.initial(rng)

@@ -1,4 +1,4 @@
-"""Descriptions and drawings of agents."""
+"""Descriptions of agents' graphs as text, Mermaid, DOT or JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from workers.learning.components.base import Node, Space, reals
 
 @dataclass(frozen=True)
 class Input:
-    """Where an input of a component comes from, and of what space it is."""
+    """Source wire of a component's input, and its space as text."""
 
     wire: str
     space: str
@@ -38,13 +38,13 @@ class Call:
     """One call of a component.
 
     Attributes:
-        path: its name, after those of the composites that it stands in ("q.trunk").
-        component: what is called.
-        variables: the variable set that is used.
+        path: its name, with the names of the enclosing composites as prefix ("q.trunk").
+        component: class name.
+        variables: name of the variable set.
         inputs: by port.
         outputs: spaces by port.
-        parameters: how many numbers it owns; of a composite, those of its inner components.
-        shares: the call that owns the parameters, where an earlier call of the same component does.
+        parameters: number of learned parameters that it owns; for a composite, those of its inner components.
+        shares: path of the call that owns the parameters, if that is another one; else None.
         composite: whether inner calls follow.
     """
 
@@ -60,9 +60,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Description:
-    """A built graph: root inputs with their spaces, calls (a composite before its inner ones), totals.
+    """A built graph: root inputs with spaces, calls (a composite before its inner ones), and totals.
 
-    `aliases` say which inner wire each output of a composite is.
+    `aliases` gives the inner wire of each output of a composite; `seconds` the duration of each build stage.
     """
 
     inputs: Mapping[str, str]
@@ -73,7 +73,7 @@ class Description:
 
 
 def describe(bound: Bound) -> Description:
-    """Describe a bound graph; only root inputs that something reads are listed."""
+    """Describe a bound graph; unused root inputs are left out."""
     completed, report = bound.completed, bound.report
     calls = tuple(call for node in completed.graph.calls for call in _calls(completed, node, node.name, node.inputs))
     read = {wire for node in completed.graph.nodes for wire in node.inputs.values()}
@@ -87,7 +87,7 @@ def describe(bound: Bound) -> Description:
 
 
 def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
-    """The call and its inner ones; `wires` are those of the whole graph."""
+    """The call and its inner calls; `wires` are wires of the whole graph."""
     component, within = node.component, node.component.calls()
     ports = (
         component.results()
@@ -115,13 +115,13 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
 
 
 def _parameters(completed: Completed, path: str) -> int:
-    """Numbers that a call owns; a composite's are its inner components'."""
+    """Number of parameters that a call owns, inner components included."""
     inside = [owner for owner in completed.variables if owner == path or owner.startswith(f"{path}.")]
     return sum(variable.size for owner in inside for variable in completed.variables[owner].values())
 
 
 def _shared(completed: Completed, path: str) -> str | None:
-    """The call that owns the variables which this one uses, where it is another one."""
+    """Paths of the other calls that own variables of this one, as text; None if there are none."""
     inside = [name for name in completed.owners if name == path or name.startswith(f"{path}.")]
     owners = {completed.owners[name] for name in inside if completed.variables[completed.owners[name]]}
     others = {owner for owner in owners if owner != path and not owner.startswith(f"{path}.")}
@@ -132,7 +132,7 @@ def _shared(completed: Completed, path: str) -> str | None:
 
 
 def space_text(space: Space) -> str:
-    """A space in few characters: reals[64], bits[9], one of 9."""
+    """Short text of a space: reals[64], bits[9], one of 9."""
     if isinstance(space, spaces.Discrete):
         return f"one of {space.n}"
     shape = "×".join(str(length) for length in space.shape or ())
@@ -144,14 +144,14 @@ def space_text(space: Space) -> str:
     return f"reals{size}" if size else "real"
 
 
-# A description for people and programs: text, Mermaid, DOT, JSON.
+# Formats of a description: text, Mermaid, DOT, JSON.
 
 
 NEWLINE = "\\n"  # in a label of DOT
 
 
 def text(description: Description) -> str:
-    """Return the graph as lines: inputs, calls with spaces and parameters, stage times."""
+    """Format the graph as lines: inputs, calls with spaces and parameters, and milliseconds of each stage."""
     lines = ["inputs"]
     lines += [f"  {name:<20} {space}" for name, space in description.inputs.items()]
     lines.append("components")
@@ -175,7 +175,7 @@ def _call_lines(call: Call) -> list[str]:
 
 
 def mermaid(description: Description) -> str:
-    """Return a Mermaid flowchart; composites are boxes around their inner calls, edges carry spaces."""
+    """Format as a Mermaid flowchart: composites are boxes around their inner calls, edges carry spaces."""
     lines = ["flowchart LR"]
     lines += [f'  {_id(name)}(["{name}<br/>{space}"])' for name, space in _roots(description).items()]
     lines += _nested(description, 'subgraph {id}["{label}"]', '{id}["{label}"]', "end", "<br/>")
@@ -184,7 +184,7 @@ def mermaid(description: Description) -> str:
 
 
 def dot(description: Description) -> str:
-    """Return a Graphviz digraph; composites are clusters."""
+    """Format as a Graphviz digraph, with composites as clusters."""
     lines = ["digraph agent {", "  rankdir=LR; node [shape=box, fontsize=10]; edge [fontsize=8];"]
     lines += [f'  {_id(name)} [shape=oval, label="{name}\\n{space}"];' for name, space in _roots(description).items()]
     lines += _nested(description, 'subgraph cluster_{id} {{ label="{label}";', '{id} [label="{label}"];', "}", NEWLINE)
@@ -195,7 +195,7 @@ def dot(description: Description) -> str:
 
 
 def as_json(description: Description) -> str:
-    """Return everything as JSON."""
+    """Format the whole description as JSON."""
     return json.dumps(asdict(description), indent=1, ensure_ascii=False)
 
 
@@ -213,7 +213,7 @@ def _label(call: Call, newline: str) -> str:
 
 
 def _nested(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
-    """Lines of calls; those within a composite stand between its opening and closing line."""
+    """Lines of all calls, with inner calls between the opening and closing line of their composite."""
     lines: list[str] = []
     within: list[str] = []
     for call in description.calls:
@@ -228,7 +228,7 @@ def _nested(description: Description, opened: str, leaf: str, closed: str, newli
 
 
 def _edges(description: Description) -> list[tuple[str, str, str, str]]:
-    """(from, to, port, space) between calls that are no composites; root inputs are sources too."""
+    """Edges (from, to, port, space) between non-composite calls; root inputs are sources too."""
     found = []
     for path, call in {call.path: call for call in description.calls if not call.composite}.items():
         for port, source in call.inputs.items():
@@ -242,19 +242,18 @@ def _roots(description: Description) -> dict[str, str]:
     return {name: space for name, space in description.inputs.items() if name in used}
 
 
-# Show what the engine builds from a config: ``python -m workers.learning.describe CONFIG``; see ``--help``.
+# Command line: ``python -m workers.learning.describe CONFIG``.
 #
-# CONFIG is the name of an algorithm or a JSON file. The environment's spaces come from a workload's spec (JSON), or as
-# plain lengths of observation and actions. Exit status 2: what was asked for can't be read or built; the reason is
-# said.
+# CONFIG is the name of an algorithm or a JSON file. The spaces come from a workload's spec (JSON), or from lengths of
+# observation and actions. Exit status 2: the arguments cannot be read or built; the reason is printed.
 
 
 class WrongInput(Exception):
-    """The command line names something that can't be used."""
+    """A command-line argument is invalid; the message gives the reason."""
 
 
 def main(arguments: list[str]) -> int:
-    """Print the built graph; return the exit status."""
+    """Print the graph built from a config; exit status 0, or 2 if the arguments cannot be read or built."""
     wanted = _parser().parse_args(arguments)
     try:
         config = read_config(wanted.config)
@@ -282,7 +281,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_config(name: str) -> Config:
-    """Return the config of an algorithm's name or of a JSON file; raises WrongInput."""
+    """Config of an algorithm's name or of a JSON file.
+
+    Raises:
+        WrongInput: unknown name, unreadable file, or no valid config.
+    """
     path = Path(name)
     if path.suffix != ".json" and not path.is_file():
         try:
@@ -298,7 +301,7 @@ def read_config(name: str) -> Config:
 
 
 def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, slice | None]:
-    """Return observation space, action space, and where the observation holds advice."""
+    """Observation space, action space, and slice of the advice in an observation (or None)."""
     if wanted.workload is not None:
         if wanted.observation is not None or wanted.actions is not None:
             raise WrongInput("give either --workload, or --observation and --actions")

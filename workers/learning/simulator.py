@@ -1,4 +1,4 @@
-"""The contract of simulators, of one agent and of several; how they are described as data, and what they show first."""
+"""Interface of simulators for one agent and for several, their description as data, and demonstrations."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from workers.learning.algorithms.config import DQN, ActorCritic, Config
 
 
 class Step(NamedTuple):
-    """What a step gives. B environments, D observation entries, N actions.
+    """Result of a step in B environments with D observation entries and N actions.
 
     Attributes:
         observation: of the next decision (after a reset where an episode ended), [B, D].
         mask: legal actions of the next decision, [B, N].
-        reward: what learners are paid, of order 1, [B].
+        reward: for learners, of order 1, [B].
         done: whether the episode ended with this step, [B].
-        final_observation: as ``observation``, but before the reset; equal to it where nothing ended, [B, D].
-        discount: what is paid from the next decision on counts so much of what is paid now, beside the learner's own
-            γ: of decisions that are not equally long, [B]; None: as much.
-        truncated: of the episodes that ended, those that only the clock ended, [B]: what is paid goes on with
-            ``observation``, the first of the next, and ``final_observation`` is equal to it; None: none of them.
+        final_observation: as ``observation``, but before the reset; equal to it where no episode ended, [B, D].
+        discount: factor (0 to 1) on later rewards in addition to the learner's γ, for decisions of unequal duration,
+            [B];
+            None: 1.
+        truncated: whether the ended episode was only cut off by time, [B]: rewards continue with ``observation``, the
+            first of the next episode, to which ``final_observation`` is equal; None: for none.
     """
 
     observation: NDArray[np.float32]
@@ -44,28 +45,32 @@ class Step(NamedTuple):
 
     @property
     def terminated(self) -> NDArray[np.bool_]:
-        """After which steps nothing is paid any more, [B]."""
+        """Whether no rewards follow after the step, [B]: the episode ended and was not truncated."""
         return self.done if self.truncated is None else self.done & ~self.truncated
 
 
 class Simulator(Protocol):
-    """B environments in lock-step."""
+    """B environments in lock-step.
+
+    Attributes:
+        batch: number B of environments.
+    """
 
     batch: int
 
     @property
     def observation_space(self) -> spaces.Box:
-        """Of one environment, [D]."""
+        """Observation space of one environment, [D]."""
         ...
 
     @property
     def action_space(self) -> spaces.Discrete:
-        """Of one environment, N actions."""
+        """Action space of one environment, N actions."""
         ...
 
     @property
     def advice(self) -> slice | None:
-        """Of a set of candidates: the feature that scores each in the unit of the reward, if there is one."""
+        """Slice of the feature that scores each candidate in the reward's unit; None without such a feature."""
         ...
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -77,29 +82,28 @@ class Simulator(Protocol):
         ...
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future depends on, as arrays and plain values."""
+        """State from which ``set_state`` resumes bit-equal, as arrays and plain values."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave."""
+        """Resume from a state returned by ``get_state``."""
         ...
 
 
-# The contract of a simulator with several agents: B environments stepped at once, in each of which all agents act.
+# Interface of simulators with several agents: B environments in lock-step, in each of which all agents act.
 #
-# An agent is told its own observation, mask and reward, and nobody else's; what they have in common is the simulator's
-# own business. Episodes that ended are reset by themselves, as with ``Simulator``.
+# An agent gets only its own observation, mask and reward. Ended episodes restart by themselves, as with ``Simulator``.
 
 
 class Role(NamedTuple):
-    """What one agent sees and does: an observation [D] of its own, N actions of its own."""
+    """One agent's observation space [D] and action space (N actions)."""
 
     observation: spaces.Box
     actions: spaces.Discrete
 
 
 class Seen(NamedTuple):
-    """What one agent sees before its first decision: observation [B, D] and mask of legal actions [B, N]."""
+    """One agent's observation [B, D] and mask of legal actions [B, N] before a decision."""
 
     observation: NDArray[np.float32]
     mask: NDArray[np.bool_]
@@ -107,45 +111,49 @@ class Seen(NamedTuple):
 
 @runtime_checkable
 class JointSimulator(Protocol):
-    """B environments in lock-step, with the same agents in each."""
+    """B environments in lock-step, each with the same set of agents.
+
+    Attributes:
+        batch: number B of environments.
+    """
 
     batch: int
 
     @property
     def roles(self) -> Mapping[str, Role]:
-        """The agents by name."""
+        """Observation and action space of every agent, by name."""
         ...
 
     def reset(self) -> Mapping[str, Seen]:
-        """Begin B episodes; what each agent sees before its first decision."""
+        """Begin B episodes; each agent's first observations and masks."""
         ...
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
-        """Take one action per agent and environment, [B] each, all at the same time."""
+        """Take one action per agent and environment, [B] each, all simultaneously."""
         ...
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future depends on, as arrays and plain values."""
+        """State from which ``set_state`` resumes bit-equal, as arrays and plain values."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave."""
+        """Resume from a state returned by ``get_state``."""
         ...
 
 
-# Simulators as data: what a process needs to make its own. Nothing in it can run code.
+# Simulators as data, for other processes to make; contains no executable code.
 
 
 class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A simulator for learners that has not been made yet.
+    """Description of a simulator for learners, as data.
 
     Attributes:
-        kind: a name of the entry-point group ``steward.learned_kinds``: whose object makes it.
-        spec: the workload's spec, as JSON.
-        model: its domain model, as its kind stores it.
+        kind: name in the entry-point group ``steward.learned_kinds``, whose object makes the simulator.
+        spec: of the workload, as JSON.
+        model: its domain model, serialised by its kind.
         batch: environments in lock-step.
-        seed: of everything that the simulator draws.
-        options: of the kind's own, plain values.
+        seed: of all random numbers.
+        options: of the kind, plain values.
     """
 
     kind: str
@@ -156,11 +164,11 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: Mapping[str, Any] = {}
 
     def make(self) -> Simulator:
-        """Make it, for one agent.
+        """Make the simulator for one agent.
 
         Raises:
             PluginError: no such kind is installed.
-            ValueError: the kind makes no simulator for learners, or spec or model can't be read, or it is a joint one.
+            ValueError: the kind has no simulator, spec or model is invalid, or the simulator is for several agents.
         """
         made = self.make_any()
         if isinstance(made, JointSimulator):
@@ -168,7 +176,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def make_any(self) -> Simulator | JointSimulator:
-        """Make it, for one agent or for several that learn together; raises what ``make`` does before."""
+        """Make the simulator for one or several agents; raises PluginError and ValueError as ``make`` does."""
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)
@@ -176,28 +184,28 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def seeded(self, seed: int) -> SimulatorSpec:
-        """Return the same simulator under another seed."""
+        """Copy with another seed."""
         return msgspec.structs.replace(self, seed=seed)
 
 
-# What observations are like before anything is learned: where their entries lie, and how far they vary.
+# Mean and deviation of the observations' entries before any learning.
 
 
 AnyConfig = TypeVar("AnyConfig", bound=Config)
-SLABS = 64  # of random play
-LEAST = 0.25  # entries are of order 1: what varies by less is stretched as if it varied by so much
+SLABS = 64  # slabs of random play
+LEAST = 0.25  # least deviation to scale by, as entries are of order 1
 DIGITS = 4
 
 
 def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
-    """The config with `centre` and `scale` of its network, as legal moves at random find them in a simulator.
+    """The config with `centre` and `scale` of its network set from observations of random legal play.
 
-    Where there is no plain network that reads observations, the config is returned as it came.
+    Configs with a scorer, a recurrent core or no network are returned unchanged.
 
     Args:
         config: of any algorithm.
-        simulator: freshly made; it is played in, so whoever learns needs another.
-        seed: of the moves.
+        simulator: a fresh one, which is used up.
+        seed: of the actions.
     """
     if not isinstance(config, DQN | ActorCritic) or config.network.scorer is not None:
         return config
@@ -216,23 +224,23 @@ def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfi
     return changed
 
 
-# Demonstrations: an expert (a heuristic of the kind, or the planner) plays in the simulator, and learners watch.
+# Demonstrations: transitions of an expert (a heuristic of the kind, or the planner) in the simulator.
 
 
 class Situated(Simulator, Protocol):
-    """A simulator that shows a policy what the service would show it."""
+    """A simulator that also shows the situation that a policy of the service decides on."""
 
     @property
     def situation(self) -> Any:
-        """B runs, each at the point of its next decision: what `Policy.act` takes."""
+        """Situation of B runs, each at its next decision, as an argument of `Policy.act`."""
         ...
 
 
 def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Experience]:
-    """Let an expert decide, from a reset on: `slabs` slabs of what came of it, [B, …] each.
+    """Let an expert act from a reset on, and yield `slabs` slabs of its transitions, [B, …] each, with `log_prob` 0.
 
-    The expert is as sure as can be of what it does: `log_prob` is 0. An action that the mask forbids would not be an
-    example to follow; raises ValueError.
+    Raises:
+        ValueError: the expert chose an illegal action.
     """
     observation, mask = simulator.reset()
     for _ in range(slabs):

@@ -1,4 +1,4 @@
-"""The torch backend: learns and acts, eager or compiled, on the CPU or a GPU."""
+"""Torch backend: learns and acts, eagerly or compiled, on the CPU or a GPU."""
 
 import warnings
 from collections.abc import Callable, Mapping
@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from workers.learning.backends import Array, Backend, BackendError, Function, Layout, Views
 
 PROGRAMS = 64
-"""How often a graph's programs may be compiled anew for other wires, before they are run as they are."""
+"""Limit of torch.compile on the compiled variants of a graph's programs; further ones run uncompiled."""
 
 
 class TorchBackend(Backend):
-    """Tensors on one device; on the CPU they share memory with NumPy's arrays.
+    """Backend of tensors on one device; on the CPU they share memory with NumPy arrays.
 
-    One thread: at these sizes a second one gains little, and takes the core of a process beside it.
+    One thread by default: at these sizes a second one gains little, and takes a core from another process.
 
     Args:
         device: "cpu" or "cuda".
-        compiled: compile the pure functions with torch.compile; it needs a C++ compiler (and triton on a GPU).
-        threads: of the library's own pool.
+        compiled: compile pure functions with torch.compile; needs a C++ compiler (and triton on a GPU).
+        threads: size of torch's thread pool.
 
     Raises:
-        BackendError: there is no such device, or nothing to compile with.
+        BackendError: the device or the compiler is unavailable.
     """
 
     name = "torch"
@@ -44,27 +44,27 @@ class TorchBackend(Backend):
             _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Return a tensor over the same memory (CPU), or a copy: on a device, or of what may not be written."""
+        """Tensor on the device: over the same memory on the CPU, a copy on a GPU or of a read-only array."""
         whole = np.ascontiguousarray(array)
         return torch.from_numpy(whole if whole.flags.writeable else whole.copy()).to(self.device)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """Return the tensor's values, detached."""
+        """The tensor's values as a detached NumPy array on the CPU."""
         result: NDArray[Any] = array.detach().cpu().numpy()
         return result
 
     def cut(self, layout: Layout, flat: Array) -> Views:
-        """Return leaf tensors, each of which can be differentiated by."""
+        """Leaf tensors by name, each of which a gradient can be taken by."""
         return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
 
     def compile(self, function: Function) -> Function:
-        """Return it compiled if that was asked for; plain numbers then go in as tensors, lest each value compile."""
+        """Compile the function if ``compiled``; numbers are passed as tensors, so that new values do not recompile."""
         return _compiled(function, self.device) if self.compiled else function
 
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
-        """Differentiate by reverse mode; variables that the scalar does not depend on get zeros."""
+        """Reverse-mode gradient [P] of the scalar, and the other arrays; 0 for variables that it does not depend on."""
         if self.compiled:
             if function not in self._compiled:
                 self._compiled[function] = _compiled(function, self.device)
@@ -82,21 +82,21 @@ class TorchBackend(Backend):
         return {name: value.detach() for name, value in others.items()}, flat
 
     def without_gradient(self) -> AbstractContextManager[Any]:
-        """The context in which torch records no gradient."""
+        """Context manager in which torch records no gradients."""
         return torch.no_grad()
 
 
 def devices() -> tuple[str, ...]:
-    """Return the devices that torch can use here, the CPU first."""
+    """Torch devices available here, "cpu" first."""
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
 def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """Compile; plain numbers go in as tensors."""
+    """Compile a function; numbers are passed as tensors."""
     program = torch.compile(function)
 
     def run(*arguments: Any) -> Any:
-        with warnings.catch_warnings():  # the array namespace is looked up through a cache, which tracing does without
+        with warnings.catch_warnings():  # the array namespace's lookup is cached, which tracing ignores
             warnings.filterwarnings("ignore", message="Dynamo detected a call to a `functools.lru_cache`")
             return program(*(_tensors(argument, device) for argument in arguments))
 
@@ -110,7 +110,7 @@ def _tensors(argument: Any, device: torch.device) -> Any:
 
 
 def _check_compiler(device: torch.device) -> None:
-    """Compile a sum, so that a missing compiler is told before anything is built."""
+    """Compile a sum, so that a missing compiler is reported before a graph is built; raises BackendError."""
     try:
         torch.compile(_plus_one)(torch.zeros(2, device=device))
     except RuntimeError as error:

@@ -1,1 +1,1 @@
-"""Tasks: an id comes in, one call does the work, its result goes out."""
+"""Celery tasks: a message brings a job's id, one call runs the job, and its result is stored."""

@@ -1,4 +1,4 @@
-"""What every task does around its work."""
+"""Life cycle of a job attempt: lease, heartbeat, progress, checkpoint, cancellation, result or failure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.processes import process_name
 from app.settings import Settings, get_settings
 from app.telemetry.logs import FIELDS, Trace, began, working
 
-# One attempt at a job, as the log and a span tell of it, under the trace of whoever asked for the job.
+# Log lines and trace span of one attempt at a job, under the trace of the request.
 
 
 logger = logging.getLogger(__name__)
@@ -36,10 +36,10 @@ BROKEN = "broken"
 
 @dataclass
 class Step:
-    """An attempt that goes on.
+    """A running attempt.
 
     Attributes:
-        outcome: what became of it: done, cancelled, failed, released or lost; `broken` until it is said.
+        outcome: done, cancelled, failed, released or lost; `broken` until it is set.
     """
 
     outcome: str = BROKEN
@@ -47,7 +47,7 @@ class Step:
 
 @contextmanager
 def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
-    """Tell of an attempt at its beginning and its end; lines between bear its ids."""
+    """Log an attempt's start and end with its ids, and export a trace span at the end if ``traces``."""
     trace, began_at, done = began(lease.traceparent), time.time(), Step()
     told = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
     with working(trace, lease.job_id):
@@ -78,16 +78,16 @@ def _span(lease: Lease, trace: Trace, ended: float, seconds: float, outcome: str
     spans.flush()
 
 
-# What every task does around its work: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
+# Life cycle common to all tasks: lease, heartbeat, progress, checkpoint, cancel, publish, fail.
 #
-# A task claims its job's lease (or goes home: somebody else has it), works with no session open, and publishes in one
-# transaction that proves that the lease is still held. Whatever ends it otherwise ends here:
+# A task claims its job's lease (or ends, if another process has it), works without an open session, and publishes in
+# one transaction that verifies the lease. Other ends of an attempt:
 #
-# Cancelled    asked for by a caller: the job is marked so
-# WorkerStopping  the worker is asked to stop: the job goes back into the queue with its checkpoint
-# LeaseLost    somebody else has the job by now: nothing is written
-# EstimationError and other errors: the job has failed, and says why
-# a lost database: nothing is written; the lease expires, and the sweeper brings the job back
+# - Cancelled: a caller cancelled the job; it is marked so.
+# - WorkerStopping: the worker stops; the job returns to the queue with its checkpoint.
+# - LeaseLost: another process has the job; nothing is written.
+# - EstimationError and other errors: the job has failed, with the reason.
+# - a lost database: nothing is written; the lease expires, and the sweeper returns the job to the queue.
 
 
 PUBLISH_ATTEMPTS = 5
@@ -98,16 +98,23 @@ class Cancelled(Exception):
 
 
 class WorkerStopping(Exception):
-    """This worker has been told to stop."""
+    """This worker is stopping; the job is returned to the queue."""
 
 
 def never() -> bool:
-    """A worker that is not asked to stop."""
+    """Default stop check of a worker without stop signal: False."""
     return False
 
 
 class RunningJob:
-    """A job under this process's lease; a context that keeps the lease alive from a thread."""
+    """A job under this process's lease; as a context manager, it renews the lease from a thread.
+
+    Args:
+        database: of the job.
+        settings: intervals in seconds.
+        lease: of the job.
+        is_stopping: whether the worker has received SIGTERM.
+    """
 
     def __init__(
         self, database: Database, settings: Settings, lease: Lease, is_stopping: Callable[[], bool] = never
@@ -119,7 +126,7 @@ class RunningJob:
         self._cancelled = threading.Event()
         self._lost = threading.Event()
         self._ended = threading.Event()
-        beat = partial(copy_context().run, self._beat)  # its lines bear this job's ids, too
+        beat = partial(copy_context().run, self._beat)  # so that the thread's log lines carry the job's ids
         self._thread = threading.Thread(target=beat, name=f"lease-{lease.job_id}", daemon=True)
         self._written_at = -1e9
         self._kept_at = time.monotonic()
@@ -144,10 +151,11 @@ class RunningJob:
                 logger.warning("job %s: no heartbeat, trying again: %s", self.lease.job_id, error)
 
     def check(self) -> None:
-        """Stop here if there is a reason to.
+        """End the attempt if there is a reason to.
 
         Raises:
-            LeaseLost, Cancelled: see the module.
+            LeaseLost: another process has taken the lease over.
+            Cancelled: a caller has cancelled the job.
         """
         if self._lost.is_set():
             raise LeaseLost(f"job {self.lease.job_id}: its lease was taken over")
@@ -163,12 +171,18 @@ class RunningJob:
         *,
         once: bool = False,
     ) -> None:
-        """Tell how far it is, between two chunks; keeps a checkpoint when one is due.
+        """Report progress between two chunks, at most every ``progress_seconds``, with a checkpoint when due.
 
-        ``once``: it is not told again, so that it is told even when something was told a moment ago.
+        Args:
+            fraction: 0 to 1.
+            eta_seconds: remaining wall-clock seconds; None if unknown.
+            live: figures for display.
+            checkpoint: serialises the job's state.
+            once: write even if the last report was a moment ago.
 
         Raises:
-            LeaseLost, Cancelled, WorkerStopping: see the module.
+            LeaseLost, Cancelled: as ``check``.
+            WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
         """
 
         def write(kept: bytes | None) -> bool:
@@ -179,10 +193,11 @@ class RunningJob:
         self.report(write, checkpoint)
 
     def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
-        """Report progress when it is due: `write` gets a checkpoint or none, and returns whether to cancel.
+        """Report progress when due: `write` gets a checkpoint or None, and returns whether the job is cancelled.
 
         Raises:
-            LeaseLost, Cancelled, WorkerStopping: see the module.
+            LeaseLost, Cancelled: as ``check``.
+            WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
         """
         self.check()
         if self._is_stopping():
@@ -206,18 +221,20 @@ class RunningJob:
         self.check()
 
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
-        """Write a result and mark the job as succeeded, in one transaction. `write` gives the job's `result`.
+        """Store a result and mark the job as succeeded, in one transaction; `write` returns the job's `result`.
 
         Raises:
-            LeaseLost, Cancelled: see the module.
+            LeaseLost, Cancelled: as ``check``; nothing is stored.
         """
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
     def commit(self, write: Callable[[Session], None]) -> None:
-        """Write what ends the work on the job for now, in one transaction, which proves that the lease is still held.
+        """Run ``write`` in one transaction that verifies the lease; retry while the database is unavailable.
 
         Raises:
-            LeaseLost, Cancelled: see the module.
+            LeaseLost: another process has the lease, or the workload was deleted.
+            Cancelled: a caller has cancelled the job.
+            SQLAlchemyError: the database refused, or was unavailable in all of ``PUBLISH_ATTEMPTS`` attempts.
         """
         for attempt in range(1, PUBLISH_ATTEMPTS):
             self.check()
@@ -247,7 +264,7 @@ def _database(_pid: int, url: str) -> Database:
 
 
 def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
-    """Do a job in this worker process, under its lease."""
+    """Run a job in this worker process under a lease; do nothing in a stopping worker."""
     from workers.celery import is_stopping
 
     settings = get_settings()
@@ -263,7 +280,7 @@ def perform(
     work: Callable[[RunningJob], None],
     is_stopping: Callable[[], bool] = never,
 ) -> None:
-    """Claim a job, do the work, and see to its end."""
+    """Claim a job, run ``work``, and record its outcome; errors of the work are recorded and not raised."""
     lease = leases.claim(database, job_id, process_name(), settings)
     if lease is None:
         logger.info("job %s: nothing to take", job_id)
@@ -312,16 +329,16 @@ def _problem_of(error: Exception, job_id: str) -> dict[str, Any]:
     return problem_of(error, job_id)
 
 
-# Work that gives way: it takes long, and nobody waits for it who could not do without.
+# Trainings run at a lower priority, since they take long and nothing urgent waits for them.
 
 
 Work = Callable[[RunningJob], None]
 
 
 def yielding(work: Work) -> Work:
-    """The same work in a thread that is as nice as trainings are to be.
+    """Wrap work to run in a thread with the niceness of trainings.
 
-    On Linux niceness is a thread's, and inherited by those that it starts; a process could not take its own back.
+    On Linux niceness belongs to a thread and is inherited by its children; a process could not lower its own again.
     """
 
     def do(job: RunningJob) -> None:

@@ -1,4 +1,4 @@
-"""The tasks `evaluate` and `verdict`."""
+"""The task `evaluate`, and the decision on promotion after a training."""
 
 from __future__ import annotations
 
@@ -25,16 +25,20 @@ from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 
 HOLDING_OUT = ("L3", "L4")
-DRAWING = 0.99  # share of the progress bar at which only the page is left
+DRAWING = 0.99  # progress at which only the page is left to render
 
 
 class EvaluateInput(NamedTuple):
-    """What an evaluation needs; no session is open any more.
+    """Inputs of an evaluation, read before the session is closed.
 
     Attributes:
-        versions: of the agents, by the name of their candidate.
-        held_out: what is kept back of the samples; None: the evaluation ends before L3.
-        runs: that ended, for scoring agents on them.
+        request: from the API.
+        kind, workload: to evaluate on.
+        spec_version, model_version: of these.
+        candidates: the agents.
+        versions: agents' versions, by candidate name.
+        held_out: samples to hold out; None: the evaluation ends below L3.
+        runs: finished runs, for off-policy estimates.
     """
 
     request: EvaluationRequest
@@ -49,7 +53,7 @@ class EvaluateInput(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A checkpoint: it holds for the spec that it was made under, and for the judge by which."""
+    """Checkpoint of an evaluation, valid for one spec version and one version of the judge."""
 
     spec_version: int
     run: bytes
@@ -57,10 +61,10 @@ class Kept(NamedTuple):
 
 
 def load(job: RunningJob) -> EvaluateInput:
-    """Read agents, spec and what they are judged on.
+    """Read agents, spec and evaluation data of a job.
 
     Raises:
-        LookupError: the model or an agent is not there any more.
+        LookupError: the model or an agent has been deleted.
     """
     request = EvaluationRequest.model_validate(job.lease.request)
     with job.database.reading() as session:
@@ -102,7 +106,7 @@ def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
 
 
 def evaluate(job: RunningJob) -> None:
-    """Judge from the last checkpoint, draw the page, and publish."""
+    """Run the evaluation from the last checkpoint, render the page, and publish both."""
     given = load(job)
     problem, held_out = _evaluation(job, given)
     wanted = given.request
@@ -122,7 +126,7 @@ def evaluate(job: RunningJob) -> None:
             run.live,
             lambda: msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE)),
         )
-    scored = {  # of each agent, by version: on the runs that really happened, or the reason why there is no score
+    scored = {  # by agent version: off-policy estimates on finished runs, or the reason for having none
         str(given.versions[one.name]): given.kind.off_policy(
             given.workload, cast("bytes", one.contenders[0]), given.runs
         )
@@ -143,7 +147,7 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
 
 
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
-    """What to go on from; nothing where the spec or the judge was changed meanwhile."""
+    """Checkpoint of the run to resume; None if there is none, or the spec or the judge has changed since."""
     if not job.lease.checkpoint:
         return None
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
@@ -164,7 +168,7 @@ def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) ->
 
 
 def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
-    """Class and reason of each agent."""
+    """Class (None: no class) and reason for each agent."""
     return [
         Verdict(
             agent=versions[candidate["name"]],
@@ -177,7 +181,7 @@ def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
 
 
 def finite(value: Any) -> Any:
-    """A report as JSON can carry it: what is not a finite number is null."""
+    """Copy of a report in which numbers that are not finite are None, as JSON requires."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -187,18 +191,18 @@ def finite(value: Any) -> Any:
     return value
 
 
-# Whether a trained agent becomes the champion.
+# Decision whether a trained agent becomes champion.
 
 
 class PromotionTerms(NamedTuple):
-    """The training request, and who answered when it began: by role, versions of agents (None: a heuristic)."""
+    """Training request, and the champions when it began: version by role (None: a heuristic)."""
 
     request: TrainRequest
     rivals: Mapping[str, int | None]
 
 
 def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, int | None]) -> tuple[bool, str]:
-    """Whether the agent becomes the champion, and why; `rivals` are who answers at this moment."""
+    """Decide whether a trained agent becomes champion, with reason; `rivals` are the present champions by role."""
     reason = str(report["reason"])
     if not report["promoted"]:
         return False, reason

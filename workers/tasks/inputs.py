@@ -1,4 +1,4 @@
-"""Rows into plain inputs: what tasks read before they close their session."""
+"""Conversion of database rows to plain inputs, which tasks read before they close their session."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workers.inputs import STEADY, Drifts, ExogenousSeries, HoldOut, LoggedRun, 
 
 
 class Model(NamedTuple):
-    """A domain model as it is stored; empty where agents learn from samples alone, and there was none."""
+    """A stored domain model; empty data and ``NO_MODEL`` where agents learn from samples alone and there is none."""
 
     version: int = NO_MODEL
     data: bytes = b""
@@ -43,7 +43,7 @@ def workload(
     with_samples: bool,
     until: datetime | None = None,
 ) -> Workload:
-    """A workload, with samples and exogenous series where they are wanted; ``until``: what came later is left out."""
+    """Read a workload, with samples and exogenous series (up to ``until``) only if ``with_samples``."""
     spec = read_spec(row.spec)
     told = members.read(session, row.tenant, spec)
     if not with_samples:
@@ -54,7 +54,7 @@ def workload(
 
 
 def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> Drifts:
-    """What has drifted; of each execution what had when it was stored."""
+    """Drifts up to ``until``, and those at the time when each execution was stored."""
     history = drift_rows.history(session, row.id)
     if not history:
         return STEADY
@@ -64,7 +64,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
 
 
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
-    """The workload's series from outside, by name; ``until``: what was issued later is left out."""
+    """The workload's exogenous series by name, without values issued after ``until``."""
     by_series = groupby(exogenous_rows.newest(session, row.id, until), key=attrgetter("series"))
     return {name: _series(list(found)) for name, found in by_series}
 
@@ -83,17 +83,17 @@ def _samples(session: Session, row: tables.Workload, until: datetime | None) -> 
 
 
 def from_samples(row: tables.Workload) -> bool:
-    """Whether agents of a workload learn, and are judged, on its samples alone."""
+    """Whether agents of this workload's kind learn from, and are judged on, its samples alone."""
     return not KINDS[row.kind].simulated
 
 
 def model(session: Session, row: tables.Workload, version: int | None) -> Model:
-    """The domain model of that version, or the newest.
+    """The domain model of that version, or the newest (None).
 
-    Where agents learn from samples alone, it is what decisions are planned with; none where the request names none.
+    Where agents learn from samples alone, it only serves planning; an empty one if the request names no version.
 
     Raises:
-        LookupError: it is not there any more.
+        LookupError: it has been deleted.
     """
     if version is None and from_samples(row):
         return NONE
@@ -106,12 +106,12 @@ def model(session: Session, row: tables.Workload, version: int | None) -> Model:
 def held_out(
     session: Session, row: tables.Workload, request: HeldOut, models: Sequence[int], trained: Sequence[datetime]
 ) -> HoldOut:
-    """What is to be kept back of the samples.
+    """Request for the samples to hold out.
 
     Args:
-        request: as it came over HTTP.
+        request: from the API.
         models: versions of the domain models that the agents were trained on.
-        trained: when the agents were: what came later they have not seen, where they learn from samples alone.
+        trained: times of the agents' trainings; later samples are unseen, where agents learn from samples alone.
     """
     moments = trained
     if not from_samples(row):
@@ -124,10 +124,10 @@ def held_out(
 
 
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:
-    """The workload's last runs that ended, newest first."""
+    """The workload's most recent finished runs, newest first."""
     return [LoggedRun(run.reports, run.start) for run in logged(session, row.id)]
 
 
 def window(session: Session, row: tables.Workload, since: datetime, until: datetime) -> list[LoggedRun]:
-    """What the workload's runs reported after a time and up to another, newest run first."""
+    """Reports of the workload's runs after ``since`` and up to ``until``, newest run first."""
     return [LoggedRun(run.reports, run.start) for run in reported(session, row.id, since, until)]

@@ -1,8 +1,8 @@
-"""A training that goes on: what happens after each window of time, and when it happens again.
+"""The task `train`, and continual training: one attempt per time window.
 
-Between two windows nobody holds the job: it waits for a time, which costs no worker and no session. Its checkpoint is
-what it was at the end of the last window, so a worker that is lost costs the present window at most; what a window came
-to, version, report, champion and the next checkpoint, is written in one transaction, which proves the lease.
+Between two windows the job has no lease: it waits for its due time, and occupies no worker or session. Its checkpoint
+is its state at the end of the last window, so that a lost worker costs the present window at most. A window's result
+(version, report, champion, next checkpoint) is written in one transaction that verifies the lease.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ NOTHING = "nothing_learned"
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Where a training stands between two windows.
+    """State of a continual training between two windows.
 
     Attributes:
-        windows: that have passed.
-        until: seconds since 1970 at which the last one ended, and the next one began; None before the first.
-        learner: what goes on learning; empty before it has learned anything.
-        versions: that were published, in order.
-        rival: the version that answered in the last one.
-        looks: how many windows on end it was judged in by then.
+        windows: number of past windows.
+        until: end of the last window and start of the next, in seconds since 1970; None before the first.
+        learner: serialised learner; empty before the first learning.
+        versions: published agents, in order.
+        rival: version of the champion in the last window; None: a heuristic.
+        looks: number of consecutive verdicts against that rival.
     """
 
     windows: int = 0
@@ -59,18 +59,18 @@ class Kept(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """How often a rival is judged by now, which verdicts allow for."""
+        """Number of the next verdict against a rival, from 1, for the correction of its confidence."""
         return self.looks + 1 if rival == self.rival else 1
 
 
 class Verdict(NamedTuple):
-    """What a window came to.
+    """Result of a window.
 
     Attributes:
-        outcome: one of the four above.
+        outcome: ``STAYS``, ``PUBLISHED``, ``HEURISTIC`` or ``NOTHING``.
         reason: in words.
-        report: of the judgement; empty where there was none.
-        learned: what would be published; None where nothing was learned.
+        report: of the verdict; empty without one.
+        learned: the new agent; None if nothing was learned.
     """
 
     outcome: str
@@ -80,10 +80,11 @@ class Verdict(NamedTuple):
 
 
 def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
-    """Learn from the window just past, judge, publish what is better, and rest until the next one is past.
+    """Learn from the past window, judge, publish a better agent, and schedule the next window.
 
     Raises:
-        Untrainable: the agent that is to be gone on from can't be.
+        Untrainable: the agent to start from does not fit.
+        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
     """
     settings = given.train_request.online or OnlineSettings()
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept) if job.lease.checkpoint else Kept()
@@ -103,7 +104,7 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
 
 
 def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[datetime, list[LoggedRun]]:
-    """When the window just past ended, and what runs reported in it; where windows were missed, the last one counts."""
+    """End of the past window, and the runs' reports in it; after missed windows, the most recent one."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
         until = database_time(session)
@@ -139,7 +140,7 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
 
 
 def _tell(job: RunningJob, kept: Kept, settings: OnlineSettings, trial: Trial | None) -> None:
-    """Progress within a window; whoever is stopped begins the window anew."""
+    """Report progress within a window, with the checkpoint of the last one: an interrupted window starts anew."""
     phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
     data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
     job.progress(_progress(settings, kept.windows), None, data, lambda: job.lease.checkpoint or b"")
@@ -152,7 +153,9 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
 def _published(
     session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
 ) -> tuple[dict[str, Any], int | None]:
-    """Write a verdict's agent or take back the champion, unless another one was promoted meanwhile; what is told."""
+    """Publish an agent or retire the champion, unless the champion has changed:
+    outcome as JSON, and new version or None.
+    """
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
     outcome, reason, rival = verdict.outcome, verdict.reason, given.rivals[DEFAULT_ROLE]
     if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != rival:
@@ -193,7 +196,7 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
 
 
 def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
-    """Wait for the next window to be past; after the last one the job is done."""
+    """Schedule the next window, or finish the job after the last one."""
     told = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:
         newest = kept.versions[-1] if kept.versions else None
@@ -205,14 +208,15 @@ def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kep
     leases.rest(session, job.lease, until, _progress(settings, kept.windows), data, checkpoint)
 
 
-# Train an agent in resumable chunks; several learners are a matter of `sweep`, what goes on is one of `online`.
+# The task `train`: a training in resumable chunks, the lead of a sweep, or a window of continual training.
 
 
 def train(job: RunningJob) -> None:
-    """Train from the last checkpoint, judge, and publish; of a sweep, or a training that goes on, its next step.
+    """Train from the last checkpoint, judge, and publish; for a sweep or a continual training, run its next step.
 
     Raises:
-        Untrainable: the workload's kind doesn't know the algorithm.
+        Untrainable: unknown algorithm for this kind, or nothing to publish.
+        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
     """
     with job.database.reading() as session:
         workload = session.get_one(Workload, job.lease.workload_id)
@@ -231,7 +235,7 @@ def train(job: RunningJob) -> None:
 
 
 def _run(job: RunningJob, training: Training) -> TrainedAgent:
-    """Train to the end; raises what ends the job before."""
+    """Run a training to its end; raises LeaseLost, Cancelled or WorkerStopping where the attempt ends early."""
     try:
         while not training.done:
             training.advance()

@@ -1,4 +1,4 @@
-"""Why a job failed, as a problem document (RFC 9457)."""
+"""Failures of jobs as problem documents (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.learning.backends import BackendError
 from workers.learning.execution import ExecutionError
 from workers.learning.training.request import Untrainable
 
-LONGEST_TRACEBACK = 8_000  # characters; its end says what went wrong
+LONGEST_TRACEBACK = 8_000  # characters to keep from its end, where the error is
 EXPECTED: dict[type[Exception], tuple[str, str]] = {
     TooLittleData: ("/problems/too-little-data", "Too little data"),
     CriterionMissed: ("/problems/criterion-missed", "Simulation too slow"),
@@ -25,7 +25,7 @@ EXPECTED: dict[type[Exception], tuple[str, str]] = {
 
 
 def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
-    """The problem document of what ended a job."""
+    """Problem document of the exception that ended a job: status 422 for expected ones, else 500 with traceback."""
     if isinstance(error, StewardError):
         return problem(error, f"/jobs/{job_id}")
     for family, (uri, title) in EXPECTED.items():

@@ -1,7 +1,7 @@
-"""The tasks as Celery knows them. What they do is imported when the first one comes, so that workers start fast.
+"""Registration of the tasks with Celery; their code is imported on first use, so that workers start fast.
 
-A message only wakes a worker up: what it does goes by the job that it takes, which may be another tenant's, and of
-another type. So it is here, and not with Celery, which knows the message alone, that work has an end.
+A message only wakes a worker: the job that it then claims may be another tenant's and of another type. Therefore the
+time limit is set here by the job's type, and not in Celery, which knows only the message.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workers.tasks.base import RunningJob, run_job, yielding
 
 
 class Work(NamedTuple):
-    """Where what does a type of job is found, for how long it may go on, and whether it gives way to others."""
+    """Module and function of a job type, its time limit in hours, and whether it runs at the niceness of trainings."""
 
     module: str
     function: str
@@ -43,7 +43,7 @@ def _found(module: str, function: str) -> Callable[[RunningJob], None]:
 
 
 def do(job: RunningJob) -> None:
-    """Do a job that is held. The kernel ends this process with it where it takes too long, whatever it is at."""
+    """Run a claimed job; past its time limit the kernel kills this process (SIGALRM)."""
     of_type = WORK[job.lease.type]
     work = _found(of_type.module, of_type.function)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -55,7 +55,7 @@ def do(job: RunningJob) -> None:
 
 
 def take(job_id: str) -> None:
-    """Do the job that was announced, or the one whose turn it is."""
+    """Run the announced job, or the one that is next in turn."""
     run_job(job_id, do)
 
 

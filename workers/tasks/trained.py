@@ -1,4 +1,4 @@
-"""The tasks `fit` and `train`."""
+"""The tasks `fit` and `trial`, and the lead of a sweep."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from workers.tasks.evaluate import PromotionTerms, verdict
 
 
 class TrainInput(NamedTuple):
-    """What a training needs; no session is open any more.
+    """Inputs of a training, read before the session is closed.
 
     Attributes:
-        train_request: as it came over HTTP.
-        request: the same, for the learning engine.
-        rivals: versions of the agents that answer now, by role; None: the heuristics do.
-        champion_artifact: their policy, or policies, which must be beaten.
+        workload: with samples.
+        spec_version, model_version: of its spec and domain model.
+        train_request: from the API.
+        request: the same for the learning engine.
+        rivals: versions of the champions by role; None: a heuristic.
+        champion_artifact: of their policies, which have to be beaten; None: heuristics only.
     """
 
     workload: Workload
@@ -53,11 +55,11 @@ class TrainInput(NamedTuple):
 
 
 def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> TrainInput:
-    """Read spec, model or samples, champion and the agent that is gone on from.
+    """Read spec, model or samples, champion, and the agent to start from.
 
     Raises:
-        LookupError: the model, or that agent, is not there any more.
-        Invalid: it asks for an extra that is not installed here.
+        LookupError: the model or that agent has been deleted.
+        Invalid: the request needs an extra that is not installed here.
     """
     train_request = TrainRequest.model_validate(request)
     combinations.require(train_request)
@@ -94,7 +96,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
 
 
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
-    """Store the agent, and promote it if it may be; the job's result."""
+    """Store the agent, and promote it if the verdict permits; the job's result."""
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
     promote, reason = verdict(
         PromotionTerms(given.train_request, given.rivals), trained.report, agents.rivals(workload)
@@ -124,7 +126,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
 
 
 def fit(job: RunningJob) -> None:
-    """Read spec and samples, fit as the workload's kind does, and publish."""
+    """Fit a domain model to all samples of a workload, and publish it."""
     with job.database.reading() as session:
         workload = session.get_one(tables.Workload, job.lease.workload_id)
         kind, spec_version = workload.kind, workload.spec_version
@@ -137,29 +139,29 @@ def fit(job: RunningJob) -> None:
     )
 
 
-# A training of many learners: one task leads, one task is each trial's, and nobody waits for another.
+# A sweep: one task leads, and one task runs each trial; no task waits for another.
 #
-# `lead` runs whenever no trial is at work: it opens the trials as one group, or compares them and sends the survivors
-# on, or publishes the best. `trial` takes one learner up to its next comparison. The rules stand in
-# `Bracket`, what is known of the trials in the database: any worker may take any step, and again.
+# `lead` runs while no trial does: it opens the trials as one group, compares them and continues the survivors, or
+# publishes the best. `trial` advances one learner to its next comparison. The rules are in `Bracket`, and the trials'
+# state is in the database, so that any worker can run or repeat any step.
 
 
 class Opened(NamedTuple):
-    """What a sweep was opened with, and keeps whatever is changed meanwhile: the spec, and the plan if one was made."""
+    """What a sweep keeps from its start, whatever changes meanwhile: the spec, and the plan if there is one."""
 
     spec: Any
     spec_version: int
     planned: Planned | None
 
     def pack(self) -> bytes:
-        """As the checkpoint of the training's job."""
+        """Serialise as the checkpoint of the training's job."""
         plan = b"" if self.planned is None else self.planned.pack()
         header = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
         return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
 
     @classmethod
     def unpack(cls, data: bytes) -> Opened:
-        """Read what `pack` gave; raises CheckpointError."""
+        """Inverse of `pack`; raises CheckpointError for other bytes."""
         arrays, header = blob.unpack(data)
         plan = arrays["planned"].tobytes()
         return cls(
@@ -168,7 +170,12 @@ class Opened(NamedTuple):
 
 
 def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
-    """Take the sweep's next step."""
+    """Run the next step of a sweep: open its trials, continue the survivors of a rung, or judge and publish the best.
+
+    Raises:
+        Untrainable: there is nothing to publish.
+        Cancelled: the job was cancelled.
+    """
     with job.database.reading() as session:
         known = sweeps.trial_statuses(session, job.lease.job_id)
     if not known or job.lease.checkpoint is None:
@@ -185,13 +192,13 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
 
 
 def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
-    """With the spec that the sweep began under."""
+    """The inputs with the spec of the sweep's start."""
     workload = replace(given.workload, spec=opened.spec)
     return given._replace(workload=workload, spec_version=opened.spec_version)
 
 
 def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
-    """Plan where a plan is wanted, and begin all trials as a group."""
+    """Make the plan if needed, measure the baselines, and open all trials."""
     planned, request = None, given.request
     if request.plans or request.imitate == PLANNER:
         live = {"phase": "planning", "algorithm": request.algorithm}
@@ -225,7 +232,7 @@ def _end(
     known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
-    """Judge the best, and publish it."""
+    """Judge the best trial or the plan, and publish it."""
     live = {"phase": "judging", "algorithm": given.request.algorithm}
     job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
     contenders = [
@@ -250,7 +257,13 @@ def _record(trial: sweeps.TrialStatus, ended: str | None = None) -> TrialRecord:
 
 
 def trial(job: RunningJob) -> None:
-    """Take one learner of a sweep up to its next comparison."""
+    """Advance one trial of a sweep to its next rung.
+
+    Raises:
+        Untrainable: a requested warm start or imitation is impossible.
+        LookupError: the sweep has ended.
+        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+    """
     found = _load_trial(job)
     entry, status = Entry(found.status.algorithm, found.status.seed), found.status
     learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
@@ -269,7 +282,7 @@ def trial(job: RunningJob) -> None:
 
 
 class _TrialInput(NamedTuple):
-    """What a trial needs; no session is open any more. `many` trials there are."""
+    """Inputs of a trial, read before the session is closed; `many` is the number of trials."""
 
     given: TrainInput
     problem: TrainingProblem
@@ -306,7 +319,7 @@ def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: i
 
 
 def _outcome(learner: Trial, status: sweeps.TrialStatus) -> sweeps.Outcome:
-    """The better one of what it has now and what it had before."""
+    """The better one of the present policy and the trial's previous best."""
     tried = learner.compared()
     before = status.score
     if before is not None and status.artifact is not None and before >= tried.validation:

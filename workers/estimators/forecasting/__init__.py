@@ -1,1 +1,1 @@
-"""Forecasts of arrivals: families, their back-test, and which of them answers."""
+"""Forecasts of arrival counts: model families, their back-test, and the choice among them."""

@@ -1,8 +1,8 @@
-"""Rolling origins: families are fitted to what was before an origin, and compared with what came after it.
+"""Back-test with rolling origins: families are fitted to the counts before an origin and compared with those after it.
 
-The first folds choose the family that answers at each horizon (``choose``) and the weights of a stack; the folds after
-them, which neither had any part in, tell how large its error is and how much its interval covers. The interval is
-conformal (Vovk et al., 2005; Papadopoulos, 2008): quantiles of the errors at origins that no fit had seen.
+The first folds choose the family for each horizon (``choose``) and the weights of a stack; the later folds, which had
+no part in either, give its error and the coverage of its interval. The interval is conformal (Vovk et al. 2005;
+Papadopoulos 2008): quantiles of the errors at origins that no fit had used.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from workers.estimators.forecasting.families import (
 )
 
 HELD_OUT, FOLDS, CHOOSING = 1 / 3, 4, 2
-BLOCKS = 5  # of a fold, between which a standard error is taken, since successive errors are correlated
-DAILY = 0.1  # share of the variance that the time of day explains, from which on there is a daily course
+BLOCKS = 5  # per fold, for a standard error between blocks, since successive errors are correlated
+DAILY = 0.1  # least share of variance explained by the time of day that counts as a daily course
 LEAST_KEPT = 2_000
-FEWEST = 24  # intervals, without which nothing is said
+FEWEST = 24  # fewest intervals for a forecast
 
 
 class BackTest(NamedTuple):
-    """What a back-test found, by horizon.
+    """Results of a back-test over H horizons and F families.
 
     Attributes:
-        families: medians of each family on the folds that choose, the stack's included.
-        weights: of the families in the stack, in their order, [H, F].
-        names: of the family that answers.
-        answers: medians of the family that answers, on all folds.
+        families: by horizon, each family's medians on the choosing folds, the stack's included.
+        weights: of the families in the stack, in the order of ``families``, [H, F].
+        names: name of the chosen family, by horizon.
+        answers: by horizon, medians of the chosen family on all folds.
     """
 
     families: list[dict[str, Told]]
@@ -55,7 +55,7 @@ class BackTest(NamedTuple):
 
     @property
     def needed(self) -> set[str]:
-        """Families that have to be fitted for those that answer."""
+        """Names of the families to fit for the chosen ones: members of the stacks, and the ARIMA of a hybrid."""
         members, stacks = [*self.families[0]], np.array([name == STACKED for name in self.names])
         found = {members[place] for place in np.flatnonzero(self.weights[stacks].any(axis=0))}
         found |= {*self.names} - {STACKED}
@@ -65,14 +65,14 @@ class BackTest(NamedTuple):
 def forecaster(
     name: str, series: Series, horizons: Sequence[int], seed: int, names: Sequence[str] = ALL
 ) -> tuple[Forecaster, dict[str, Any]]:
-    """The family that answers at each horizon, fitted to all of a series; and the report.
+    """Back-test a series, and fit the chosen family of each horizon to all of it: the forecaster, and the report.
 
     Args:
         name: of the series.
         series: at least ``FEWEST`` intervals.
-        horizons: in intervals; those that are longer than an eighth of the series are left out.
-        seed: of networks and trees.
-        names: of the families that are tried; an ARIMA is needed for the hybrid.
+        horizons: in intervals; those longer than an eighth of the series are left out.
+        seed: for networks and trees.
+        names: of the families to try; the hybrid needs the ARIMA.
     """
     asked = Asked(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     tested = back_test(asked)
@@ -82,13 +82,13 @@ def forecaster(
 def chosen(
     name: str, asked: Asked, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
-    """The forecaster that answers with the families of a back-test, and its report.
+    """Build the forecaster from the families that a back-test chose: the forecaster, and the report.
 
     Args:
         name: of the series.
-        asked: what all families were fitted to.
+        asked: series, horizons, seed and families of the back-test.
         tested: the back-test.
-        every: the families that it needs, fitted to all.
+        every: the families that it needs, fitted to the whole series, by name.
     """
     series, answering = asked.series, _answering(asked, tested, every)
     made = Forecaster(
@@ -104,11 +104,11 @@ def chosen(
 
 
 def choose(families: Mapping[str, Told], ahead: int, *, daily: bool) -> str:
-    """The family that answers ``ahead`` intervals before: one rule for all series.
+    """Choose the family for a horizon of ``ahead`` intervals by one rule for all series.
 
-    Of the families whose mean absolute error is within one standard error of the least (Breiman et al. 1984), the
-    ARIMA + GRU hybrid where there is a daily course, else the simplest in the order of ``SIMPLICITY``. The standard
-    error is that of the difference to the best, between blocks of origins no shorter than the horizon.
+    Of the families whose mean absolute error is within one standard error of the least (Breiman et al. 1984): the
+    ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The standard error is that of the
+    difference to the best family, over blocks of origins no shorter than the horizon.
     """
     best = min(families.values(), key=Told.error)
     near = [name for name, one in families.items() if not _clearly_worse(one, best, ahead)]
@@ -125,8 +125,9 @@ def _clearly_worse(one: Told, best: Told, ahead: int) -> bool:
 
 
 def daily_course(series: Series) -> float:
-    """Share of the variance of scaled counts that the time of day explains in the second half of a series, by harmonics
-    fitted to the first half; 0 where the series is too short to know a day.
+    """Share (at most 1) of the variance of the scaled counts in a series' second half that the time of day explains.
+
+    Harmonics are fitted to the first half. 0 where the series is too short for a daily season; negative for a bad fit.
     """
     half, day = len(series.counts) // 2, round(DAY / series.seconds)
     if day not in seasons(half, series.seconds):
@@ -137,7 +138,7 @@ def daily_course(series: Series) -> float:
 
 
 def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
-    """The families that answer at some horizon, out of fitted ones."""
+    """Select the fitted families that were chosen at some horizon, by name; build the stack from its members."""
     found = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
     if STACKED in tested.names:
         own = np.where(np.array([[name == STACKED] for name in tested.names]), tested.weights, 0.0)
@@ -148,13 +149,13 @@ def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> 
 
 
 def kept(series: Series) -> int:
-    """How many of the last intervals tell all that any family reads; an ARIMA has long forgotten what was before."""
+    """Number of last intervals of a series to keep in a forecaster: enough for every family's features and lags."""
     day, week = (round(span / series.seconds) for span in (DAY, WEEK))
     return max(LEAST_KEPT, (DAYS + 2) * day, 2 * week)
 
 
 def back_test(asked: Asked) -> BackTest:
-    """Choose on the first folds, and follow what answers over the later ones, where nothing else is fitted."""
+    """Choose families on the first ``CHOOSING`` folds, and refit and score only the chosen ones on the later folds."""
     count = len(asked.series.counts)
     cuts = np.linspace(count * (1 - HELD_OUT), count, FOLDS + 1).astype(np.int64).tolist()
     folds = [*pairwise(cuts)]
@@ -181,7 +182,11 @@ def back_test(asked: Asked) -> BackTest:
 
 
 def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[Floats, Floats]]:
-    """By horizon, what a family told of the intervals from ``first`` to ``last``, and what came; in scaled terms."""
+    """By horizon, a family's medians for the intervals from ``first`` to before
+    ``last``, and the actual values, [m] each.
+
+    Both are scaled: ln(1 + count / unit).
+    """
     series, values = asked.series.until(last), asked.series.scaled
     origins = np.arange(max(first - max(asked.horizons), 0), last - 1)
     medians = family.medians(series, origins)
@@ -193,7 +198,7 @@ def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[F
 
 
 def coverage(told: Told) -> float:
-    """Share of what came within the bounds, on the folds that did not choose; each by the errors of those before it."""
+    """Share (0 to 1) of the later folds' counts inside the interval that the errors of the preceding folds give."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
         bounds = bounded(told.medians[fold][:, None], told.errors(range(fold))[None], told.unit)
@@ -203,9 +208,7 @@ def coverage(told: Told) -> float:
 
 
 def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
-    """Mean absolute errors in counts by horizon: of the family that answers on the folds after the choice, and of all
-    families on the folds that chose, the least first.
-    """
+    """Report of a back-test by horizon, as JSON: mean absolute error (counts) and coverage of the chosen family."""
     horizons = []
     for ahead, families, name, answer in zip(
         asked.horizons, tested.families, tested.names, tested.answers, strict=True
@@ -232,22 +235,22 @@ def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
     }
 
 
-# Forecasters of several series at once, as a domain model keeps them.
+# Forecasters of several series at once, as stored in a domain model.
 
 
 SECONDS = 600.0
-"""Of an interval, where a kind has no reason to count by others."""
+"""Default length of a counting interval, in seconds."""
 HORIZONS = (1, 6, 36, 144)
 MOST_INTERVALS = 100_000
 MOST_TRAINED = 4
 
 
 def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
-    """What came by class, in whole intervals from the first to the last; none where these are too few.
+    """Count arrivals by class in whole intervals of ``SECONDS``; empty where there are fewer than ``FEWEST`` intervals.
 
     Args:
-        times: when each came, ascending, in seconds since 1970 or since a start of its own, [n].
-        classes: positions in ``names``, [n].
+        times: arrival times in ascending order, in seconds since 1970 or since any other origin, [n].
+        classes: index of each arrival's class in ``names``, [n].
         names: of the series.
     """
     first, last = (int(times[end] // SECONDS) for end in (0, -1)) if len(times) else (0, 0)
@@ -255,14 +258,17 @@ def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[
     if last - first < FEWEST:
         return {}
     place = (times // SECONDS).astype(np.int64) - first
-    whole = (place >= 0) & (place < last - first)  # the last interval, in which the log ends, is left out
+    whole = (place >= 0) & (place < last - first)  # the incomplete last interval is left out
     each = [np.bincount(place[whole & (classes == one)], minlength=last - first) for one in range(len(names))]
     start = SECONDS * first
     return {name: Series(own.astype(np.float64), start, SECONDS) for name, own in zip(names, each, strict=True)}
 
 
 def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """What a model keeps of them, and the report of each by name; networks and trees are for the busiest alone."""
+    """Fit one forecaster per series: their serialised bytes (empty without series), and each series' report by name.
+
+    Networks and trees are tried for the ``MOST_TRAINED`` series with the most arrivals only.
+    """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
     told = {name: report for name, (_, report) in zip(series, found, strict=True)}

@@ -1,4 +1,4 @@
-"""Families of forecasters, as they are fitted."""
+"""Forecasting families: fitting, errors in a back-test, and stacking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST, DAY_BEFORE, WEEK_BEFORE = "last_value", "day_before", "week_before"
 
 
 class Asked(NamedTuple):
-    """What families are fitted to, and for; ``names``: of those that are tried."""
+    """A fitting task: the series, the horizons in intervals, the seed, and the names of the families to try."""
 
     series: Series
     horizons: tuple[int, ...]
@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 class Family(NamedTuple):
-    """How a family is fitted, given what others were fitted to already; and from how many intervals on it is tried."""
+    """How to fit a forecasting family, given the families fitted before it, and the fewest intervals that it needs."""
 
     fit: Callable[[Asked, dict[str, Forward]], Forward]
     needs: int
@@ -68,16 +68,16 @@ FAMILIES = {
 QUICK = (LAST, DAY_BEFORE, WEEK_BEFORE, ARIMA)
 ALL = (*QUICK, BOOSTING, GRU, HYBRID)
 SIMPLICITY = (*ALL, STACKED)
-"""From the simplest on, by what is fitted: nothing; a few coefficients; trees; networks; networks about an ARIMA; and
-weights of all of these."""
+"""Families in order of complexity: no fit; a few coefficients; trees; networks; networks on an ARIMA's
+residuals; and a weighted sum of all these."""
 
 
 def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
-    """All families that a series can carry.
+    """Fit all families in ``asked.names`` that a series is long enough for: fitted families by name.
 
     Args:
-        asked: the series.
-        counts: intervals that decide what it can carry: the same for all origins of a back-test.
+        asked: series, horizons, seed and names.
+        counts: number of intervals that decides which families are fitted, the same for all origins of a back-test.
     """
     found: dict[str, Forward] = {}
     for name, season in zip((DAY_BEFORE, WEEK_BEFORE), seasons(counts, asked.series.seconds), strict=False):
@@ -89,14 +89,14 @@ def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
     return found
 
 
-# ARIMA (statsmodels) about a course over day and week.
+# ARIMA (statsmodels) on the residuals of a daily and weekly course.
 
 
 ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 
 
 def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
-    """The order of the least AIC; the course by least squares first."""
+    """Fit an ARIMA on the residuals of a least-squares daily and weekly course; ``ORDERS`` are compared by AIC."""
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
@@ -114,7 +114,7 @@ def _fitted(rest: Floats) -> tuple[Floats, Floats]:
     return np.asarray(best.arparams, np.float64), np.asarray(best.maparams, np.float64)
 
 
-# Gradient boosting (scikit-learn), one model for each horizon, of the least absolute error.
+# Gradient boosting (scikit-learn) by absolute error, one model for each horizon.
 
 
 ROUNDS, DEPTH, RATE, SUBSAMPLE, FEWEST = 200, 4, 0.05, 0.5, 20
@@ -122,7 +122,7 @@ MOST_ROWS = 10_000
 
 
 def fit_boosting(series: Series, horizons: tuple[int, ...], seed: int) -> Boosting:
-    """Trees of one set of origins by horizon."""
+    """Fit gradient-boosted trees (scikit-learn, absolute error) to the scaled counts, one model for each horizon."""
     known = seasons(len(series.counts), series.seconds)
     return Boosting(horizons, known, tuple(_trees(series, ahead, known, seed) for ahead in horizons))
 
@@ -145,7 +145,7 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
 
 
 def exported(model: GradientBoostingRegressor) -> Trees:
-    """The trees of a fitted model as arrays [T, N], leaves multiplied by the learning rate."""
+    """Convert a fitted model to arrays [T trees, N nodes], with leaf values multiplied by the learning rate."""
     each = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in each)
 
@@ -164,27 +164,27 @@ def exported(model: GradientBoostingRegressor) -> Trees:
     )
 
 
-# The medians of a family in a back-test, and their errors.
+# Medians of a family in a back-test, and their errors.
 
 
 FEW = 5.0
-"""Counts an interval below which medians are mostly 0, or nearly."""
+"""Mean count per interval below which the median is often 0."""
 
 
 class Told(NamedTuple):
-    """One family's medians and what came, in scaled terms, at one horizon: each fold's [m]."""
+    """One family's medians and the actual values at one horizon, scaled as ln(1 + count / unit); [m] per fold."""
 
     medians: list[Floats]
     came: list[Floats]
     unit: float
 
     def add(self, medians: Floats, came: Floats) -> None:
-        """Append the medians [m] of another fold, and the counts that came [m], both scaled."""
+        """Append another fold: medians [m] and actual values [m], both scaled."""
         self.medians.append(medians)
         self.came.append(came)
 
     def copy(self) -> Told:
-        """A copy with lists of its own, to which folds may be added."""
+        """Copy with lists of its own, to which folds can be added."""
         return Told([*self.medians], [*self.came], self.unit)
 
     @property
@@ -194,21 +194,22 @@ class Told(NamedTuple):
         return [np.abs(unscaled(medians, self.unit) - unscaled(came, self.unit)) for medians, came in folds]
 
     def error(self, folds: Sequence[int] | None = None) -> float:
-        """Mean absolute error in counts, of all folds or of some."""
+        """Mean absolute error in counts, over all folds (None) or over those with the given indices."""
         each = self.absolute
         return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
-        """``errors`` of the medians of some folds together, [4]."""
+        """Interval offsets and mean correction [4] (as by ``errors``) from the given folds together."""
         medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
         return errors(medians, came, self.unit)
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """Additions to medians for the two bounds, factor and addition for the mean, [4]; bounds in scaled terms.
+    """Calibrate a family from its medians [m] and the actual values [m], both scaled: an array [4].
 
-    The mean is a multiple of the median, which keeps its days and weeks. Where few come, the median of most intervals
-    is 0, and so would be every multiple of it: then the mean is a line through what came over the medians.
+    Its entries: offsets of the median for the lower and upper bound (scaled), and slope and intercept of the mean
+    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below ``FEW`` counts an
+    interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """
     apart, count = np.sort(came - medians), len(came)
     outside = (1 - LEVEL) / 2 * (count + 1)
@@ -223,16 +224,18 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     return np.array([low, high, slope, added] if added >= 0 else [low, high, ratio, 0.0])
 
 
-# Weights of families that together err least: at least 0, 1 together (Breiman, “Stacked regressions”, 1996).
+# Stacking weights of least error: non-negative, with sum 1 (Breiman, “Stacked regressions”, 1996).
 
 
 LEAST = 0.01
 
 
 def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
-    """Weights by which counts of some folds are told with the least mean absolute error, [F] in order.
+    """Stacking weights [F] (non-negative, sum 1) of least mean absolute error of the
+    counts in some folds (Breiman 1996).
 
     They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
+    Weights below ``LEAST`` become 0; all are equal where the solver fails.
     """
     told, came = _counts(families, folds)
     rows, count = told.shape
@@ -247,7 +250,7 @@ def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
 
 
 def cross_fitted(families: Mapping[str, Told]) -> Told:
-    """What families tell together of each fold, by the weights of the others."""
+    """Medians of the stack in each fold, with weights fitted to the other folds; same scale and actual values."""
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:
@@ -257,7 +260,7 @@ def cross_fitted(families: Mapping[str, Told]) -> Told:
 
 
 def _counts(families: Mapping[str, Told], folds: Sequence[int]) -> tuple[Floats, Floats]:
-    """What each told of some folds, [n, F], and what came, [n]."""
+    """Medians of all families in some folds [n, F], and the actual values [n], both in counts."""
     each = [np.concatenate([one.medians[fold] for fold in folds]) for one in families.values()]
     first = next(iter(families.values()))
     came = np.concatenate([first.came[fold] for fold in folds])

@@ -1,4 +1,6 @@
-"""A gated recurrent network (torch), trained on the least absolute error: alone, or on what an ARIMA leaves."""
+"""Forecasts by a gated recurrent network (torch), trained on absolute error: on the
+counts, or on an ARIMA's residuals.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,21 @@ from app.kinds.forecasting.series import Series, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
 MEMBERS = 4
-WARM = WINDOW // 3  # intervals of a window that only prepare
-MOST = 20_000  # of the latest intervals are learned from
+WARM = WINDOW // 3  # intervals of a window without loss, to warm up the state
+MOST = 20_000  # latest intervals to train on
 VALIDATION = 0.15
-LEAST_UPDATES = 8  # of a round
+LEAST_UPDATES = 8  # per round
 
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:
-    """Networks that stop where the end of the series, which they don't learn from, is told best."""
+    """Fit ``MEMBERS`` networks to a series, each stopped early at its least error on the held-out end of the series.
+
+    Args:
+        series: counts per interval.
+        horizons: in intervals.
+        seed: for initial weights and batches.
+        arima: model whose residuals are learned; None: the counts themselves.
+    """
     values = series.scaled
     known = seasons(len(values), series.seconds)
     gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), arima)
@@ -29,7 +38,7 @@ def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima |
 
 
 class Network(nn.Module):
-    """A GRU with a linear head: F inputs to H horizons at each of W intervals; ``exported`` gives its weights."""
+    """GRU with a linear head: from F inputs per interval to H horizons per interval."""
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
@@ -40,20 +49,22 @@ class Network(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, windows: torch.Tensor) -> torch.Tensor:
-        """[b, W, F] → [b, W, H]."""
+        """Predict the standardised target of each horizon: [b, W, F] → [b, W, H]."""
         state, _ = self.gru(windows)
         return self.head(torch.cat([self.drop(state), windows], dim=-1))
 
     def exported(self) -> Weights:
-        """Copies of the weights as float64 arrays, which serve without torch."""
+        """Copy the weights to float64 arrays, for inference without torch."""
         named = [*(getattr(self.gru, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))]
         parts = [*named, self.head.weight, self.head.bias]
         return Weights(*(part.detach().double().numpy().copy() for part in parts))
 
 
 class Sequence(NamedTuple):
-    """What is read of each interval, [n, F], and what should be said there, [n, H], NaN where it isn't known; the
-    network learns from ``first`` on to ``held``, from which on it is judged.
+    """Training data of one series: inputs ``read`` [n, F] and targets ``wanted`` [n,
+    H], NaN where the future is unknown.
+
+    Intervals from ``first`` to before ``held`` are trained on; those from ``held`` on are held out.
     """
 
     read: torch.Tensor
@@ -71,7 +82,7 @@ def _trained(gru: Gru, series: Series, seed: int) -> Weights:
 
 
 def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
-    """The best on what is held out, over all rounds."""
+    """Train the network; return its weights of the round with the least held-out error."""
     starts = np.arange(sequence.first, sequence.held - WINDOW + 1)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
@@ -98,7 +109,7 @@ def _update(network: Network, optimiser: torch.optim.Optimizer, read: torch.Tens
 
 
 def _held_out(network: Network, sequence: Sequence) -> float:
-    """Mean absolute error, standardised."""
+    """Mean absolute error on the held-out intervals, in standard deviations of the series."""
     network.eval()
     tail = slice(sequence.held - WARM, None)
     with torch.no_grad():

@@ -1,1 +1,1 @@
-"""The report of an evaluation for people: one HTML page with tables and plots, which needs nothing from elsewhere."""
+"""Report of an evaluation: one self-contained HTML page with tables and plots."""

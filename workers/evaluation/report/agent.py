@@ -1,7 +1,7 @@
-"""The report of a training, for people: the verdict in words, what it rests on, and what was learned.
+"""Report of a training for people: the verdict, the figures behind it, and what the agent learned.
 
-``python -m workers.evaluation.report.agent FILE`` draws it from an agent as the API answers with it, read from standard
-input: ``steward train`` and ``steward agent show`` run that.
+``python -m workers.evaluation.report.agent FILE`` renders an agent, given on standard input as the API's JSON;
+``steward train`` and ``steward agent show`` run it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ DONE, REFUSED = 0, 1
 
 
 class RenderedReport(NamedTuple):
-    """A report whose plots are drawn, which takes seconds; the words around them may still change.
+    """Report of a training with rendered plots (which take seconds); the texts around them can still change.
 
     Attributes:
-        plots: of this training's own figures, by heading.
-        shown: what its kind draws of what it made.
+        workload: its name.
+        plots: rendered plots of the training's figures, by heading.
+        shown: rendered plots of the kind's own pictures.
     """
 
     workload: str
@@ -40,7 +41,7 @@ class RenderedReport(NamedTuple):
     shown: Sequence[Markup]
 
     def page(self, report: Json) -> str:
-        """The report as an HTML document."""
+        """Build the HTML document from these plots and the texts of ``report``."""
         top = title(self.workload, report)
         body = [
             element("h1", top),
@@ -59,18 +60,23 @@ class RenderedReport(NamedTuple):
 
 
 def rendered(workload: str, report: Json) -> RenderedReport:
-    """Draw the plots of a report."""
+    """Render all plots of a training's report (takes seconds)."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
     return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
 
 
 def title(workload: str, report: Json) -> str:
-    """What the report is of."""
+    """Title of the report: the agent's version, if known, and its workload."""
     return f"Agent {report['version']} of {workload}" if "version" in report else f"An agent of {workload}"
 
 
 def save(file: Path, workload: str, report: Json) -> None:
-    """Draw to a file; see ``plot.write``."""
+    """Write a training's report to a file, in the format of its suffix.
+
+    Raises:
+        ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
+        OSError: the file cannot be written.
+    """
     plots = [*_own(report), *pictures.drawn(report.get("pictures"))]
 
     def page() -> str:
@@ -96,7 +102,7 @@ def _own(report: Json) -> Plots:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw what standard input holds; the exit status."""
+    """Render the agent on standard input to the file in ``arguments``; exit status 0, or 1 if it cannot be written."""
     agent, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _now(agent: Json) -> list[str]:
-    """What holds of an agent at present, whatever the verdict of its training was."""
+    """Lines on the agent's present state, whatever its training's verdict; empty if there is nothing to add."""
     answers = f"Answers now: {agent['instead']}" if agent.get("instead") else ""
     return [line for line in (agent.get("standing_reason"), answers) if line]
 

@@ -1,4 +1,4 @@
-"""Charts of reports: Vega-Lite definitions, and the images that are drawn of them."""
+"""Charts of reports: Vega-Lite definitions, and SVG images rendered from them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.charts import figures
 from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, SCHEMA, Json, category, layer, quantity
 from workers.evaluation.report.markup import Markup, element
 
-# Plots on dark ground: an image knows which of both the reader wants, and changes its colours by itself.
+# Plots on dark ground: an image adapts its colours to the viewer's colour scheme.
 
 
 COLOURS = dict(zip(LIGHT_COLOURS, DARK_COLOURS, strict=True)) | {
@@ -31,7 +31,7 @@ COLOURS = dict(zip(LIGHT_COLOURS, DARK_COLOURS, strict=True)) | {
     "#0072b2": "#4dabf7",
     "#009e73": "#38d9a9",
 }
-"""By the colour on light ground; what is not named is seen on both."""
+"""Colour on dark ground for each colour on light ground; colours not listed are legible on both."""
 
 
 def _rules() -> str:
@@ -43,20 +43,20 @@ RULES = _rules()
 
 
 def readable(svg: str) -> str:
-    """An SVG that is drawn for light ground, readable on dark ground too."""
+    """Add a style to an SVG with light-ground colours that adapts it to dark ground."""
     head, end, rest = svg.partition(">")
     return f"{head}{end}{RULES}{rest}"
 
 
-# The report's plots: Vega-Lite definitions drawn to SVG in this process, without a network.
+# Plots of reports: Vega-Lite definitions, rendered to SVG in this process without network access.
 #
-# Names given by people are data in them, never field names or expressions, so that nothing they hold is obeyed.
+# Names from users are only data in them, never field names or expressions, so that they cannot inject anything.
 
 
 CLASSES = ("L0", "L1", "L2", "L3", "L4")
 WIDTH = 640
 PADDING = {"left": 18, "right": 24, "top": 5, "bottom": 5}
-"""Letters may be wider where a picture is looked at than where it was drawn."""
+"""Pixels around a plot, since fonts may be wider in the viewer than in the renderer."""
 ROW = 20  # pixels of one policy in a plot with a row for each
 OWN = ("#0b7285", "#e8590c", "#6741d9", "#2b8a3e", "#c2255c", "#1864ab", "#a61e4d", "#5c940d")
 CHARTS_RULES = ("#495057", "#868e96", "#adb5bd", "#748ffc", "#e599f7", "#63e6be", "#ffc078", "#ced4da")
@@ -74,24 +74,28 @@ TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 
 
 def definition(chart: Json) -> Json:
-    """A plot as Vega-Lite, in the style of all."""
+    """Complete a chart to a Vega-Lite document in the common style."""
     return {"$schema": SCHEMA, "padding": PADDING, **chart, "config": {**figures.config(), "background": "white"}}
 
 
 def figure(chart: Json, caption: str) -> Markup:
-    """A plot as an image inside the page; nothing runs in it, and its names can't collide with another's."""
+    """Render a chart to an HTML figure with an inline SVG image; no script runs, and nothing is loaded."""
     drawn = vl_convert.vegalite_to_svg(definition(chart), allowed_base_urls=[])
     source = f"data:image/svg+xml;base64,{base64.b64encode(readable(drawn).encode()).decode()}"
     return element("figure", element("img", src=source, alt=caption), element("figcaption", caption))
 
 
 def layers(*shown: Json, width: float, height: float, **more: Any) -> Json:
-    """Layers on one another, of a size; empty ones are left out."""
+    """Vega-Lite layer chart of the non-empty layers, with width and height in pixels."""
     return {"layer": [one for one in shown if one], "width": width, "height": height, **more}
 
 
 class Palette:
-    """One colour and one dash per policy, the same in every plot; agents stand out from what they are compared with."""
+    """Fixed colour and dash of each policy in all plots; candidates have colours of their own.
+
+    Args:
+        policies: with ``name`` and ``role`` each, in display order.
+    """
 
     def __init__(self, policies: Sequence[Json]) -> None:
         self.names = [str(policy["name"]) for policy in policies]
@@ -104,21 +108,21 @@ class Palette:
         self.own = own
 
     def colour(self, names: Sequence[str], *, legend: bool = True) -> Json:
-        """The channel for ``policy``, limited to those names."""
+        """Vega-Lite colour channel of the field ``policy``, restricted to ``names``; with or without a legend."""
         shown = [name for name in self.names if name in set(names)]
         scale = {"domain": shown, "range": [self.colours[name] for name in shown]}
         key = {"orient": "right", "labelLimit": 220, "symbolLimit": 40, "symbolOpacity": 1} if legend else None
         return {"field": "policy", "type": "nominal", "title": None, "scale": scale, "legend": key}
 
     def dash(self, names: Sequence[str]) -> Json:
-        """The channel that tells an agent's line from a rule's, for those who see no colours."""
+        """Vega-Lite dash channel of the field ``policy``, by role, to distinguish lines without colour."""
         shown = [name for name in self.names if name in set(names)]
         scale = {"domain": shown, "range": [DASHES.get(self.roles[name], [1, 0]) for name in shown]}
         return {"field": "policy", "type": "nominal", "scale": scale, "legend": None}
 
 
 def advantages(candidates: Sequence[Json], palette: Palette) -> Json | None:
-    """Difference to the best heuristic by level, with its interval: an agent goes up while it is not below the line."""
+    """Chart of each candidate's return minus the best heuristic's, by level, with intervals; None without data."""
     rows = [
         {"level": level["level"], "policy": candidate["name"], **level["advantage"]}
         for candidate in candidates
@@ -144,17 +148,21 @@ def advantages(candidates: Sequence[Json], palette: Palette) -> Json | None:
 
 
 def returns(level: Json, palette: Palette, measure: str = "return", *, least: bool = False) -> Json | None:
-    """Mean return of every policy of one level with its interval, and the interquartile mean as a tick.
+    """Chart of every policy's mean return at one level with its interval, and the interquartile mean as a tick.
+
+    None without data; the random baseline is left out.
 
     Args:
-        measure: what the return is called.
-        least: whether the least is the best.
+        level: the report's entry of a level.
+        palette: of the policies.
+        measure: label of the value axis.
+        least: whether smaller values are better.
     """
     found = level["policies"]
     rows = [
         {"policy": name, "iqm": (scores.get("iqm") or scores["return"])["mean"], **scores["return"]}
         for name, scores in found.items()
-        if scores.get("return") is not None and palette.roles.get(name) != "random"  # so far off that it hides the rest
+        if scores.get("return") is not None and palette.roles.get(name) != "random"  # far below the others
     ]
     if not rows:
         return None
@@ -180,7 +188,7 @@ def curves(
     steps: str = "environment steps",
     measure: str = "return while learning",
 ) -> Json | None:
-    """Return of the training episodes over environment steps, or what else ``measure`` and ``steps`` call it."""
+    """Learning curves: return (label ``measure``) over environment steps (label ``steps``); None without data."""
     rows = [
         {"policy": candidate["name"], "steps": step, "return": value}
         for candidate in candidates
@@ -200,7 +208,10 @@ def curves(
 
 
 def profile(found: Json, palette: Palette) -> Json | None:
-    """Share of one level's episodes whose normalised score exceeds tau, with the bands of the agents."""
+    """Performance profile: share of one level's episodes with a normalised score above τ, with the candidates' bands.
+
+    None without data.
+    """
     rows = [
         {"policy": name, "tau": tau, "share": share, "low": low, "high": high}
         for name, values in found["policies"].items()
@@ -223,7 +234,7 @@ def profile(found: Json, palette: Palette) -> Json | None:
 
 
 def terms(level: Json, names: Sequence[str], weights: Mapping[str, float], palette: Palette) -> Json | None:
-    """What each policy pays in one level, by term of the reward and stacked: shorter is better."""
+    """Stacked bars of each policy's weighted reward terms at one level, mean per episode; None without data."""
     rows = [
         {"policy": policy, "term": term, "order": index, "paid": weights.get(term, 1.0) * scores["terms"][term]}
         for policy, scores in level["policies"].items()
@@ -244,7 +255,7 @@ def terms(level: Json, names: Sequence[str], weights: Mapping[str, float], palet
 
 
 def heat_map(found: Json) -> Json | None:
-    """What a policy does on average where two figures of its observation lie: blue takes more, red gives back."""
+    """Heat map of a policy's mean action over two quantities of its observation; None without data."""
     left, low = found["x"]["edges"], found["y"]["edges"]
     rows = [
         {"x": left[i], "x2": left[i + 1], "y": low[j], "y2": low[j + 1], "value": value}
@@ -269,7 +280,7 @@ def heat_map(found: Json) -> Json | None:
 
 
 def tuning(history: Sequence[Sequence[float]]) -> Json | None:
-    """Best return found so far by the tuner of static settings."""
+    """Best return so far by trial of the tuner; None without trials."""
     rows = [{"trial": trial, "best": best} for trial, best in history if best is not None]
     if not rows:
         return None

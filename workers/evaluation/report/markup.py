@@ -1,4 +1,4 @@
-"""Markup that is safe to show, and numbers and lists in words."""
+"""HTML elements with escaping, the page's style, and formatted numbers."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Any
 from app.charts import text
 
 EMPTY = frozenset({"img", "meta"})
-"""Elements that have no end."""
+"""HTML elements without an end tag."""
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """Text that is HTML already and is not escaped again."""
 
     __slots__ = ()
 
 
 def safe(text: str) -> Markup:
-    """A text as HTML that shows it."""
+    """Escape a text to HTML; Markup is returned unchanged."""
     return text if isinstance(text, Markup) else Markup(escape(text))
 
 
 def joined(parts: Iterable[str]) -> Markup:
-    """Parts one after the other."""
+    """Concatenate parts, escaping those that are not Markup."""
     return Markup("".join(safe(part) for part in parts))
 
 
 def element(name: str, /, *children: str, **attributes: str) -> Markup:
-    """An element with its children; ``class_`` gives the attribute ``class``. All values are escaped."""
+    """HTML element with escaped children and attributes; a trailing underscore (``class_``) is dropped from a name."""
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     if name in EMPTY:
         return Markup(f"<{name}{given}>")
@@ -37,7 +37,7 @@ def element(name: str, /, *children: str, **attributes: str) -> Markup:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterable[int] = ()) -> Markup:
-    """A table whose first column names the row; the rows at ``marked`` stand out."""
+    """HTML table whose first column holds row headers; rows at the indices ``marked`` are highlighted."""
     strong = set(marked)
     lines = []
     for index, (first, *cells) in enumerate(rows):
@@ -49,12 +49,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterabl
 
 
 def section(title: str, *children: str) -> Markup:
-    """A part of the page; nothing where there is nothing to show."""
+    """HTML section under a heading; empty where all children are empty."""
     shown = [child for child in children if child]
     return element("section", element("h2", title), *shown) if shown else Markup("")
 
 
-# A page with its style, which needs nothing from elsewhere.
+# A self-contained page with its style.
 
 
 STYLE = """
@@ -81,7 +81,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def document(title: str, body: Markup) -> str:
-    """A page with its style and nothing from elsewhere."""
+    """Self-contained HTML document with the common style; loads nothing and runs no script."""
     head = joined(
         [
             element("meta", charset="utf-8"),
@@ -94,7 +94,7 @@ def document(title: str, body: Markup) -> str:
     return f"<!doctype html>\n{element('html', element('head', head), element('body', body), lang='en')}\n"
 
 
-# Figures in words: numbers with as many digits as carry something, and a dash where there is none.
+# Formatting of numbers, with a dash for None.
 
 
 NOTHING = text.NOTHING
@@ -102,35 +102,35 @@ MINUS = "−"
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
-    """Four significant digits; what is nothing but rounding is 0."""
+    """Format with four significant digits; “–” for None."""
     return NOTHING if value is None else text.number(value, 4, signed=signed).replace("-", MINUS)
 
 
 def interval(value: dict[str, float] | None, *, signed: bool = False) -> str:
-    """Mean, and the interval in brackets: as many digits as the interval leaves room for."""
+    """Format mean and interval “mean [low, high]”, with digits by the interval's width; “–” for None."""
     if value is None:
         return NOTHING
     return text.interval(value["mean"], value["low"], value["high"], signed=signed).replace("-", MINUS)
 
 
 def percent(value: float | None) -> str:
-    """A share, in per cent."""
+    """Format a share (1.0 is 100 %) in per cent; “–” for None."""
     return NOTHING if value is None else text.percent(value).replace("-", MINUS)
 
 
 def percents(value: dict[str, float] | None) -> str:
-    """An interval of shares, in per cent."""
+    """Format an interval of shares in per cent; “–” for None."""
     if value is None:
         return NOTHING
     return f"{percent(value['mean'])} [{percent(value['low'])}, {percent(value['high'])}]"
 
 
 def count(value: float) -> str:
-    """A whole number, in groups of three digits."""
+    """Format a rounded number with commas between groups of three digits."""
     return f"{value:,.0f}"
 
 
 def listed(names: Any) -> str:
-    """Names with commas, and “and” before the last."""
+    """Join names to text: “a, b and c”."""
     texts = [str(name) for name in names]
     return " and ".join(([", ".join(texts[:-1])] if len(texts) > 1 else []) + texts[-1:])

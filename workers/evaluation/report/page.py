@@ -1,4 +1,4 @@
-"""Pages of reports: document, markup, pictures and words."""
+"""The HTML page of an evaluation's report."""
 
 from __future__ import annotations
 
@@ -10,23 +10,22 @@ from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
 from workers.evaluation.report.markup import Markup, count, document, element, joined, listed, number, section
 
-# What stands under ``pictures`` in a report: a kind's ``schedules`` (see ``schedules``), or ``plots`` (see ``plots``).
-#
-# Beside ``schedules`` stand ``points``; beside ``plots`` a ``title`` and, under ``told``, what they show in words.
+# The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
+# description (``told``).
 
 
 Json = dict[str, Any]
 
 
 class Scheduled(NamedTuple):
-    """The heading over schedules, and which tasks they are of."""
+    """Heading and explanatory sentence of a section of schedules."""
 
     heading: str
     told: str
 
 
 def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
-    """Heading, caption and chart of all that there is."""
+    """Charts of a report's pictures: heading, caption and Vega-Lite chart each; empty without pictures."""
     given = found or {}
     if given.get("schedules"):
         return plot.drawn(given["schedules"], given["points"])
@@ -34,12 +33,12 @@ def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
 
 
 def figures(found: Json | None) -> list[Markup]:
-    """The charts, drawn one after the other."""
+    """Rendered HTML figures of a report's pictures, in order."""
     return [figure(chart, caption) for _, caption, chart in drawn(found)]
 
 
 def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) -> list[Markup]:
-    """A section around ``figures``; none where there are none."""
+    """Section around the rendered figures ``shown``; [] without figures."""
     given: Json = found or {}
     if not shown:
         return []
@@ -48,7 +47,7 @@ def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) 
     return [section(given["title"], element("p", given["told"]), *shown)]
 
 
-# How to read the report: what stands at its end, one paragraph per text.
+# Explanatory paragraphs at the end of the page.
 
 
 LEVELS = """\
@@ -89,15 +88,15 @@ margin of practical equivalence: a loss within it is none, and neither is a gain
 READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)
 
 
-# The page: a summary in words first, then the figures that it rests on, then how to read them.
+# The page: a summary in words, the figures behind it, and how to read them.
 
 
-MOST_LINES = 8  # heuristics in one plot of profiles
+MOST_LINES = 8  # most heuristics in one plot of profiles
 FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
 
 
 def page(report: Json) -> str:
-    """The whole document, from the evaluation's JSON."""
+    """Build the HTML document of an evaluation from its JSON document (takes seconds)."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = listed(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
@@ -188,7 +187,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(found: Json, level: Json, palette: Palette) -> Json:
-    """The profiles of all that are no heuristics, and of the best that are: more lines can't be told apart."""
+    """Restrict a profile to the ``MOST_LINES`` heuristics of the highest return, and all other policies."""
     names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return found

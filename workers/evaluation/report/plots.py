@@ -1,4 +1,4 @@
-"""Schedules, and the plots that kinds describe, as charts: on a page, or as one image."""
+"""Charts of schedules and of the plots that kinds describe, on a page or as one image."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ from workers.evaluation.report.schedules import COLOURS
 
 Json = dict[str, Any]
 SUFFIXES = (".html", ".svg", ".png")
-MOST_LETTERS = 100  # of a line above a chart
+MOST_LETTERS = 100  # maximum of a title line
 SHARPNESS = 1.5  # pixels of a PNG per pixel of the definition
 
 
 def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
-    """Write pictures as what the file's suffix says; see ``write``."""
+    """Write charts of schedules to a file, in the format of its suffix.
+
+    Raises:
+        ValueError: the suffix is none of ``SUFFIXES``.
+        OSError: the file cannot be written.
+    """
     write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
 
 
 def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
-    """Write what the file's suffix says: a page, or one chart as an image.
+    """Write a file in the format of its suffix: the HTML page, or the chart as an SVG or PNG image.
 
     Raises:
-        ValueError: it is none of ``SUFFIXES``.
-        OSError: the file can't be written.
+        ValueError: the suffix is none of ``SUFFIXES``.
+        OSError: the file cannot be written.
     """
     suffix = file.suffix.lower()
     if suffix not in SUFFIXES:
@@ -47,12 +52,12 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
 
 
 def page(title: str, pictures: Sequence[Json]) -> str:
-    """An HTML document of schedules: their figures, and a section for each picture."""
+    """Build an HTML document of schedules: a table of their figures, and a section for each heading."""
     return document(title, joined([element("h1", title), summary(pictures), *sections(pictures)]))
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
-    """The figures of every schedule."""
+    """HTML table of every schedule's figures: slowdown, wait and makespan (seconds), misses, utilisation, cost."""
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:
@@ -64,11 +69,11 @@ def summary(pictures: Sequence[Json]) -> Markup:
 
 
 def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
-    """Every plot that there is something to show in: heading, caption and chart.
+    """Charts of schedules with data: heading, caption and Vega-Lite chart each.
 
     Args:
         pictures: of schedules.
-        costs: name, cost and makespan of all that are to be compared; those of the pictures if not given.
+        costs: further points of the cost chart, with ``name``, ``cost`` and ``makespan`` (seconds).
     """
     shown = schedules.chosen(pictures)
     which = "" if len(shown) == len(pictures) else f"; the first and the best {len(shown) - 1} of {len(pictures)}"
@@ -96,7 +101,7 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
 
 
 def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
-    """Cost and makespan of each; none where nothing costs anything or there is nothing to compare."""
+    """Cost and makespan (seconds) by name; [] where all costs are 0 or there is only one."""
     own = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
     names = {point["name"] for point in own}
     all_points = [*own, *(point for point in costs if point["name"] not in names)]
@@ -104,7 +109,7 @@ def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
 
 
 def sections(pictures: Sequence[Json]) -> list[Markup]:
-    """The plots under their headings."""
+    """Rendered HTML section for each heading of ``drawn``."""
     plots = drawn(pictures)
     headings = dict.fromkeys(heading for heading, _, _ in plots)
     return [
@@ -113,7 +118,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 
 
 def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """Plots, as ``drawn`` gives them, below each other in one chart."""
+    """One Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``drawn``."""
     charts = [{**chart, "title": titled(caption)} for _, caption, chart in plots]
     return {
         "title": title,
@@ -123,7 +128,7 @@ def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
 
 
 def titled(caption: str) -> Json:
-    """A caption above a chart, in lines that are not much wider than it."""
+    """Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
     return {"text": wrap(caption, MOST_LETTERS)}
 
 
@@ -138,28 +143,28 @@ def _bars_caption(picture: Json) -> str:
     return f"{caption}; {count(shown)} of {count(picture['tasks'])} tasks, {which}"
 
 
-# Plots that a kind describes as plain values: reports draw them, whatever the kind.
+# Plots described by a kind as plain values, which reports draw for any kind.
 #
 # A *plot* has ``heading``, ``caption``, ``form``, two axes ``x`` and ``y``, and ``panels``, one below the other:
 #
 # - ``lines``, ``steps`` and ``areas`` (stacked): a panel has ``name`` (may be empty) and ``series``, each with ``name``
-# and equally long ``x`` and ``y``; what is None in ``y`` is left out. A line that only some panels have keeps its
-# colour. A line or steps with ``low`` and ``high`` have a band. - ``tiles``: side by side; a panel has ``name`` and
-# ``cells``, each with ``x`` and ``y``, the names of its column and of   its row, ``name``, which gives the colour, and
-# ``text``. The plot's ``columns`` and ``rows`` are in their order.
+#   and ``x`` and ``y`` of equal length; None in ``y`` is left out. A series has the same colour in all panels. Lines
+#   and steps with ``low`` and ``high`` have a band.
+# - ``tiles``: side by side; a panel has ``name`` and ``cells``, each with ``x`` and ``y`` (names of column and row),
+#   ``name`` (which determines the colour) and ``text``. ``columns`` and ``rows`` of the plot give the order.
 #
-# An axis has a ``title``; ``log``, ``share`` (told in per cent), ``zero`` (begins there) and ``domain`` where they
-# hold. What is called as the plot's ``neutral`` says is grey, and comes last.
+# An axis has a ``title``, and optionally ``log``, ``share`` (shown in per cent), ``zero`` (starts at 0) and ``domain``.
+# The series or cells named ``neutral`` are grey.
 
 
 DASHES = ([1, 0], [7, 3], [2, 2], [10, 3, 2, 3], [4, 4], [1, 3])
-"""Tell lines apart where there are no colours, in print."""
+"""Dash patterns that distinguish lines in print without colours."""
 NEUTRAL = "#dee2e6"
 HEIGHT, TILE, TICKS = 170, 34, 8
 
 
 def charts_of(plots: Sequence[Json]) -> list[tuple[str, str, Json]]:
-    """Heading, caption and chart of each that has something to show."""
+    """Charts of a kind's plots: heading, caption and Vega-Lite chart; plots without data are left out."""
     charts = [(plot["heading"], plot["caption"], FORMS[plot["form"]](plot)) for plot in plots]
     return [(heading, caption, chart) for heading, caption, chart in charts if chart is not None]
 
@@ -199,7 +204,7 @@ def _titled(name: str) -> Json:
 
 
 def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[str, str]) -> list[Json]:
-    """Of a panel's lines, those that have one."""
+    """Band layers of the panel's series that have ``low`` and ``high``."""
     x, y = axes
     bands = []
     for series in panel["series"]:

@@ -1,4 +1,4 @@
-"""Schedules and heat maps of reports."""
+"""Vega-Lite charts of schedules, and heat maps of policies."""
 
 from __future__ import annotations
 
@@ -14,39 +14,43 @@ from workers.evaluation.problem import Axis, Problem
 from workers.evaluation.report.charts import ROW, WIDTH, layers
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
-"""Told apart by those who see no red or green, too (Okabe and Ito 2008)."""
-MOST_LINES = len(COLOURS)  # of one plot; the bars show all
+"""Colours distinguishable without red-green vision (Okabe and Ito 2008)."""
+MOST_LINES = len(COLOURS)  # strategies in one line chart; bar charts show all
 SCALES = ((172_800.0, 86_400.0, "days"), (7_200.0, 3_600.0, "hours"), (300.0, 60.0, "minutes"), (0.0, 1.0, "seconds"))
 LARGEST_HEIGHT = 420
-SLOWED = (1.1, 2.0, 5.0, 20.0)  # where colours of slowdowns change: few tasks have most of what a scale would span
+SLOWED = (1.1, 2.0, 5.0, 20.0)  # slowdowns at which the colour changes, as most are small
 SLOWED_COLOURS = ("#440154", "#3b528b", "#21918c", "#5ec962", "#fde725")  # of viridis
-GROUPS = 12  # workflows that colours can tell apart
-BINS = 80  # of lines; pictures have more of them than can be told apart
+GROUPS = 12  # most workflows with distinguishable colours
+BINS = 80  # most bins of a line
 
 
 class Clock:
-    """Seconds in a unit that suits a span."""
+    """Converts seconds to the unit (days, hours, minutes or seconds) that suits a time span.
+
+    Args:
+        first, last: ends of the span, in seconds.
+    """
 
     def __init__(self, first: float, last: float) -> None:
         self.first = first
         _, self.seconds, self.unit = next(scale for scale in SCALES if last - first >= scale[0])
 
     def elapsed(self, seconds: float) -> float:
-        """How long after the first second."""
+        """Time since the span's start, in the clock's unit; ``seconds`` is an absolute time."""
         return round((seconds - self.first) / self.seconds, 5)
 
     def axis(self, domain: tuple[float, float] | None = None) -> Json:
-        """The axis of time, from what is shown or of a ``domain``."""
+        """Vega-Lite channel of the field ``time``, limited to ``domain`` (in the clock's unit) if given."""
         within = {} if domain is None else {"domain": list(domain)}
         return quantity("time", f"time ({self.unit})", zero=False, scale={"nice": False, **within})
 
 
 class Frame(NamedTuple):
-    """What Gantt charts of one trace have in common: time.
+    """Common time axis of the Gantt charts of one trace.
 
     Attributes:
-        clock: of all of them.
-        domain: the first and the last moment shown, on the clock.
+        clock: time unit of all charts.
+        domain: first and last time shown, in the clock's unit.
     """
 
     clock: Clock
@@ -54,7 +58,7 @@ class Frame(NamedTuple):
 
 
 def frames(pictures: Sequence[Json]) -> list[Frame]:
-    """One frame for all whose stretches overlap; where they don't, each has its own time."""
+    """Time frame of each picture: one common to all if all their time spans overlap, else one each."""
     if not pictures:
         return []
     stretches = [(picture["gantt"]["from"], picture["gantt"]["to"]) for picture in pictures]
@@ -71,7 +75,7 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
 
 
 def gantt(picture: Json, frame: Frame) -> Json | None:
-    """When each task ran and on which processors; its colour is its slowdown, or its workflow where there are some."""
+    """Gantt chart of tasks over processors, coloured by workflow or else by slowdown; None without tasks."""
     found = picture["gantt"]
     if not found["bars"]:
         return None
@@ -117,7 +121,7 @@ def _borders(found: Json, clock: Clock, lanes: int) -> list[Json]:
     rows = [{"low": node["first"], "middle": node["first"] + node["lanes"] / 2, "node": node["name"]} for node in nodes]
     scale = {"domain": [0, lanes], "nice": False}
     lines = layer("rule", "series", rows, {"y": quantity("low", None, scale=scale)}, color="#ced4da", strokeWidth=1)
-    step = -(-len(rows) * 11 // int(_height(lanes)))  # names that stand on each other can't be read
+    step = -(-len(rows) * 11 // int(_height(lanes)))  # avoid overlapping names
     named = [{**row, "time": from_second} for row in rows[::step]]
     place = {"x": clock.axis(), "y": quantity("middle", None, scale=scale)}
     text = {"text": {"field": "node", "type": "nominal"}}
@@ -136,18 +140,18 @@ def _bar_colour(bars: Sequence[Json]) -> Json:
 
 
 def ranked(pictures: Sequence[Json]) -> list[Json]:
-    """By mean slowdown, then by makespan: the best first."""
+    """Pictures in ascending order of mean slowdown, then of makespan."""
     return sorted(pictures, key=lambda one: (one["figures"]["slowdown"], one["figures"]["makespan"], one["name"]))
 
 
 def chosen(pictures: Sequence[Json]) -> list[Json]:
-    """The few that lines and Gantt charts show: the first one named, and the best of the others, in their ranks."""
+    """The ``MOST_LINES`` pictures for line and Gantt charts: the first given and the best others, ranked."""
     others = ranked(pictures[1:])[: MOST_LINES - 1]
     return ranked([*pictures[:1], *others])
 
 
 def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
-    """One figure of every strategy, the smallest first; none where they don't differ."""
+    """Bar chart of one figure by strategy, in ascending order; None for fewer than two strategies or equal values."""
     values = {str(picture["name"]): float(picture["figures"][field]) for picture in pictures}
     if len(values) < 2 or max(values.values()) - min(values.values()) <= 1e-9 * max(map(abs, values.values())):
         return None
@@ -165,12 +169,12 @@ def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
 
 
 def utilisation(pictures: Sequence[Json]) -> Json | None:
-    """Busy share of the processors over time, by strategy."""
+    """Chart of the share of busy processors over time, by strategy; None without pictures."""
     return _lines(pictures, "utilisation", "busy processors", {"axis": {"format": "%"}, "scale": {"domain": [0, 1]}})
 
 
 def queue(pictures: Sequence[Json]) -> Json | None:
-    """Tasks that are ready and wait, over time, by strategy."""
+    """Chart of the number of waiting tasks over time, by strategy; None without pictures."""
     return _lines(pictures, "queue", "tasks that wait", {})
 
 
@@ -190,14 +194,18 @@ def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json
 
 
 def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Means over at most ``BINS`` equal bins, each with its left edge; the last one goes on to the last edge."""
+    """Average ``values`` over at most ``BINS`` bins: pairs of left edge and mean, the last repeated at the end."""
     wide = -(-len(values) // BINS)
     means = [sum(part) / len(part) for at in range(0, len(values), wide) for part in [values[at : at + wide]]]
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
 
 
 def slowdowns(found: Mapping[str, Json]) -> Json | None:
-    """Share of the tasks that are slowed down at least so much, by strategy; both axes logarithmic."""
+    """Chart of the share of tasks whose bounded slowdown exceeds x, by strategy, on
+    logarithmic axes; None without data.
+
+    ``found`` gives each strategy's quantiles: ``value`` by ``share``.
+    """
     rows = [
         {"strategy": name, "slowdown": max(value, 1.0), "share": 1 - share}
         for name, drawn in found.items()
@@ -219,7 +227,10 @@ def slowdowns(found: Mapping[str, Json]) -> Json | None:
 
 
 def front(points: Sequence[Json]) -> Json | None:
-    """Cost against makespan: on the line are those that nothing beats in both. Points: name, cost, makespan."""
+    """Chart of cost against makespan with the Pareto front; None without points.
+
+    Each point has ``name``, ``cost`` and ``makespan`` (seconds).
+    """
     if not points:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
@@ -240,7 +251,7 @@ def front(points: Sequence[Json]) -> Json | None:
 
 
 def undominated(rows: Sequence[Json]) -> list[Json]:
-    """Those that no other is at least as good as in ``time`` and ``cost`` and better in one, by time."""
+    """Rows on the Pareto front of minimal ``time`` and ``cost``, in ascending order of time."""
     best: list[Json] = []
     for row in sorted(rows, key=lambda row: (row["time"], row["cost"])):
         if not best or row["cost"] < best[-1]["cost"]:
@@ -249,25 +260,25 @@ def undominated(rows: Sequence[Json]) -> list[Json]:
 
 
 def colour(pictures: Sequence[Json]) -> Json:
-    """One colour per strategy, in the order in which they are named."""
+    """Vega-Lite colour channel of the field ``strategy``, in the order of the pictures."""
     names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
     scale = {"domain": names, "range": list(COLOURS[: len(names)])}
     legend = {"orient": "right", "labelLimit": 200} if len(names) > 1 else None
     return {"field": "strategy", "type": "nominal", "title": None, "scale": scale, "legend": legend}
 
 
-# A policy's heat map: what it does, by where it is.
+# Heat map of a policy's mean action over two quantities of the situation.
 
 
 class HeatMap:
-    """Sums and counts over the bins of a problem's axes, [2, Y, X]; values beyond the axes go to the outermost bins."""
+    """Sums and counts of a policy's values in the bins of a problem's axes, [2, Y, X]; outer bins take outliers."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, axes = problem, problem.heat_map_axes
         self.sums: NDArray[np.float64] = np.zeros((2, len(axes.y.edges) - 1, len(axes.x.edges) - 1))
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Add the policy's actions in B situations to the bins; values that are NaN are none."""
+        """Add the values of B situations and actions [B] to the bins; ended episodes and NaN values are left out."""
         x, y, value = self.problem.drawn(situation, action)
         shown = going & ~np.isnan(value)
         x, y, value = x[shown], y[shown], value[shown]
@@ -281,7 +292,7 @@ def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
 
 
 def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
-    """The heat map of ``sums`` [2, Y, X] as plain values."""
+    """Heat map of ``sums`` [2, Y, X] as JSON values: axes, means (None for an empty bin) and counts."""
     axes, (total, count) = problem.heat_map_axes, sums
     mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]
     return {

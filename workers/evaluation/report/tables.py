@@ -1,4 +1,4 @@
-"""Tables of evaluations, agents and forecasts as HTML."""
+"""HTML tables of evaluations and agents, and the page of a forecast."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """How an agent stands at a level: passed, failed, unknown (it can't be judged), or beyond where it stopped."""
+    """Status of a candidate at a level: passed, failed, unknown (not playable), or beyond (passed above its class)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -43,7 +43,7 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Which agent passed which level, and why not."""
+    """Table of the levels that each candidate passed, and its class."""
     head = ["agent", *CLASSES, "class"]
     rows = []
     for candidate in candidates:
@@ -61,7 +61,7 @@ def _step(level: Json | None, own_class: str) -> Markup:
 
 
 def levels(found: Sequence[Json]) -> Markup:
-    """What each level switches on."""
+    """Table of the levels: what is random, wrappers and number of episodes."""
     rows = []
     for level in found:
         text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
@@ -71,7 +71,7 @@ def levels(found: Sequence[Json]) -> Markup:
 
 
 def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Markup:
-    """What users count of every policy of one level, the best return first; returns come last."""
+    """Table of the outcomes of every policy at one level in users' units, by descending return."""
     policies = _ranked(level)
     rows = [
         [
@@ -86,7 +86,7 @@ def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Mar
 
 
 def _amount(found: Json, outcome: Json) -> str:
-    """A mean with its unit, and the interval in brackets."""
+    """Format an outcome “mean [low, high]” with its unit; “–” where it is missing."""
     known = found.get(outcome["name"])
     if known is None:
         return NOTHING
@@ -104,7 +104,7 @@ def _labelled(name: str, best: str | None) -> Markup:
 
 
 def scores(level: Json, roles: dict[str, str]) -> Markup:
-    """Every policy of one level beside every other, the best return first."""
+    """Table of the scores of every policy at one level, by descending return."""
     policies = _ranked(level)
     rows = [
         [
@@ -124,7 +124,7 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
 
 
 def gaps(candidates: Sequence[Json]) -> Markup:
-    """Train-to-test gap of each agent at each level."""
+    """Table of each candidate's train-to-test gap and gap to the optimum at each level."""
     rows = []
     for candidate in candidates:
         for level in candidate["levels"]:
@@ -141,7 +141,7 @@ def gaps(candidates: Sequence[Json]) -> Markup:
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:
-    """States that one observation stands for though the right action differs."""
+    """Table of the check for state aliasing by candidate: equal observations whose best actions differ."""
     rows = []
     for candidate in candidates:
         found = candidate.get("aliasing") or {"checked": False, "reason": None}
@@ -164,7 +164,7 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
 
 
 def examples(candidate: Json) -> Markup:
-    """Observations that should have led to different actions."""
+    """Table of aliased observations of a candidate with their best actions; empty if there are none."""
     found = (candidate.get("aliasing") or {}).get("examples") or []
     rows = [
         [
@@ -179,7 +179,7 @@ def examples(candidate: Json) -> Markup:
 
 
 def off_policy(found: Json) -> Markup:
-    """What each agent would have earned on the runs that really happened."""
+    """Table of off-policy estimates of each agent's return on logged runs."""
     rows = []
     for version, scored in found.items():
         if "replay" not in scored:
@@ -203,7 +203,7 @@ def off_policy(found: Json) -> Markup:
 
 
 def settings(report: Json) -> Markup:
-    """What the evaluation was run with."""
+    """Table of the evaluation's settings."""
     known = {name.replace("_", " "): value for name, value in report["settings"].items()}
     rows = [[name, number(value) if isinstance(value, int | float) else str(value)] for name, value in known.items()]
     return table(["setting", "value"], rows)
@@ -218,11 +218,13 @@ SHOWN |= {"gap_to_optimum", "optimum_reason", "judge"}
 
 
 class ScoreTable(NamedTuple):
-    """What an agent is measured by, and everybody's score with its interval.
+    """Score of an agent's report, and its mean and interval for every policy.
 
     Attributes:
-        least: whether the least is the best.
-        steps, learning: what the learning curve is over, and of.
+        measure: label of the score.
+        least: whether smaller scores are better.
+        steps, learning: labels of the learning curve's axes.
+        scores: ``mean``, ``low`` and ``high`` by policy.
     """
 
     measure: str
@@ -233,7 +235,7 @@ class ScoreTable(NamedTuple):
 
 
 def score_table(report: Json) -> ScoreTable:
-    """Schedulers are told by their slowdown, all others by their return."""
+    """Choose the score of an agent's report: slowdown or objective for schedulers, else the return."""
     rules = report.get("heuristics") or {}
     for unit, loss in _losses(report).items():
         steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
@@ -244,28 +246,28 @@ def score_table(report: Json) -> ScoreTable:
 
 
 def _losses(report: Json) -> dict[str, Json]:
-    """What a scheduler is judged by, in words: mean bounded slowdown, or all terms of its workload's objective."""
+    """Interval of a scheduler's loss by label: mean bounded slowdown, or the weighted terms of the objective."""
     terms = report.get("terms") or {}
     units = {"slowdown": "bounded slowdown", "objective": "weighted terms of the objective"}
     return {unit: terms[term] for term, unit in units.items() if isinstance(terms.get(term), dict)}
 
 
 def palette(report: Json) -> Palette:
-    """The agent stands out from what it is compared with."""
+    """Palette of an agent's report, in which the agent has the candidates' colour."""
     roles = {AGENT: "candidate", OPTIMUM: "optimum"}
     names = dict.fromkeys([AGENT, *score_table(report).scores])
     return Palette([{"name": name, "role": roles.get(name, "heuristic")} for name in names])
 
 
 def under(report: Json) -> str:
-    """Who it is, and what it was judged on."""
+    """Subtitle of an agent's report: algorithm, seed, and number of episodes or sequences of the verdict."""
     judged = {noun: report[noun] for noun in ("episodes", "sequences") if noun in report}
     judged_on = [f"judged on {count(amount)} {noun}" for noun, amount in judged.items()]
     return "; ".join([f"{report.get('algorithm')}, seed {report.get('seed')}", *judged_on]) + "."
 
 
 def verdict(report: Json) -> Markup:
-    """Whether it was promoted when its training ended, and why or why not; ``now``: what holds of it at present."""
+    """Card with the verdict at the end of training and its reason, after the lines ``now`` on the present state."""
     now = [element("p", element("strong", line)) for line in report.get("now", ())]
     badge = element("span", "promoted" if report.get("promoted") else "not promoted", class_="class")
     when = element("p", "When its training ended:")
@@ -274,7 +276,7 @@ def verdict(report: Json) -> Markup:
 
 
 def agent_tables_outcomes(report: Json) -> Markup:
-    """What users count, of the agent and of what it was held against."""
+    """Table of mean outcomes per episode, in users' units, of the agent and its rivals; empty without outcomes."""
     rows = report.get("outcomes") or []
     if not rows:
         return Markup("")
@@ -284,7 +286,7 @@ def agent_tables_outcomes(report: Json) -> Markup:
 
 
 def score_rows(report: Json) -> Markup:
-    """Everybody's score, the best first."""
+    """Table of every policy's score, the best first."""
     found = score_table(report)
     names = sorted(found.scores, key=lambda name: float(found.scores[name]["mean"]), reverse=not found.least)
     rows = [[_named(name, report), interval(dict(found.scores[name]))] for name in names]
@@ -297,7 +299,7 @@ def _named(name: str, report: Json) -> str:
 
 
 def gains(report: Json) -> Markup:
-    """What it earns over its rivals on the same episodes, and what it leaves to the exact optimum."""
+    """Table of the agent's paired gains over its rivals, and its gap to the exact optimum; empty if there are none."""
     gained = {"the best heuristic": report["advantage"]} if report.get("advantage") else {}
     gained |= {_incumbent(report): report["gain"]} if report.get("gain") else {}
     rows = [[f"over {who}", interval(gain, signed=True)] for who, gain in gained.items()]
@@ -314,13 +316,13 @@ def _incumbent(report: Json) -> str:
 
 
 def terms(report: Json) -> Markup:
-    """What the return is made of, where it is made of several."""
+    """Table of the return's terms, mean per episode; empty where the report has none."""
     rows = [[name, number(value)] for name, value in (report.get("terms") or {}).items() if isinstance(value, float)]
     return table(["term", "mean per episode"], rows) if rows else Markup("")
 
 
 def contenders(report: Json) -> Markup:
-    """Every trial, how far it came and why it went no further; or the score of each candidate."""
+    """Table of the trials of a competition, or of the candidates' scores; empty if there are neither."""
     trials = report.get("bracket") or []
     if not trials:
         rows = [[name, number(score)] for name, score in (report.get("candidates") or {}).items()]
@@ -337,7 +339,7 @@ def _trial(trial: Json) -> list[str]:
 
 
 def rest(report: Json) -> Markup:
-    """All single figures that stand nowhere else."""
+    """Table of all single values of an agent's report that no other table shows."""
     single = {
         name: value for name, value in report.items() if name not in SHOWN and isinstance(value, int | float | str)
     }
@@ -351,10 +353,10 @@ def _single(value: float | str) -> str:
     return count(value) if isinstance(value, int) else number(value)
 
 
-# A forecast as a picture: what came of late in each series, and what is expected, with its band.
+# Page of a forecast: recent counts of each series, and the expected ones with their band.
 #
-# ``python -m workers.evaluation.report.tables FILE`` draws it from a forecast as the API answers with it, read from
-# standard input: ``steward forecast --plot`` runs that.
+# ``python -m workers.evaluation.report.tables FILE`` renders a forecast given on standard input as the API's JSON;
+# ``steward forecast --plot`` runs it.
 
 
 HEIGHT = 160
@@ -362,7 +364,7 @@ DONE, REFUSED = 0, 1
 
 
 def drawn(answer: Json) -> list[tuple[str, str, Json]]:
-    """Heading, caption and chart of every series."""
+    """Chart of every series of a forecast: heading, caption and Vega-Lite chart each."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
     band = f"shaded: {text_percent(answer['level'], 0)} intervals; times are UTC"
     return [(name, f"{name}: what came, and what is expected; {band}", _chart(answer, name)) for name in names]
@@ -382,7 +384,7 @@ def _chart(answer: Json, series: str) -> Json:
 
 
 def page(answer: Json) -> str:
-    """A forecast as an HTML document: a chart for each series, and a table of all rows."""
+    """Build the HTML document of a forecast: a chart for each series, and a table of all rows."""
     parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [
@@ -398,7 +400,7 @@ def title(answer: Json) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw what standard input holds; the exit status."""
+    """Render the forecast on standard input to the file in ``arguments``; exit status 0, or 1 if it is not written."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))

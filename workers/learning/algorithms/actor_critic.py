@@ -1,4 +1,4 @@
-"""The actor-critic family: A2C, A3C, PPO, V-trace."""
+"""The actor-critic family (A2C, A3C, PPO, V-trace): network inputs, graph, and learner."""
 
 from __future__ import annotations
 
@@ -53,50 +53,50 @@ Batch = dict[str, Array]
 
 
 class StepInputs:
-    """Each observation by itself: examples are single steps."""
+    """Network inputs of a policy without memory: every example is a single step."""
 
     fetches: tuple[str, ...] = ()
-    """What acting has to fetch besides: what is carried to the next step, if anything."""
+    """Further wires to fetch when acting: the recurrent memory, if any."""
 
     def __init__(self, backend: Backend, rollout: int) -> None:
         self.backend, self.rollout = backend, rollout
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """Feeds for acting on [B, D], with what was carried there."""
+        """Feeds for acting on observations [B, D]; the carry is ignored."""
         del carry
         return {"observation": self.backend.asarray(observation)}
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-        """What the rollout keeps of what was carried into a step."""
+        """Memory before a step, for the rollout to store: the carry itself, None here."""
         del experience
         return carry
 
     def whole(self, slabs: Host) -> Batch:
-        """What a full rollout's batch holds besides."""
+        """Further feeds from a full rollout; none here."""
         del slabs
         return {}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Feeds of the networks for examples."""
+        """Network feeds for a batch of examples."""
         return {"observation": batch["observation"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """Feeds of the networks for what was observed after the rollout."""
+        """Network feeds for the observation after the rollout's last step."""
         del bound, variables
         return {"observation": batch["last_observation"]}
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Cut the examples at random into minibatches of some `wanted`: their places."""
+        """Split example indices 0 … ``count`` − 1 at random into minibatches of about `wanted`."""
         return np.array_split(rng.permutation(count), -(-count // wanted))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
-        """The examples at these places."""
+        """Select the examples at these indices from the named arrays."""
         where = self.backend.asarray(places)
         return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
 
 
 class SequenceInputs(StepInputs):
-    """With the memory of a recurrent core, [B, H]; examples are whole trajectories."""
+    """Network inputs of a recurrent policy with memory [B, H]: every example is a whole trajectory."""
 
     fetches = ("core.memory",)
 
@@ -105,12 +105,12 @@ class SequenceInputs(StepInputs):
         self.units = units
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """The observations, as sequences of one step, and what came before."""
+        """Feeds for acting: observations as sequences of one step, and the memory before it (zeros without a carry)."""
         given = self.backend.asarray
         return self._sequence(given(observation), given(self._carried(len(observation), carry)))
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """The memory before the step; zeros at first."""
+        """Memory [B, H] before a step; zeros without a carry."""
         return self._carried(len(experience.reward), carry)
 
     def _carried(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
@@ -121,51 +121,51 @@ class SequenceInputs(StepInputs):
         return {"sequence": observation[:, None], "begins": begins, "memory": memory}
 
     def whole(self, slabs: Host) -> Batch:
-        """Where episodes begin within the trajectories, and the memories at their start."""
+        """Feeds from a full rollout: bits [B, T] at episodes' beginnings, and memory [B, H] before the first step."""
         begins = np.zeros(slabs["done"].shape, np.bool_)
         begins[:, 1:] = slabs["done"][:, :-1]
         return {"begins": self.backend.asarray(begins), "memory": self.backend.asarray(slabs["memory"])}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Observations as sequences, [B, T, …], with the beginnings of episodes and the memories at their start."""
+        """Network feeds: observations as sequences [B, T, D], episode beginnings [B, T], initial memories [B, H]."""
         observation = batch["observation"]
         sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """Inputs of the step after the trajectories: its observations, and the memory at the end of each."""
+        """Network feeds for the step after the trajectories: its observations, and the memory after the last step."""
         memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Cut into whole trajectories: their numbers."""
+        """Split trajectory indices at random into minibatches of about `wanted` steps."""
         trajectories = count // self.rollout
         return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
-        """The steps of these trajectories, in a row."""
+        """Select all steps of the trajectories at these indices, in order."""
         steps = (places[:, None] * self.rollout + np.arange(self.rollout)).reshape(-1)
         return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
 
 
-# The graph of the actor-critic agent: one set of components, wired by the switches of its config.
+# Graph of the actor-critic agent: one set of components, wired by the switches of its config.
 
 
 EXAMPLE = ("observation", "mask", "action", "log_prob", "advantage", "target", "old")
-"""What the loss is fed, besides the entropy's weight."""
+"""Feeds of the loss, apart from the entropy weight."""
 TRAJECTORY = ("rewards", "ends", "values", "last", "log_probs", "behaviours")
-"""What the estimator is fed, [B, T] each, but `last` [B]."""
+"""Feeds of the advantage estimator, [B, T] each; `last` is [B]."""
 INPUTS = (*SLAB, "noise", *TRAJECTORY, "advantage", "target", "old", "entropy_weight", *FLAT)
 UNROLLED = ("sequence", "begins", "memory")
-"""What a recurrent core is fed, in place of observations."""
+"""Feeds of a recurrent core, replacing the observation."""
 CORE, POLICY, CRITIC = "core.", "policy.", "critic."
-"""Where the variables of the recurrent core and the two networks stand in the flat vector, by name."""
+"""Name prefixes of the variables of the recurrent core and of the two networks in the flat vector."""
 ACTOR = (CORE, POLICY)
-"""What acts."""
+"""Name prefixes of the variables that acting depends on."""
 
 
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
-    """Return the spaces of the root inputs, for an environment's observation and action space."""
+    """Spaces of the graph's root inputs for an environment's observation and action space."""
     mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
     numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
     core: Spaces = {}
@@ -188,9 +188,9 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
 
 
 def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
-    """Return the nodes: act, remember, estimate, loss, optimise, average.
+    """Nodes of the graph: act, store, estimate, loss, optimise, average.
 
-    The critic's network shares nothing with the actor's (but a recurrent core).
+    Actor and critic share no network except a recurrent core.
     """
     count, wanted = int(actions.n), config.network
     actor: Component = PolicyNetwork(Trunk(wanted.layers, wanted.activation), LinearHead(count))
@@ -227,16 +227,16 @@ def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -
     ]
 
 
-# The actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
+# Actor-critic learner: A2C, A3C, PPO and V-trace by the switches of its config.
 
 
 Examples = dict[str, Array]
 HEAD = "advantage."
-PATIENCE = 1.5  # times the divergence that is aimed at, beyond which a rollout is left
+PATIENCE = 1.5  # times the target KL divergence, beyond which a rollout's updates end
 
 
 class ActorCriticLearner(NetworkLearner):
-    """Policy gradients on rollouts, with a critic; see `Learner`."""
+    """Learner by policy gradients on rollouts, with a critic."""
 
     schedule: Schedule = Linear(0.0, 0.0, 0.0)
 
@@ -259,7 +259,7 @@ class ActorCriticLearner(NetworkLearner):
         self.entropy = Linear(config.entropy.start, config.entropy.end, config.entropy.fraction)
 
     def buffer(self, rng: np.random.Generator) -> RolloutBuffer:
-        """An empty rollout, whose minibatches are drawn by ``rng``."""
+        """A new empty rollout buffer."""
         return RolloutBuffer(self.memory("rollout", rng))
 
     def act(
@@ -271,7 +271,7 @@ class ActorCriticLearner(NetworkLearner):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Draw from the policy: [B, D], [B, N] → [B]."""
+        """Draw actions from the policy, with their log probabilities (nats): [B, D], [B, N] → [B] each."""
         del exploration
         give, host = self.backend.asarray, self.backend.to_numpy
         noise = rng.random((len(observation), self.actions), np.float32)
@@ -283,9 +283,9 @@ class ActorCriticLearner(NetworkLearner):
         return Acted(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Preferences in the unit of the reward, as exported: temperature · logits, [B, D], [B, N] → [B, N].
+        """Exported preferences in the reward's unit: temperature · logits, [B, D], [B, N] → [B, N].
 
-        A recurrent learner is asked as at the begin of an episode.
+        A recurrent policy is evaluated with the memory of an episode's start.
         """
         feeds = {**self.seen.now(observation, None), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
@@ -293,7 +293,7 @@ class ActorCriticLearner(NetworkLearner):
         return self.backend.to_numpy(logits) * np.float32(self.config.temperature)
 
     def update(self, state: State, batch: BaseBatch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Go over a rollout for some epochs."""
+        """Run the config's epochs of minibatch steps on a rollout, at most until the KL exceeds 1.5 · ``stop`` nats."""
         examples, config, progress = self.examples(batch.arrays), self.config, batch.progress
         rate, weight = learning_rate(config.optimiser, progress), self._weight(progress)
         figures: list[tuple[Array, Array]] = []
@@ -314,7 +314,7 @@ class ActorCriticLearner(NetworkLearner):
         return self.averaged(state, progress), LearnStats(len(figures), loss, rate, entropy)
 
     def gradient(self, state: State, batch: BaseBatch) -> tuple[Array, LearnStats]:
-        """The gradient [P] of one pass over a rollout."""
+        """Gradient [P] of the loss over a whole rollout."""
         examples = self.examples(batch.arrays)
         examples.update(self._estimated(state, examples))
         found, gradient = self._differentiated(state, "loss.loss", examples, self._weight(batch.progress))
@@ -322,14 +322,14 @@ class ActorCriticLearner(NetworkLearner):
         return gradient, LearnStats(1, loss, learning_rate(self.config.optimiser, batch.progress), entropy)
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Take one step of the optimiser along a gradient [P]."""
+        """Take one optimiser step along a gradient [P], and update the running average."""
         return self.averaged(self.stepped(state, gradient, learning_rate(self.config.optimiser, progress)), progress)
 
     def _weight(self, progress: float) -> float:
         return float(self.entropy.epsilon(progress, 1)[0])
 
     def examples(self, slabs: Host) -> Examples:
-        """A rollout on the backend: [B·T, …] each, but `last_observation` [B, D]; `done` as estimators take it."""
+        """A rollout on the backend: arrays [B·T, …], `last_observation` [B, D]; `done` is 1 − discount, 1 at ends."""
         give = self.backend.asarray
         flat = {port: give(slabs[port].reshape(-1, *slabs[port].shape[2:])) for port in KEPT}
         flat["done"] = give((1.0 - slabs["discount"] * ~slabs["done"].astype(np.bool_)).reshape(-1))
@@ -337,7 +337,7 @@ class ActorCriticLearner(NetworkLearner):
         return {**flat, **ends, **self.seen.whole(slabs)}
 
     def _estimated(self, state: State, batch: Examples) -> Examples:
-        """Advantages and targets of the examples, [B·T]; `old` are the values now."""
+        """Advantages and value targets of the examples, [B·T] each, and the present values as `old`."""
         shape, behaviour, variables = (-1, self.config.rollout), batch["log_prob"], self.variables(state)
         off_policy = self.config.estimator == "vtrace"
         with self.backend.without_gradient():
@@ -369,7 +369,7 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centred(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Rewards [B, T] less the level, of values [B, T] and those after the last step [B]."""
+        """Rewards [B, T] centred by the values of all steps [B, T] and of the state after the last step [B]."""
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
         gone = 1.0 - self.config.gamma * (1.0 - ends)
         return centred(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
@@ -391,9 +391,12 @@ class ActorCriticLearner(NetworkLearner):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Clone an expert: make what it did likely, and learn what its states are worth (see `Cloning`).
+        """Clone an expert's behaviour: raise its actions' likelihood, and fit the critic (settings: `Cloning`).
 
-        Whole rollouts are learned from; what is left at the end is not.
+        Only whole rollouts are used; the incomplete last one is dropped.
+
+        Raises:
+            ValueError: the slabs do not fill one rollout.
         """
         wanted, shown = self.config.cloning, list(self._watched(state, buffer, slabs, rng))
         if not shown:
@@ -412,7 +415,7 @@ class ActorCriticLearner(NetworkLearner):
     def _watched(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
-        """The rollouts that slabs make up."""
+        """Rollouts made up of the given slabs, as examples."""
         assert isinstance(buffer, RolloutBuffer)  # noqa: S101  (narrows the type)
         buffer.clear()
         carry, none = None, np.zeros(0, np.float32)
@@ -427,13 +430,13 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """As any network's; the actor has one plain head, and maybe a recurrent core."""
+        """The policy's type and config: as of any network, never dueling, with a recurrent core if configured."""
         kind, config = super().described()
         recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
         return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """A `network` or `scorer` policy: values = temperature · logits, whose best is the likeliest action."""
+        """The policy as type `network` or `scorer`: values are temperature · logits; the likeliest action is best."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)
@@ -442,9 +445,12 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """A published policy becomes the actor; the critic is not published, and starts anew.
+        """Warm-start the actor from a published policy; the critic, which is not published, keeps its initial values.
 
-        A dueling head's `value.*` changes no choice, and is left out.
+        A dueling head's `value.*` arrays do not affect the choice of actions, and are dropped.
+
+        Raises:
+            ValueError: the arrays are of another network.
         """
         self.compare(config, ("dueling",))
         scale = np.float32(self.config.temperature)

@@ -1,10 +1,9 @@
-"""The learner contract: what an algorithm is to an executor.
+"""The learner interface between algorithms and executors.
 
-A learner is three pure functions, `init`, `act` and `update(state, batch) → (state, statistics)`: what it knows is in
-the `State` that is handed in and returned, and luck comes from the generator that is handed in. It says which `Buffer`
-gathers its batches, and what it exports. `workers.learning.agent.Agent` joins the three for executors, which loop.
-
-To add an algorithm: see `workers.learning.algorithms.registry`.
+A learner is three pure functions, `init`, `act` and `update(state, batch) → (state, statistics)`: what it has learned
+is in the `State` passed in and returned, and random numbers come from the generator passed in. It also provides the
+`Buffer` for its batches, and the export of its policy. `workers.learning.agent.Agent` combines them for executors,
+which contain the loop. `workers.learning.algorithms.registry` tells how to add an algorithm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,18 +20,18 @@ Observations = NDArray[np.float32]  # [B, D]
 Masks = NDArray[np.bool_]  # [B, N]
 Actions = NDArray[np.int64]  # [B]
 Host = Mapping[str, NDArray[Any]]
-"""Arrays of this process, by name."""
+"""NumPy arrays by name."""
 Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
-"""A policy's type ("network", "table"), its config and its arrays, for the artifact."""
+"""A policy's type ("network", "table"), config and arrays, for the artifact."""
 
 
 class Acted(NamedTuple):
-    """What `act` returns for B environments.
+    """Result of `act` for B environments.
 
     Attributes:
-        action: [B].
-        log_prob: logarithm of the probability with which the behaviour drew the action, [B]; zeros where nobody asks.
-        carry: what a recurrent network hands to its next step, [B, H]; None where nothing is carried.
+        action: index of the action, [B].
+        log_prob: natural log of the behaviour policy's probability of the action, [B]; zeros for value-based learners.
+        carry: recurrent memory for the next step, [B, H]; None for policies without memory.
     """
 
     action: Actions
@@ -41,9 +40,10 @@ class Acted(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """One slab of transitions, [B, …] each.
+    """One slab of transitions from B environments, [B, …] each.
 
-    `next_observation` is the true successor, not the first of a new episode. `discount` is as in `Step`.
+    `next_observation` is the true successor, not the first observation of a new episode. `discount` is that of `Step`;
+    None: no further discount.
     """
 
     observation: Observations
@@ -59,25 +59,25 @@ class Experience(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """All that a learner has learned: arrays of its backend, and plain values. Neither is ever written to."""
+    """A learner's state: arrays of its backend, and plain values; immutable."""
 
     arrays: Mapping[str, Array]
     values: Mapping[str, Any]
     cuts: dict[str, Mapping[str, Array]] = field(default_factory=dict, compare=False, repr=False)
-    """Flat vectors that were cut into variables, so that this is done once."""
+    """Cache of the flat vectors' views as variables."""
 
     def but(self, arrays: Mapping[str, Array], **values: Any) -> "State":
-        """Return the state with other arrays and values in place of these."""
+        """Copy with these arrays and values replaced."""
         return State({**self.arrays, **arrays}, {**self.values, **values})
 
 
 class Batch(NamedTuple):
-    """What one update learns from.
+    """The data of one update.
 
     Attributes:
         arrays: by the names of the learner's inputs.
         progress: share of the training that is done, 0 to 1, for schedules.
-        places: where the examples stand in their replay memory; None where they stand in none.
+        places: indices of the examples in the replay memory; None for examples from elsewhere.
     """
 
     arrays: Host
@@ -87,10 +87,14 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class LearnStats:
-    """Figures of some updates.
+    """Statistics of one or more updates.
 
-    `exploration`: the mean ε, temperature or policy entropy at that time; None where the learner does not know it.
-    `errors`: how wrong the examples were [n], for their priorities.
+    Attributes:
+        updates: number of parameter updates.
+        loss: mean over them.
+        rate: learning rate of the last one.
+        exploration: mean ε, temperature or policy entropy (nats); None where the learner has none.
+        errors: absolute error of each example, [n], for its priority; None without priorities.
     """
 
     updates: int
@@ -101,11 +105,11 @@ class LearnStats:
 
 
 class Buffer(Protocol):
-    """What gathers experience until it makes batches.
+    """Collects transitions until they make batches.
 
     Attributes:
-        slabs: of environment steps behind one entry.
-        updates: at most, after one entry.
+        slabs: environment steps per entry.
+        updates: maximal number of updates after one entry.
     """
 
     slabs: int
@@ -113,41 +117,41 @@ class Buffer(Protocol):
 
     @property
     def size(self) -> int:
-        """Transitions that batches are drawn from; 0 where each is learned from when it comes."""
+        """Number of stored transitions; 0 for a buffer whose transitions are used once."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Take in one slab; return the entry that is then complete, or None. The entry is read before the next slab.
+        """Add one slab; return the entry completed by it, or None. The entry is valid until the next slab.
 
-        `carry`: what the network carried into the slab's step, [B, H].
+        `carry`: the recurrent memory before the slab's step, [B, H].
         """
 
     def insert(self, entry: Host) -> None:
-        """Take in an entry, one's own or an actor's."""
+        """Store an entry, collected here or by an actor."""
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield what is due to be learned from; each is drawn after what `correct` told of the one before."""
+        """Yield the batches of the updates that are due; each is drawn after `correct` for the previous one."""
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Take in the outcome of an update on a batch."""
+        """Update the priorities of a batch's examples from an update's statistics."""
 
     def entry(self, batch: int) -> Host:
-        """Return an empty entry of `batch` environments."""
+        """A zero-filled entry of `batch` environments, to receive data."""
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Return arrays and plain values from which `restore` goes on; `memory` with what was gathered."""
+        """Arrays and plain values for `restore`; `memory`: including the transitions."""
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state returned by `state`."""
 
 
 class Learner(Protocol):
-    """Acts and learns as pure functions of a ``State``.
+    """Acts and learns by pure functions of a ``State``.
 
     Attributes:
-        backend: where its arrays are.
-        schedule: how far it strays, by environment; zeros where that is a matter of its parameters.
+        backend: of its arrays.
+        schedule: exploration by environment; zeros for a stochastic policy.
         acting: names of the state's arrays that `act` depends on.
-        shared: names of those that `gradient` depends on.
+        shared: names of the state's arrays that `gradient` depends on.
     """
 
     backend: Backend
@@ -156,10 +160,10 @@ class Learner(Protocol):
     shared: tuple[str, ...]
 
     def init(self, rng: np.random.Generator) -> State:
-        """Return the state before the first update."""
+        """State before the first update, with random initial parameters."""
 
     def buffer(self, rng: np.random.Generator) -> Buffer:
-        """Return a new buffer, which draws from the generator."""
+        """A new empty buffer that draws its batches with ``rng``."""
 
     def act(
         self,
@@ -170,35 +174,43 @@ class Learner(Protocol):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Choose an action for each environment, straying as far as `exploration` [B] says."""
+        """Choose an action for each environment, exploring to the degree `exploration` [B] (ε or temperature)."""
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Learn from a batch."""
+        """Learn from a batch: the new state, and statistics."""
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Values of every action [B, N], as the exported policy has them."""
+        """Values [B, N] of every action, as the exported policy computes them."""
 
     def export(self, state: State) -> Exported:
-        """Return the policy. Raises ValueError where there is none that could be served."""
+        """The policy's type, config and arrays.
+
+        Raises:
+            ValueError: there is no usable policy yet.
+        """
 
 
 @runtime_checkable
 class Differentiable(Protocol):
-    """A learner whose update is a gradient, computed beside the data, and a step along it (Mnih et al., 2016)."""
+    """A learner whose update is a gradient, computable in another process, and a step along it (Mnih et al., 2016)."""
 
     def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
-        """Return the gradient [P] of a batch."""
+        """Gradient [P] of the loss on a batch, and statistics."""
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Take one step of the optimiser along a gradient [P]."""
+        """Take one optimiser step along a gradient [P]; ``progress`` (0 to 1) sets the learning rate."""
 
 
 @runtime_checkable
 class WarmStartable(Protocol):
-    """A learner that can go on from what an earlier one exported."""
+    """A learner that can start from an exported policy."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Take over a published policy's arrays. Raises ValueError where they are of another network, saying which."""
+        """State that starts from a published policy's arrays and config.
+
+        Raises:
+            ValueError: the arrays are of another network; the message says which.
+        """
 
 
 @runtime_checkable
@@ -208,11 +220,15 @@ class Imitating(Protocol):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Learn from what an expert did. Raises ValueError where nothing was shown, or it has no place."""
+        """Learn from an expert's slabs: the new state, and statistics.
+
+        Raises:
+            ValueError: too few transitions, or the config has no imitation.
+        """
 
 
 def summed(found: list[LearnStats]) -> LearnStats | None:
-    """Join the figures of several updates; None where nothing was learned."""
+    """Combine the statistics of several updates; None without updates."""
     learned = [stats for stats in found if stats.updates]
     if not learned:
         return None

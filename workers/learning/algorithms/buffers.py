@@ -1,4 +1,4 @@
-"""Buffers of experience: replay memory, rollout, and the latest slab alone."""
+"""Buffers of transitions (replay memory, rollout, latest slab), and parts shared by network learners."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def part(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays whose names start with the prefix, without it."""
+    """Select the arrays whose names start with the prefix, and remove it."""
     return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def prefixed(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
-    """Return the arrays with the prefix before each name; the inverse of `part`."""
+    """Put the prefix before every array's name; the inverse of `part`."""
     return {f"{prefix}{name}": value for name, value in arrays.items()}
 
 
 class ReplayBuffer:
-    """Slabs go through an n-step window into a replay memory, from which batches are drawn; see `Buffer`.
+    """Buffer of an off-policy learner: slabs pass an n-step window into a replay memory, from which batches are drawn.
 
     Args:
-        config: says how often, how many, and how big batches are.
-        window: the n-step window.
-        memory: one's own transitions.
-        demonstrations: an expert's, of which every batch has a share; or None.
+        config: update frequency and batch size.
+        window: n-step window.
+        memory: of the agent's transitions.
+        demonstrations: memory of an expert's transitions, a share of every batch; or None.
     """
 
     slabs = 1
@@ -47,22 +47,22 @@ class ReplayBuffer:
 
     @property
     def size(self) -> int:
-        """Transitions in the memory."""
+        """Number of transitions in the replay memory."""
         return self.memory.size
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Push a slab [B]; return the transitions that are complete, [B], or None yet."""
+        """Push a slab [B] through the n-step window; return the completed transitions [B], or None."""
         del carry
         found = self.window.run(None, {}, experience._asdict())
         return found if len(found["reward"]) else None
 
     def insert(self, entry: Host) -> None:
-        """Put transitions [n] into the memory."""
+        """Store transitions [n] in the replay memory, overwriting the oldest."""
         self.memory.insert(entry)
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Once enough is there, `updates_per_slab` batches every `slabs_per_update` slabs."""
+        """After the warm-up, yield `updates_per_slab` batches after every `slabs_per_update` slabs."""
         warm_up = min(self.config.memory.warm_up, self.config.memory.capacity)
         if self.memory.size < warm_up or self.inserted % self.config.slabs_per_update:
             return
@@ -71,7 +71,7 @@ class ReplayBuffer:
             yield self.draw(round(self.config.batch * share), progress)
 
     def draw(self, shown: int, progress: float) -> Batch:
-        """One's own experience first, then `shown` demonstrations."""
+        """Draw a batch: the agent's transitions first, then `shown` demonstrations."""
         own = self.config.batch - min(shown, self.config.batch)
         batch, places = self.memory.sample(own, progress) if own else ({}, np.zeros(0, np.int64))
         if self.demonstrations is None:
@@ -82,12 +82,16 @@ class ReplayBuffer:
         return Batch({**prefixed(joined, "memory."), "expert": expert}, progress, places)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Set the priorities of one's own examples by their errors."""
+        """Set the priorities of the agent's examples to their absolute errors."""
         if batch.places is not None and stats.errors is not None:
             self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
 
     def show(self, slabs: Iterable[Experience], rng: np.random.Generator) -> None:
-        """Keep what an expert did, but for the rest of its window. Raises ValueError where that is nothing."""
+        """Store an expert's transitions, up to the capacity; the last n − 1 slabs complete none.
+
+        Raises:
+            ValueError: the config has no imitation, or the slabs complete no transition.
+        """
         kept = self.demonstrations
         if kept is None:
             raise ValueError("the config has no imitation: demonstrations have no place in this agent")
@@ -100,11 +104,11 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Zeros for ``batch`` transitions, an array for each ring of the memory."""
+        """Zeros for ``batch`` transitions, one array per field of the memory."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays of memory and n-step window, if ``memory``, and of demonstrations; the number of insertions."""
+        """Arrays of demonstrations and, with ``memory``, of replay memory and n-step window; number of insertions."""
         arrays: Arrays = {}
         if memory:
             arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
@@ -113,7 +117,7 @@ class ReplayBuffer:
         return arrays, {"slabs": self.inserted}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Go on from ``state``; without a memory in it, memory and window stay as they are."""
+        """Restore a state; memory and window stay unchanged if it was saved without them."""
         self.inserted = values["slabs"]
         if "memory.position" in arrays:
             self.memory.restore(part(arrays, "memory."))
@@ -123,7 +127,7 @@ class ReplayBuffer:
 
 
 class RolloutBuffer:
-    """Slabs make up a rollout, which is learned from once; see `Buffer`."""
+    """Buffer of an on-policy learner: consecutive slabs form a rollout [B, T], which is used once."""
 
     updates, size = 1, 0
 
@@ -132,46 +136,46 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a slab; slabs must follow one another, all of the same environments."""
+        """Append a slab (always of the same B environments); return the rollout once it is full, else None."""
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 
     def insert(self, entry: Host) -> None:
-        """Keep a whole rollout, [B, T, …], for ``batches``."""
+        """Store a full rollout [B, T, …] for ``batches``."""
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Give the rollout once, and forget its slabs."""
+        """Yield the stored rollout once, and clear the slabs."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
             yield Batch(whole, progress)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Nothing is drawn twice."""
+        """Do nothing: rollouts have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """A rollout of `batch` environments."""
+        """A zero-filled rollout of `batch` environments."""
         return {port: empty(space, batch) for port, space in self.rollout.gives(self.rollout.spaces).items()}
 
     def clear(self) -> None:
-        """Drop the slabs so far."""
+        """Drop the stored rollout and the slabs so far."""
         self.whole = None
         self.rollout.clear()
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """The slabs so far."""
+        """With ``memory``, the slabs of the incomplete rollout; no plain values."""
         return (prefixed(self.rollout.state(), "rollout.") if memory else {}), {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Go on with the slabs of a rollout that is not full."""
+        """Restore the slabs of an incomplete rollout."""
         del values
         if "rollout.filled" in arrays:
             self.rollout.restore(part(arrays, "rollout."))
 
 
 class SlabBuffer:
-    """The latest slab alone; see `Buffer`."""
+    """Buffer of the latest slab only, which is used once."""
 
     slabs, updates, size = 1, 1, 0
 
@@ -179,53 +183,57 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """The slab itself is an entry at once."""
+        """Return the slab as a complete entry."""
         del carry
         return experience._asdict()
 
     def insert(self, entry: Host) -> None:
-        """Keep the slab for ``batches``, in place of the one before."""
+        """Store a slab for ``batches``, replacing the previous one."""
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Give the latest slab once, as a batch."""
+        """Yield the latest slab once, as a batch."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Nothing is drawn twice."""
+        """Do nothing: slabs have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Its arrays depend on the environment: who learns from slabs learns beside it."""
+        """Unsupported: a slab's shapes depend on the environment, so it is learned from in the same process.
+
+        Raises:
+            ValueError: always.
+        """
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Nothing outlasts a slab."""
+        """Empty: no slab is kept."""
         del memory
         return {}, {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Nothing outlasts a slab."""
+        """Do nothing: no slab is kept."""
 
 
-# First layers of networks in coordinates in which every entry of an observation has mean 0 and deviation 1.
+# First layers of networks in coordinates in which every observation entry has mean 0 and deviation 1.
 #
-# Entries that hardly vary, or vary around a number far from 0, make the loss steep along some directions of a first
-# layer and flat along others, which Adam can't tell apart, as it scales each parameter alone (LeCun et al., Efficient
-# BackProp, 1998, section 4.3). Parameters stay as they are published; only where they begin, and the optimiser's steps,
-# are those of a network that reads (observation − centre) / scale. So nothing else has to know.
+# Entries of small deviation or large mean make the loss steep along some directions of a first layer and flat along
+# others, which Adam cannot correct, as it scales each parameter alone (LeCun et al., Efficient BackProp, 1998, section
+# 4.3). Stored parameters are always the published ones; only initialisation and optimiser steps use those of a network
+# that reads (observation − centre) / scale, so that no other code has to know.
 
 
 FIRST = "trunk.0.weight"
 
 
 class Coordinates:
-    """How flat vectors [P] go from one kind of coordinates to the other.
+    """Converts flat parameter vectors [P] between published coordinates and those of standardised observations.
 
     Args:
-        network: its `centre` and `scale`; without them both kinds are the same.
-        layout: where each variable stands; a layer's bias follows its weight.
+        network: its `centre` and `scale`; without them the conversion is the identity.
+        layout: slice and shape of each variable; a layer's bias follows its weight.
         backend: of the vectors.
     """
 
@@ -238,17 +246,17 @@ class Coordinates:
         self._layers = [(place.start, *shape) for place, shape in firsts]
 
     def published(self, flat: Array) -> Array:
-        """Parameters as the network reads observations: of those in the other coordinates."""
+        """Convert parameters [P] from standardised to published coordinates."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight / scale, bias - weight @ (centre / scale)))
 
     def learned(self, flat: Array) -> Array:
-        """Parameters in the other coordinates: of published ones."""
+        """Convert parameters [P] from published to standardised coordinates."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 
     def gradient(self, flat: Array) -> Array:
-        """The gradient by parameters in the other coordinates: of that by published ones."""
+        """Convert a gradient [P] by published parameters to one by standardised parameters."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
 
@@ -268,24 +276,28 @@ class Coordinates:
 
 
 def encoder(wanted: Scorer, network: Network) -> components.SetEncoder:
-    """Return a new encoder of candidates."""
+    """A new set encoder by the config."""
     return components.SetEncoder(wanted.layers, wanted.context, wanted.joint, network.activation)
 
 
 def scorer(
     wanted: Scorer, network: Network, advice: slice | None, temperature: float = 1.0, output: str = "values"
 ) -> components.Scorer:
-    """Return the network that scores candidates. Raises ValueError for advice that is not one feature of each."""
+    """A new network that scores the candidates of a set.
+
+    Raises:
+        ValueError: ``advice`` is not exactly one feature.
+    """
     if advice is not None and advice.stop - advice.start != 1:
         raise ValueError(f"advice on candidates is one of their features, not [{advice.start}, {advice.stop})")
     return components.Scorer(encoder(wanted, network), advice.start if advice else None, temperature, output)
 
 
 def critic(wanted: Scorer, network: Network) -> components.SetCritic:
-    """Return the network that values a set."""
+    """A new network for the value of a whole set."""
     return components.SetCritic(encoder(wanted, network))
 
 
 def described(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
-    """Return the config of the exported policy, as `functions.scores` reads it."""
+    """Config of the exported policy, in the format of `functions.scores`."""
     return {**encoder(wanted, network).config, "advice": None if advice is None else [advice.start, advice.stop]}

@@ -1,4 +1,4 @@
-"""The project's own algorithms; its entry points name them."""
+"""The built-in algorithms, referenced by the package's entry points."""
 
 from workers.learning.algorithms.actor_critic import ActorCriticLearner
 from workers.learning.algorithms.config import DQN, NAMED, QTable

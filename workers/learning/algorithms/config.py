@@ -1,4 +1,4 @@
-"""Agents as data: small frozen structs that go to JSON and back, checked for types and ranges."""
+"""Configs of the built-in algorithms as frozen structs: JSON-serialisable, checked for types and ranges."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-# What the configs of all algorithms share: ranges, network, exploration, optimiser, and where it runs.
+# Parts common to all configs: ranges, network, exploration, optimiser, and device.
 
 
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -16,10 +16,10 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One network for every candidate of a set of any size, and in any order: observations [K, F] → K scores.
+    """One network applied to every candidate of a set of any size and order: observations [K, F] → K scores.
 
-    `layers` are gone through by each candidate alone; then it sees the `context` of all legal ones: none, their mean
-    (Zaheer et al., 2017) or what it attends to (Vaswani et al., 2017); then come the `joint` layers.
+    `layers` process each candidate alone; then the `context` of all legal candidates is added: none, their mean
+    (Zaheer et al., 2017) or attention to them (Vaswani et al., 2017); then the `joint` layers follow. All are widths.
     """
 
     layers: tuple[Count, ...] = (32, 16)
@@ -28,11 +28,11 @@ class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Q = head(trunk(observation)).
+    """A network Q = head(trunk(observation)), with trunk widths `layers`.
 
-    A `scorer` takes the place of `layers` and head where an observation is a set of candidates; it adds to the score
-    that the environment gives each of them, where it gives one. Where each entry of an observation lies (`centre`) and
-    how far it varies (`scale`) changes how a trunk is learned, not what it can say; without them, they are 0 and 1.
+    A `scorer` replaces trunk and head where an observation is a set of candidates; it adds to the environment's own
+    score of each candidate, if there is one. `centre` and `scale` (mean and deviation of each observation entry; empty:
+    0 and 1) condition the optimisation, and do not change what the network can represent.
     """
 
     layers: tuple[Count, ...] = (64, 64)
@@ -44,10 +44,11 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How far to stray.
+    """Schedule of the exploration.
 
-    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)), fixed.
-    `softmax`: actions drawn by their values at temperatures, in the reward's unit, from start to end over environments.
+    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)),
+    constant. `softmax`: actions drawn by their values at constant temperatures, in the reward's unit, graded from
+    start to end over the environments.
     """
 
     schedule: Literal["linear", "apex", "softmax"] = "linear"
@@ -57,9 +58,10 @@ class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Adam. The rate rises over the first `ramp` updates, holds for the share `hold` of the training, then falls.
+    """Adam with a schedule: the rate rises over the first `ramp` updates, and is constant
+    for the share `hold` of the training.
 
-    It falls along half a cosine, from `rate` to `rate · end`.
+    It then falls along half a cosine to `rate · end`. `clip` is the largest norm of a gradient.
     """
 
     rate: Positive = 1e-3
@@ -70,9 +72,9 @@ class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """On which device of torch an agent learns; `auto` is settled by measurement when it is built.
+    """Torch device to learn on; `auto` is decided by timing when the agent is built.
 
-    `compiled` lets the backend compile the pure functions first, where it can.
+    `compiled`: compile the pure functions first, where the backend can.
     """
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -83,7 +85,7 @@ class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The weight of the policy's entropy in the loss: from start to end over the first `fraction` of the training."""
+    """Weight of the policy's entropy in the loss: linear from start to end over a `fraction` of the training."""
 
     start: NonNegative = 0.01
     end: NonNegative = 0.0
@@ -91,10 +93,10 @@ class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Behaviour cloning before the training (Pomerleau, 1991): what an expert did becomes likely.
+    """Behaviour cloning before the training (Pomerleau, 1991): raises the likelihood of an expert's actions.
 
-    Demonstrations are gone over `epochs` times in minibatches of `batch`, at the learning rate `rate`; `entropy` is the
-    weight of the policy's entropy beside −log π, and keeps it from being too sure to explore later.
+    `epochs` passes over the demonstrations in minibatches of `batch`, at the learning rate `rate`. `entropy` is the
+    weight of the policy's entropy against −log π, so that later exploration remains possible.
     """
 
     epochs: Count = 8
@@ -104,17 +106,19 @@ class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="actor_critic"):
-    """The actor-critic agent; its switches are the family's members.
+    """Config of the actor-critic agent; its switches give the members of the family.
 
-    `temperature`, in the reward's unit, is what a logit is worth: exported values are temperature · logits, and the
-    logits of a scorer begin from the environment's scores over it. A rollout is `rollout` slabs.
-    `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are cut at
-    `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. A rollout is gone over
-    `epochs` times in random minibatches of `batch` examples (None: all at once), until the policy has moved by more
-    than 1.5 · `stop` nats (None: never). `value_clip` bounds the critic's moves likewise. `asynchronous` says that
+    `temperature`, in the reward's unit, is the value of one logit: exported values are temperature · logits, and a
+    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs.
+
+    `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are truncated
+    at `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. Each rollout is used
+    for `epochs` passes in random minibatches of `batch` examples (None: all at once), until the KL divergence exceeds
+    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values likewise. `asynchronous`:
     actors may compute gradients and apply them to shared parameters (A3C).
-    With `recurrent` units, a gated core remembers what was seen earlier in the episode; gradients go back through a
-    rollout, and what was remembered at its start is taken as it was. `average` and `centred` are as in `DQN`.
+
+    `recurrent`: number of GRU units (None: no memory); gradients flow back through one rollout, and the memory at its
+    start is a constant. `average` and `centred` are those of `DQN`.
     """
 
     network: Network = Network()
@@ -155,17 +159,17 @@ POLICY_NAMED: dict[str, ActorCritic] = {
     "recurrent_ppo": msgspec.structs.replace(PPO, recurrent=32, value_weight=0.005),
     "vtrace": msgspec.structs.replace(A2C, estimator="vtrace", trace=1.0, normalise=False),
 }
-"""The members of the family by the names that requests use."""
+"""Configs of the family's members, by the algorithm name in requests."""
 
 
 # The value-based family as data: DQN with its switches, and tabular Q-learning.
 
 
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`warm_up` transitions are gathered before the first update.
+    """Replay memory of `capacity` transitions; updates start after `warm_up` transitions.
 
     `alpha` and `beta` are those of prioritised replay (Schaul et al., 2016); β grows linearly from `beta` to 1 over the
-    training's budget.
+    training.
     """
 
     capacity: Count = 65_536
@@ -176,11 +180,11 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Learning from demonstrations first, and beside one's own experience later (Hester et al., DQfD, 2018).
+    """Learning from demonstrations before and during the training (Hester et al., DQfD, 2018).
 
-    `margin`, in the unit of the reward: by how much the expert's action has to be ahead; `weight` of that loss beside
-    the usual one; `updates` on demonstrations alone before the learner acts; later, `share` of every batch is drawn
-    from them, and they are never overwritten (the first `capacity` transitions are kept).
+    `margin`, in the reward's unit: by how much the expert's action must exceed others; `weight` of that loss relative
+    to the TD loss; `updates` on demonstrations alone before the training; `share` of every later batch drawn from them.
+    The first `capacity` transitions are kept, and never overwritten.
     """
 
     margin: NonNegative = 0.05
@@ -191,13 +195,13 @@ class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
-    """The value-based agent; its switches are the family's members.
+    """Config of the value-based agent; its switches give the members of the family.
 
-    `target_share` of the online network enters the target every `target_every` updates (1 is a hard copy).
-    `quantiles`, if not 0, of the return of each action are learned in place of its mean, which is what is exported.
-    `average` is the per-update weight of the running average of the parameters that is exported, kept over the last
-    `average_from` share of the training; 0 exports the last parameters.
-    `centred` takes the level that all values share out of the rewards: for problems that never end (see `centring`).
+    `target_share` of the online network is blended into the target every `target_every` updates (1 is a hard copy).
+    `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
+    mean. `average`: weight per update of the exported running average of the parameters, which starts at the share
+    `average_from` of the training; 0 exports the last parameters. `centred` subtracts the average level from the
+    rewards, for problems without end (`q_table.centred`).
     """
 
     network: Network = Network()
@@ -222,11 +226,11 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
 
 
 class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_table"):
-    """Tabular Q-learning on a discretised observation.
+    """Config of tabular Q-learning on a discretised observation.
 
-    `entries` of the observation are cut into at most `bins` equal parts each, between the extremes of the first
-    `warm_up` observations; without `entries`, those `at_most` that vary most. The rate of a cell falls with its visits,
-    from 1 down to `rate`. `centred` is as in `DQN`.
+    `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
+    `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
+    with its visits, from 1 to `rate`. `centred` is that of `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
@@ -245,7 +249,7 @@ SERVED = DQN(
     updates_per_slab=2,
     target_share=0.05,
 )
-"""The hyper-parameters that resource problems are learned with; the family's members differ by switches only."""
+"""Default hyper-parameters for resource problems; the family's members differ only by switches."""
 
 DUELING = Network(dueling=True)
 
@@ -269,41 +273,45 @@ VALUE_NAMED: dict[str, DQN | QTable] = {
         exploration=Exploration(schedule="apex", start=0.4),
     ),
 }
-"""The members of the family by the names that requests use."""
+"""Configs of the family's members, by the algorithm name in requests."""
 
 
 AnyConfig = TypeVar("AnyConfig", bound=msgspec.Struct)
 AnyActor = TypeVar("AnyActor", bound=ActorCritic)
-BROAD, BROADER = 0.1, 0.3  # the weight of the entropy at first, of clipped policy gradients and of plain ones
-NEAR = 0.8  # how much of an advantage is left to later values: what is paid so far is a sum of chances
-MINIBATCH, AVERAGE = 512, 0.02  # of plain policy gradients, which would else take too few steps, and each by chance
-MEAN = 10.0  # the error from which on the loss is linear, where chance adds about 1
-LONG, OFTEN = 1 << 18, 4  # transitions remembered, and updates from them after each slab
-SLOW = 0.005  # the rate of a table
+BROAD, BROADER = 0.1, 0.3  # initial entropy weight of clipped and of plain policy gradients
+NEAR = 0.8  # largest λ of advantages, since observed rewards are mostly noise
+MINIBATCH, AVERAGE = 512, 0.02  # of plain policy gradients, for more and less noisy steps
+MEAN = 10.0  # error above which the loss is linear, with noise of about 1
+LONG, OFTEN = 1 << 18, 4  # capacity of the replay memory, and updates per slab
+SLOW = 0.005  # learning rate of a table
 Config: TypeAlias = msgspec.Struct
-"""Any algorithm's, from outside too."""
+"""Config of any algorithm, built-in or from a plug-in."""
 BuiltIn = DQN | QTable | ActorCritic
 NAMED: dict[str, BuiltIn] = {**VALUE_NAMED, **POLICY_NAMED}
-"""The project's own algorithms, by the name that requests use."""
+"""Configs of the built-in algorithms, by the algorithm name in requests."""
 
 
 def encode(config: Config) -> bytes:
-    """Return the config as JSON."""
+    """Serialise a config to JSON."""
     return msgspec.json.encode(config)
 
 
 def named(name: str) -> BuiltIn:
-    """Return the config of an own algorithm by the name that requests use; raises KeyError."""
+    """Config of a built-in algorithm by its name in requests.
+
+    Raises:
+        KeyError: no such algorithm.
+    """
     return NAMED[name]
 
 
 def endless(config: AnyConfig) -> AnyConfig:
-    """The config for problems that go on and on.
+    """Adapt a config to problems without end; configs of plug-ins are returned unchanged.
 
-    Rewards are centred. A decision then differs from the next best by a small part of what chance adds: policies stay
-    broad for longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy,
-    and below .5 % at .1 after 1,500 steps), and advantages look less far past the critic; losses don't cut errors that
-    are only chance, and values average over more: a longer memory, a slower table.
+    Rewards are centred. One decision's effect is then small against the noise: policies keep a higher entropy for
+    longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy, and below
+    .5 % at .1 after 1,500 steps), advantages use a shorter trace, losses do not clip errors that are noise, and values
+    average over more data: a larger memory, a smaller rate of the table.
     """
     if isinstance(config, ActorCritic):
         return _endless_actor(config)
@@ -317,7 +325,7 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """On a small system a plain gradient at the entropy of a clipped one ends 9 % from the optimum."""
+    """Adapt an actor-critic config; on a small system PPO's entropy leaves the plain gradient 9 % from the optimum."""
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
     if config.surrogate == "clipped":

@@ -1,4 +1,4 @@
-"""The DQN family: the graph of its components, and the learner that runs it."""
+"""The DQN family: graph of components, and learner."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ from workers.learning.components.value import (
     spread,
 )
 
-# The graph of the value-based agent: one set of components, wired by the switches of its config.
+# Graph of the value-based agent: one set of components, wired by the switches of its config.
 
 
 INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
-    """Return the spaces of the root inputs, for an environment's observation and action space."""
+    """Spaces of the graph's root inputs, from observation and action space; `noise` numbers per choice."""
     mask = spaces.MultiBinary(int(actions.n))
     return {
         "observation": observation,
@@ -72,9 +72,10 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
 
 
 def network(config: DQN, actions: int, advice: slice | None) -> Component:
-    """Return the Q-network of a config: observation, mask → values [N] (and quantiles [N, K]).
+    """The Q-network of a config: observation, mask → values [N] (and quantiles [N, K]).
 
-    Candidates are scored one by one. Raises ValueError for switches that ask for another head.
+    Raises:
+        ValueError: a scorer together with quantiles or a dueling head.
     """
     if config.network.scorer is not None:
         if config.quantiles or config.network.dueling:
@@ -94,7 +95,7 @@ def nodes(
     advice: slice | None,
     targets: Callable[[DQN, Component], list[Node]],
 ) -> list[Node]:
-    """Return the nodes: act, remember, target, loss, optimise, synchronise."""
+    """Nodes of the graph: act, store, target, loss, optimise, synchronise."""
     q, wanted = network(config, int(actions.n), advice), config.memory
     kind, softmax = "quantiles" if config.quantiles else "values", config.exploration.schedule == "softmax"
     replay = Replay(wanted.capacity)
@@ -120,7 +121,7 @@ def nodes(
 
 
 def bellman(config: DQN, q: Component) -> list[Node]:
-    """Return what gives `target.target`: the reward, and what the target network thinks of what follows."""
+    """Nodes that compute `target.target`: reward plus discounted value of the next state by the target network."""
     following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
     chosen = [Node("q_next", q, following)] if config.double else []
     kind = "quantiles" if config.quantiles else "values"
@@ -135,7 +136,7 @@ def bellman(config: DQN, q: Component) -> list[Node]:
 
 
 def _imitating(config: DQN) -> list[Node]:
-    """Return the memory of demonstrations, and what joins the large-margin loss to the other; nothing without them."""
+    """Nodes of the demonstrations' memory and the large-margin loss; empty without imitation."""
     wanted = config.imitation
     if wanted is None:
         return []
@@ -147,17 +148,17 @@ def _imitating(config: DQN) -> list[Node]:
     ]
 
 
-# The value-based learner: DQN and its switches (double, dueling, n-step, priorities, quantiles, soft target).
+# Value-based learner: DQN and its switches (double, dueling, n-step, priorities, quantiles, soft target).
 
 
 Targets = Callable[[DQN, Component], list[Node]]
-"""From config and Q-network: the nodes that give `target.target` of a batch from the memory."""
+"""Builds the nodes that give `target.target` of a batch from the memory, from config and Q-network."""
 
 
 class ValueLearner(NetworkLearner):
-    """Q-learning with a replay memory and a target network; see `Learner`.
+    """Learner by Q-learning with replay memory and target network.
 
-    `targets` may give what is learned from a batch in place of the Bellman target.
+    `targets` builds the nodes of the regression target; by default the Bellman target.
     """
 
     shared: tuple[str, ...] = ("online", "target")
@@ -180,7 +181,7 @@ class ValueLearner(NetworkLearner):
         super().__init__(config, INPUTS, graph, root_spaces(observation, actions, self.noise), advice, backend)
 
     def buffer(self, rng: np.random.Generator) -> ReplayBuffer:
-        """A replay memory, and one of demonstrations where the config wants it."""
+        """A new replay buffer, with a memory of demonstrations if the config has imitation."""
         shown = None if self.config.imitation is None else self.memory("demonstrations", rng)
         return ReplayBuffer(self.config, self.memory("n_step", rng), self.memory("memory", rng), shown)
 
@@ -193,7 +194,7 @@ class ValueLearner(NetworkLearner):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Explore on the online network: [B, D], [B, N] → [B]."""
+        """Choose actions on the online network with exploration: [B, D], [B, N] → [B]."""
         del carry
         batch, give = len(observation), self.backend.asarray
         feeds = {
@@ -207,20 +208,20 @@ class ValueLearner(NetworkLearner):
         return Acted(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Q of every action under the parameters that would be exported: [B, D], [B, N] → [B, N]."""
+        """Q values of every action under the exported parameters: [B, D], [B, N] → [B, N]."""
         feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
             found = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})
         return self.backend.to_numpy(found["q.values"])
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """One step along the gradient of a batch."""
+        """Take one optimiser step on a batch."""
         del rng
         gradient, stats = self.gradient(state, batch)
         return self.apply(state, gradient, batch.progress), stats
 
     def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
-        """The loss's gradient [P] by the online network."""
+        """Gradient [P] of the loss by the online network, and statistics with the TD errors [n]."""
         feeds = {name: self.backend.asarray(value) for name, value in batch.arrays.items()}
         variables = self.variables(state)
         with self.backend.without_gradient():
@@ -230,7 +231,7 @@ class ValueLearner(NetworkLearner):
         return gradient, LearnStats(1, float(found[self.loss].mean()), rate, None, errors)
 
     def _target(self, feeds: dict[str, Array], variables: Sets) -> Array:
-        """What a batch says that its actions are worth, [n] or, of quantiles, [n, K]."""
+        """Regression targets of a batch, [n] or, for quantiles, [n, K]."""
         if not self.config.centred:
             return self.bound.run(("target.target",), feeds, variables)["target.target"]
         found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
@@ -239,7 +240,7 @@ class ValueLearner(NetworkLearner):
         return centred(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """A step of the optimiser; then target and average follow."""
+        """Take one optimiser step along a gradient [P], and update target network and running average."""
         state = self.stepped(state, gradient, learning_rate(self.config.optimiser, progress))
         if state.values["updates"] % self.config.target_every == 0:
             state = self.blended(state, "target", self.config.target_share)
@@ -248,7 +249,11 @@ class ValueLearner(NetworkLearner):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Keep what an expert did, and learn from it alone for as many updates as the config says."""
+        """Store an expert's transitions, and learn from them alone for the config's number of updates.
+
+        Raises:
+            ValueError: the config has no imitation, or the slabs complete no transition.
+        """
         assert isinstance(buffer, ReplayBuffer)  # noqa: S101  (narrows the type)
         buffer.show(slabs, rng)
         updates, losses = self.config.imitation.updates if self.config.imitation else 0, []
@@ -258,7 +263,7 @@ class ValueLearner(NetworkLearner):
         return state, LearnStats(updates, float(np.mean(losses)) if losses else 0.0, self.config.optimiser.rate)
 
     def export(self, state: State) -> Exported:
-        """A `network` policy: its config, and its layers' arrays by name; of quantiles their mean, which is linear."""
+        """The policy as type `network` with its layers' arrays; quantiles are exported as their mean."""
         kind, described = self.described()
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         if self.config.quantiles:
@@ -266,7 +271,11 @@ class ValueLearner(NetworkLearner):
         return kind, described, {name: view.copy() for name, view in views.items()}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """A published network becomes online and target network; quantiles all start at the mean, moments anew."""
+        """Warm-start online and target network from a published one; quantiles all start at the mean, moments at 0.
+
+        Raises:
+            ValueError: the arrays are of another network.
+        """
         self.compare(config)
         given = spread(arrays, self.config.quantiles) if self.config.quantiles else arrays
         flat = self.started(state, given)

@@ -1,4 +1,4 @@
-"""What learners of networks have in common: variables as flat vectors, the optimiser, the average, the export."""
+"""Base class of network learners: flat variable vectors, optimiser, running average, export and warm start."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,13 @@ from workers.learning.build import Bound, bind, complete, compose, initial
 from workers.learning.components.base import Memory, Node, Spaces
 
 FLAT = ("parameters", "gradient", "first", "second", "count", "rate", "target_parameters", "share")
-"""What optimiser and synchroniser are fed."""
+"""Feeds of optimiser and synchroniser."""
 VECTORS = ("first", "second", "average")
-"""The optimiser's moments, and the running average of the parameters that is exported."""
+"""Optimiser moments, and the exported running average of the parameters."""
 
 
 def learning_rate(config: Optimiser, progress: float) -> float:
-    """Hold, then fall along half a cosine to `rate · end`."""
+    """Learning rate at ``progress`` (0 to 1): constant up to `hold`, then half a cosine down to `rate · end`."""
     if progress <= config.hold:
         return config.rate
     share = min(1.0, (progress - config.hold) / max(1.0 - config.hold, 1e-9))
@@ -31,15 +31,15 @@ def learning_rate(config: Optimiser, progress: float) -> float:
 
 
 class NetworkLearner:
-    """A graph of components on a backend, whose variable sets are flat vectors [P] of the state.
+    """Learner base: a graph of components on a backend, whose variable sets are flat vectors [P] of the state.
 
     Args:
         config: of the family.
         inputs: names of the graph's root inputs.
-        nodes: its calls; they name the optimiser `optimise`, and what blends parameters `synchronise`.
+        nodes: of the graph; the optimiser's is named `optimise`, the blending of parameters `synchronise`.
         given: spaces of the root inputs.
-        advice: of a set of candidates, the feature that is a score to begin from; or None.
-        backend: what it runs on.
+        advice: slice of the feature that scores each candidate; or None.
+        backend: to run on.
 
     Raises:
         BuildError: the graph does not fit the spaces.
@@ -64,7 +64,7 @@ class NetworkLearner:
         self.coordinates = Coordinates(config.network, self.layout, backend)
 
     def init(self, rng: np.random.Generator) -> State:
-        """All variable sets start equal; no moments, no average."""
+        """Initial state: all variable sets equal and random, moments and average 0."""
         drawn = self.backend.asarray(flatten(initial(self.bound.completed, rng)))
         flat = self.backend.to_numpy(self.coordinates.published(drawn))
         arrays = {name: self.backend.asarray(flat.copy()) for name in self.shared}
@@ -72,7 +72,7 @@ class NetworkLearner:
         return State(arrays, {"updates": 0, "averaging": 0})
 
     def memory(self, name: str, rng: np.random.Generator) -> Any:
-        """A new, empty memory like the node of this name."""
+        """A new, empty copy of the memory component of this node."""
         node = next(node for node in self.bound.completed.graph.nodes if node.name == name)
         found = copy(node.component)
         assert isinstance(found, Memory)  # noqa: S101  (narrows the type)
@@ -80,17 +80,17 @@ class NetworkLearner:
         return found
 
     def views(self, state: State, name: str) -> Views:
-        """A flat vector of the state as variables."""
+        """A flat vector of the state as variables by name."""
         if name not in state.cuts:
             state.cuts[name] = self.backend.cut(self.layout, state.arrays[name])
         return state.cuts[name]
 
     def variables(self, state: State) -> dict[str, Views]:
-        """The variable sets of the graph."""
+        """All variable sets of the graph, by set name."""
         return {name: self.views(state, name) for name in self.shared}
 
     def stepped(self, state: State, gradient: Array, rate: float) -> State:
-        """One step of the optimiser along a gradient [P], at a rate that rises at first."""
+        """Take one optimiser step along a gradient [P] at the learning rate ``rate``, reduced during the ramp."""
         updates = state.values["updates"] + 1
         feeds = {
             "parameters": self.coordinates.learned(state.arrays["online"]),
@@ -107,9 +107,10 @@ class NetworkLearner:
         return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
 
     def averaged(self, state: State, progress: float) -> State:
-        """With the parameters in the running average, where one is kept by now: a plain mean until it is long enough.
+        """Update the running average of the parameters, from `average_from` of the training on.
 
-        So parameters of the time when averaging began don't outweigh the later ones in a short training.
+        It is a plain mean until the weight `average` is reached, so that in a short training the first
+        parameters do not outweigh later ones.
         """
         share, count = self._switches.average, state.values["averaging"] + 1
         if not share or progress < self._switches.average_from:
@@ -117,17 +118,17 @@ class NetworkLearner:
         return self.blended(state, "average", max(share, 1.0 / count)).but({}, averaging=count)
 
     def blended(self, state: State, name: str, share: float) -> State:
-        """With a share of the online parameters in the vector of this name."""
+        """Blend a share (0 to 1) of the online parameters into the vector of this name."""
         feeds = {"parameters": state.arrays["online"], "target_parameters": state.arrays[name], "share": share}
         with self.backend.without_gradient():
             return state.but({name: self.bound.run(("synchronise.target",), feeds)["synchronise.target"]})
 
     def exported(self, state: State) -> Views:
-        """The variables that are exported: their running average where one is kept, else the online ones."""
+        """The exported variables: the running average if there is one, else the online parameters."""
         return self.views(state, "average" if state.values["averaging"] else "online")
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """Type and config of the policy, as the service reads it."""
+        """Type and config of the exported policy, in the service's format."""
         network = self._switches.network
         if network.scorer is not None:
             return "scorer", buffers.described(network.scorer, network, self.advice)
@@ -138,16 +139,21 @@ class NetworkLearner:
         }
 
     def compare(self, config: Mapping[str, Any] | None, ignored: tuple[str, ...] = ()) -> None:
-        """Raise ValueError where a published policy's config is of another network."""
+        """Check that a published policy's config describes this network; entries in ``ignored`` may differ.
+
+        Raises:
+            ValueError: it describes another network.
+        """
         own = {name: value for name, value in self.described()[1].items() if name not in ignored}
         other = {name: config[name] for name in own if name in config and config[name] != own[name]} if config else {}
         if other:
             raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
 
     def started(self, state: State, given: Host, prefix: str | tuple[str, ...] = "") -> NDArray[np.float32]:
-        """The online vector [P] with published arrays in place of the variables under a prefix, or some.
+        """The online vector [P] with the variables under a prefix (or one of several) replaced by published arrays.
 
-        Raises ValueError where names or shapes differ.
+        Raises:
+            ValueError: names or shapes differ.
         """
         own = {name: self.backend.to_numpy(view) for name, view in self.views(state, "online").items()}
         wanted = {name: view.shape for name, view in own.items() if name.startswith(prefix)}

@@ -1,10 +1,10 @@
-"""Rewards less what every decision is worth, for problems that go on and on.
+"""Tabular Q-learning, and centred rewards for problems without end.
 
-Where what follows is discounted by the time that a decision takes, and nothing ends, the values of all states have one
-level in common, many times as large as what sets them apart. To learn it takes as long as the horizon, and it says
-nothing about what to do. Rewards are centred (Naik et al., Reward Centering, 2024): less the level's share of the time
-that each decision takes. What is best remains so: all values differ by one number. The level is
-found anew in each batch: the one at which temporal-difference errors are 0 on average.
+Where the future is discounted by the duration of decisions and nothing ends, the values of all states share one level
+that is many times as large as their differences. Learning it takes as long as the horizon, and it does not matter for
+decisions. Rewards are therefore centred (Naik et al., Reward Centering, 2024): reduced by the level's share of each
+decision's duration. The optimal policy stays the same, since all values change by one number. The level is
+estimated anew in each batch, as the one at which the mean temporal-difference error is 0.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from workers.learning.backends import Array, Backend, NumpyBackend
 from workers.learning.components.exploration import ApeX, EpsilonGreedy, Linear, Schedule
 from workers.learning.components.value import FORBIDDEN
 
-NEVER = 1e-9  # a share of endings that is none
+NEVER = 1e-9  # avoids division by 0
 
 
 def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
-    """The rewards, or targets, less the level's share, in any shape.
+    """Subtract the level's share from rewards or targets, of any one shape.
 
     Args:
         xp: the arrays' namespace.
-        reward: what was paid, or the targets of values.
-        ends: 1 − the discount of what follows, as `reward`.
-        surplus: what is to be 0 on average once the level is gone, as `reward`.
+        reward: rewards, or value targets.
+        ends: 1 − discount of the following state, shaped as `reward`.
+        surplus: temporal-difference errors, whose mean becomes 0, shaped as `reward`.
     """
     return reward - ends * (xp.mean(surplus) / (xp.mean(ends) + NEVER))
 
@@ -54,13 +54,13 @@ def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
 # Tabular Q-learning (Watkins, 1989) on a discretised observation, for whole slabs at once.
 
 
-MOST_BINS = 64  # for few distinct values
-MOST_CELLS = 1 << 19  # a table is copied at each update, and published whole
-EVEN = 1e-3  # by which spaces may differ that are counted as equal
+MOST_BINS = 64  # of an entry with few distinct values
+MOST_CELLS = 1 << 19  # limit, as the table is copied at each update and published whole
+EVEN = 1e-3  # relative tolerance of equal spacing
 
 
 class Discretiser:
-    """Observation [B, D] → cell [B]: entries are cut into equal bins from `low` to `high`, as in `TablePolicy`."""
+    """Maps observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some entries."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
@@ -68,9 +68,10 @@ class Discretiser:
 
     @classmethod
     def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> Discretiser:
-        """Cut what was seen; few distinct values get a bin each, while there are not too many cells.
+        """Choose the bins from observations [n, D]; few distinct values get one bin each, as
+        long as there are not too many cells.
 
-        Without `entries`, take those that vary most.
+        Without `entries`, the `at_most` entries of largest deviation are used.
         """
         if not entries:
             spread = observations.std(axis=0)
@@ -87,7 +88,7 @@ class Discretiser:
         return cls({"entries": list(entries), "low": low, "high": high, "bins": counts})
 
     def cell(self, observations: Observations) -> NDArray[np.intp]:
-        """Return the cell of each observation."""
+        """Cell index of each observation, [B]."""
         return cell(observations, self.config)
 
 
@@ -96,29 +97,31 @@ def _ends(values: NDArray[np.float32]) -> tuple[float, float]:
 
 
 def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
-    """Return low, high and number of bins; where few distinct values were seen, no two of them share one."""
+    """Low, high and number of bins for some values; few distinct values get separate bins."""
     distinct = np.unique(values)
     if len(distinct) == 1:
         return float(distinct[0]) - 0.5, float(distinct[0]) + 0.5, 1
     low, high = _ends(distinct)
     if len(distinct) > bins:
         return low, high, bins
-    spaces = (high - low) / float(np.diff(distinct).min())  # of the narrowest: unevenly spaced values need more bins
+    spaces = (high - low) / float(np.diff(distinct).min())  # by the narrowest gap
     count = min(math.ceil(spaces - EVEN), MOST_BINS - 1) + 1
     margin = (high - low) / (count - 1) / 2
     return low - margin, high + margin, count
 
 
 def ladder(wanted: Exploration) -> Schedule:
-    """Return the schedule of ε: the same for all environments, or Ape-X's ladder over them."""
+    """Schedule of ε: equal for all environments, or Ape-X's gradation over them."""
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 
 class TableLearner:
-    """Q(s, a) = table[cell(s), a]; see `Learner`.
+    """Learner of a table Q(s, a) = table[cell(s), a].
 
-    Its state holds `table` and `visits` [cells, N], and what it has `seen` until the cells are cut. Raises ValueError
-    for entries that the observation has not.
+    Its state holds `table` and `visits` [cells, N], and until the bins are chosen the observations `seen` [n, D].
+
+    Raises:
+        ValueError: the config names an entry that the observation does not have.
     """
 
     backend: Backend = NumpyBackend()
@@ -134,7 +137,7 @@ class TableLearner:
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:
-        """A table without cells; the cuts of the entries are set by the first slabs."""
+        """Initial state with an empty table; the bins are chosen from the first slabs."""
         del rng
         return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
 
@@ -142,12 +145,12 @@ class TableLearner:
         return {"table": np.zeros((count, self.actions), np.float32), "visits": np.zeros((count, self.actions))}
 
     def buffer(self, rng: np.random.Generator) -> SlabBuffer:
-        """The latest slab is all it needs."""
+        """A new buffer of the latest slab."""
         del rng
         return SlabBuffer()
 
     def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
-        """Q of every action: [B, D] → [B, N]."""
+        """Q values of every action: [B, D] → [B, N]; 0 before the bins are chosen."""
         del mask
         found = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:
@@ -163,7 +166,7 @@ class TableLearner:
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """ε-greedy: [B, D], [B, N] → [B]."""
+        """Choose actions ε-greedily, with ε = `exploration` [B]: [B, D], [B, N] → [B]."""
         del carry
         noise = rng.random((len(observation), 2), np.float32)
         feeds = {"values": self.values(state, observation), "mask": mask, "noise": noise, "epsilon": exploration}
@@ -171,16 +174,16 @@ class TableLearner:
         return Acted(action, np.zeros(len(observation), np.float32))
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Move each visited (cell, action) toward the mean of its targets in the slab; at first, cut the cells.
+        """Move each visited (cell, action) toward the mean of its targets in the slab; first, choose the bins.
 
-        n visits at rate α are one step of 1 − (1 − α)ⁿ; at first the step is n / visits, the running mean.
+        n visits at rate α are one step of 1 − (1 − α)ⁿ; early on the step is n / visits, the running mean.
         """
         del rng
         if state.values["cut"] is None:
             return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
         slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
         table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
-        hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be millions long
+        hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be large
         mean = np.bincount(example, weights=error) / counts
         visits[hit] += counts
         rate = max(self.config.rate * (1.0 - batch.progress), 1e-4)
@@ -191,7 +194,7 @@ class TableLearner:
         return state.but(learned), LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
     def _watched(self, state: State, observation: Observations) -> State:
-        """With these observations; once they are enough, cells are cut by them."""
+        """Add observations; choose the bins once there are `warm_up` of them."""
         seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
         if len(seen) < config.warm_up:
             return state.but({"seen": seen})
@@ -199,7 +202,7 @@ class TableLearner:
         return state.but({**self._cells(made.cells), "seen": seen[:0]}, cut=made.config)
 
     def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
-        """Which (cell, action) each example is of, and how far it is from its target, [B] each."""
+        """Flat table index of each example, and its target minus the present value, [B] each."""
         following = np.where(slab["next_mask"], self.values(state, slab["next_observation"]), FORBIDDEN).max(axis=1)
         gamma = self.config.gamma * (1.0 if slab.get("discount") is None else slab["discount"])
         alive = np.where(slab["done"], 0.0, gamma)
@@ -213,7 +216,7 @@ class TableLearner:
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Learn from what an expert did as from one's own experience; what it never tried is worth 0."""
+        """Learn from an expert's transitions as from the agent's own; actions that it never took keep the value 0."""
         del buffer
         loss, updates = 0.0, 0
         for slab in slabs:
@@ -222,15 +225,20 @@ class TableLearner:
         return state, LearnStats(updates, loss, self.config.rate)
 
     def export(self, state: State) -> Exported:
-        """A `table` policy: which entries are cut where, and the values of each cell."""
+        """The policy as type `table`: bins, and the values of each cell.
+
+        Raises:
+            ValueError: the bins are not chosen yet.
+        """
         if state.values["cut"] is None:
             raise ValueError(f"no cells yet: needs {self.config.warm_up} observations")
         return "table", {**state.values["cut"]}, {"q": state.arrays["table"]}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Take over a published table: its cells, cut as its policy's config says, count as visited often.
+        """Warm-start from a published table with its bins; its cells count as visited 1 / rate times.
 
-        Raises ValueError where the config is missing, or the table has another number of cells or actions.
+        Raises:
+            ValueError: the config is missing, or the table has another number of cells or actions.
         """
         if config is None:
             raise ValueError("a table can't be read without its policy's config, which says how its cells are cut")

@@ -1,9 +1,9 @@
-"""The algorithms that there are, by the entry-point group `steward.algorithms`: the project's own, and others'.
+"""Registry of algorithms by the entry-point group `steward.algorithms`: built-in ones and plug-ins.
 
-An algorithm from outside is a package with an entry point in this group: its name is what requests say, its value an
-`Algorithm`. Names are read from the metadata of what is installed; modules are imported when algorithms are asked for.
-Its config is a frozen msgspec Struct with a tag of its own, so that it goes to JSON and back; a field `place` of type
-`DeviceConfig` lets it be learned on a GPU. `examples/munchausen` is one.
+A plug-in is a package with an entry point in this group, whose name is the algorithm's name in requests and whose value
+is an `Algorithm`. Names are read from the metadata of installed packages; modules are imported on first use. Its
+config is a frozen msgspec Struct with a unique tag, so that it can be stored as JSON; a field `place` of type
+`DeviceConfig` allows learning on a GPU. `examples/munchausen` is one.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,16 +25,16 @@ ALONE = frozenset({"serial"})
 
 
 class UnknownAlgorithm(KeyError):
-    """No installed package gives an algorithm of this name, or for this config."""
+    """No installed package provides an algorithm of this name or config type."""
 
 
 class AgentSpaces(NamedTuple):
-    """What an agent sees and does.
+    """Observation and action space of an agent.
 
     Attributes:
         observation: Box of shape [D], or [K, F] for a set of candidates.
         actions: Discrete(N).
-        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
+        advice: slice of the features that score each candidate in the reward's unit; None without such scores.
     """
 
     observation: spaces.Box
@@ -47,12 +47,12 @@ class Algorithm:
     """One algorithm.
 
     Attributes:
-        name: what requests say; the entry point's.
-        config: its defaults. All algorithms with configs of one type are built alike.
-        build: from config, spaces and backend to a learner. Raises BuildError or ValueError where they don't fit.
-        ranks: how many dimensions an observation may have: 1, a vector; 2, a set of candidates.
-        executors: which can run it; those with actors need a learner that is `Differentiable`, or a buffer whose
-            entries have fixed shapes.
+        name: in requests, equal to the entry point's name.
+        config: with default values. Algorithms with configs of one type must be built alike.
+        build: learner from config, spaces and backend; raises BuildError or ValueError where they do not fit.
+        ranks: supported dimensions of an observation: 1, a vector; 2, a set of candidates.
+        executors: that can run it; those with actors need a `Differentiable` learner, or a buffer whose entries have
+            fixed shapes.
     """
 
     name: str
@@ -62,7 +62,12 @@ class Algorithm:
     executors: frozenset[str] = EVERYWHERE
 
     def learner(self, config: Config, spaces: AgentSpaces, backend: Backend) -> Learner:
-        """Build a learner by a config of this algorithm's type."""
+        """Build a learner from a config of this algorithm's type.
+
+        Raises:
+            ValueError: observations of unsupported dimension, or a config that does not fit.
+            BuildError: the config does not fit the spaces.
+        """
         rank = len(spaces.observation.shape)
         if rank not in self.ranks:
             raise ValueError(f"{self.name} can't see observations of {rank} dimensions")
@@ -70,12 +75,16 @@ class Algorithm:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all that are installed; nothing is imported."""
+    """Names of all installed algorithms, sorted; imports nothing."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
 def algorithm(name: str) -> Algorithm:
-    """Return the algorithm of a name. Raises UnknownAlgorithm."""
+    """The algorithm of this name.
+
+    Raises:
+        UnknownAlgorithm: no installed package provides it.
+    """
     found = entry_points(group=GROUP, name=name)
     if not found:
         raise UnknownAlgorithm(f"no algorithm is called {name!r}; there are {', '.join(names())}")
@@ -83,7 +92,11 @@ def algorithm(name: str) -> Algorithm:
 
 
 def algorithm_of(config: Config) -> Algorithm:
-    """Return an algorithm with configs of this type. Raises UnknownAlgorithm."""
+    """The first algorithm whose config has the type of ``config``.
+
+    Raises:
+        UnknownAlgorithm: there is none.
+    """
     return _of_type(type(config))
 
 
@@ -96,7 +109,11 @@ def _of_type(wanted: type[Config]) -> Algorithm:
 
 
 def decode(data: bytes | str) -> Config:
-    """Read a config of any algorithm from JSON; raises msgspec.ValidationError naming the field."""
+    """Read a config of any installed algorithm from JSON.
+
+    Raises:
+        msgspec.ValidationError: the JSON fits no config; the message names the field.
+    """
     types = tuple(dict.fromkeys(type(found.config) for found in _all()))
     union: Any = types[0]
     for one in types[1:]:

@@ -1,16 +1,15 @@
-"""The component contract.
+"""The component interface.
 
-A component names its inputs (`takes`), says which spaces its outputs have once the spaces of its inputs are known
-(`gives`), which variables it needs (`variables`), and computes outputs from variables and inputs (`run`) with
-functions of the array namespace that it is handed: it holds no arrays and knows no backend. A `Memory` is the
-exception by nature: it holds host (NumPy) storage, allocated from spaces, and is serialisable.
+A component names its inputs (`takes`), derives the spaces of its outputs from those of its inputs (`gives`), lists its
+variables (`variables`), and computes outputs from variables and inputs (`run`) with the functions of the array
+namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy) storage,
+allocated from spaces and serialisable.
 
-A component may be made of others: its `calls` are then nodes, each a call of an inner component, and its `results`
-say which inner wire each output is.
+A component may be a composite: its `calls` are nodes, each a call of an inner component, and its `results` name the
+inner wire of each output.
 
-To add one: one file here, and one line in the table of `tests/workers/learning/test_components.py`.
-
-Spaces are those of one example each; arrays carry a leading batch dimension on top.
+To add a component: one file here, and one line in the table of `tests/workers/learning/test_components.py`.
+Spaces are those of one example; arrays have a leading batch dimension in addition.
 """
 
 from __future__ import annotations
@@ -32,17 +31,21 @@ Spaces = Mapping[str, Space]
 
 
 def reals(*shape: int) -> spaces.Box:
-    """Return the space of unbounded float32 arrays of this shape."""
+    """Space of unbounded float32 arrays of this shape."""
     return spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
 def unit(*shape: int) -> spaces.Box:
-    """Return the space of float32 arrays in [0, 1]."""
+    """Space of float32 arrays in [0, 1] of this shape."""
     return spaces.Box(0.0, 1.0, shape, np.float32)
 
 
 def sample(space: Space, batch: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw a batch from a space: [batch, *shape]. A MultiBinary (mask) sample always has one bit set or more."""
+    """Draw a random batch from a space, [batch, *shape]; masks (MultiBinary) have at least one bit set.
+
+    Raises:
+        TypeError: the space is no Box, Discrete or MultiBinary.
+    """
     if isinstance(space, spaces.Discrete):
         return rng.integers(space.start, space.start + space.n, batch).astype(np.int64)
     if isinstance(space, spaces.MultiBinary):
@@ -59,7 +62,7 @@ def sample(space: Space, batch: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def empty(space: Space, batch: int) -> NDArray[Any]:
-    """Return storage for a batch of a space: zeros of [batch, *shape]."""
+    """Zero-filled storage for a batch of a space, [batch, *shape]."""
     dtype = bool if isinstance(space, spaces.MultiBinary) else space.dtype
     return np.zeros((batch, *(space.shape or ())), dtype)
 
@@ -69,7 +72,7 @@ HostArrays = Mapping[str, NDArray[Any]]
 
 
 class SpaceError(Exception):
-    """A component can't work on the space of one of its inputs; names both."""
+    """A component does not support the space of one of its inputs; the message names both."""
 
     def __init__(self, component: str, port: str, space: Space, wanted: str) -> None:
         super().__init__(f"component {component!r}: input {port!r} has space {space}, wanted is {wanted}")
@@ -77,18 +80,18 @@ class SpaceError(Exception):
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable's shape and how it starts: zeros where `fan_in` is 0, else He-uniform (He et al., 2015)."""
+    """Shape of a variable and its initialisation: zeros where `fan_in` is 0, else He-uniform (He et al., 2015)."""
 
     shape: tuple[int, ...]
     fan_in: int = 0
 
     @property
     def size(self) -> int:
-        """How many numbers it holds."""
+        """Number of the variable's entries."""
         return prod(self.shape)
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Draw the starting value."""
+        """Draw the initial value, float32 of ``shape``."""
         if not self.fan_in:
             return np.zeros(self.shape, np.float32)
         bound = sqrt(6.0 / self.fan_in)
@@ -97,10 +100,11 @@ class Variable:
 
 @dataclass(frozen=True)
 class Node:
-    """One call of a component: ports ← wires. A wire is an input of the graph, or "node.port" of another node's output.
+    """One call of a component: a wire for each input port. A wire is a graph input, or
+    "node.port" of another node's output.
 
-    Nodes that share a component share its variables, in the variable set `variables`. The inner calls of a composite
-    use the set of the composite's own call.
+    Nodes that share a component share its variables, in the variable set `variables`. Inner calls of a composite use
+    the set of the composite's call.
     """
 
     name: str
@@ -110,61 +114,77 @@ class Node:
 
 
 class Component(ABC):
-    """A pure function with variables, described by its spaces."""
+    """A pure function with variables, described by spaces.
+
+    Attributes:
+        takes: names of the inputs.
+    """
 
     takes: ClassVar[tuple[str, ...]]
 
     @property
     def name(self) -> str:
-        """The component's name in error messages."""
+        """Name in error messages: the class name."""
         return type(self).__name__
 
     def calls(self) -> tuple[Node, ...]:
-        """Return the inner calls of a composite: their wires are its inputs, or inner outputs."""
+        """Inner calls of a composite, wired to its inputs or to inner outputs; empty for other components."""
         return ()
 
     def results(self) -> Mapping[str, str]:
-        """Return the inner wire of each output of a composite."""
+        """Inner wire of each output of a composite; empty for other components."""
         return {}
 
     @abstractmethod
     def gives(self, inputs: Spaces) -> Spaces:
-        """Return the spaces of the outputs; raises SpaceError for an input that can't be worked on."""
+        """Spaces of the outputs for inputs of these spaces.
+
+        Raises:
+            SpaceError: an input's space is not supported.
+        """
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Return the variables needed for inputs of these spaces."""
+        """Variables needed for inputs of these spaces, by name."""
         del inputs
         return {}
 
     @abstractmethod
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute the outputs for a batch."""
+        """Compute the outputs, [B, …] each, for inputs [B, …] with the functions of the array namespace ``xp``."""
 
     def vector(self, inputs: Spaces, port: str) -> int:
-        """Return the length of a vector input; raises SpaceError where the input is none."""
+        """Length of a vector input.
+
+        Raises:
+            SpaceError: the input is not a vector.
+        """
         space = inputs[port]
         if not isinstance(space, spaces.Box | spaces.MultiBinary) or len(space.shape) != 1:
             raise SpaceError(self.name, port, space, "a vector")
         return int(space.shape[0])
 
     def scalar(self, inputs: Spaces, port: str) -> None:
-        """Check that an input is one number per example."""
+        """Check that an input has one number per example.
+
+        Raises:
+            SpaceError: it has not.
+        """
         space = inputs[port]
         if space.shape != ():
             raise SpaceError(self.name, port, space, "one number per example")
 
 
 class Memory(Component):
-    """A component with host storage: allocated once its input spaces are known."""
+    """A component with host (NumPy) storage, allocated once its input spaces are known."""
 
     @abstractmethod
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Make the (empty) storage."""
+        """Allocate empty storage for inputs of these spaces; ``rng`` is kept for drawing."""
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """Return everything needed to go on bit-equal."""
+        """Arrays from which `restore` resumes bit-equal."""
 
     @abstractmethod
     def restore(self, state: HostArrays) -> None:
-        """Take a state that `state` gave, for the same spaces."""
+        """Restore a state returned by `state` for the same spaces."""

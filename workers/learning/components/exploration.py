@@ -1,4 +1,4 @@
-"""How far the learner strays: schedules of ε, and the ε-greedy choice among legal actions."""
+"""Exploration: schedules of ε or temperature, and the choice among legal actions."""
 
 from abc import ABC, abstractmethod
 from functools import lru_cache
@@ -13,15 +13,15 @@ from workers.learning.components.value import FORBIDDEN
 
 
 class Schedule(ABC):
-    """ε of every environment as a function of progress."""
+    """Degree of exploration (ε or temperature) of every environment as a function of progress."""
 
     @abstractmethod
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """Return ε [batch] at this share (0 to 1) of the training."""
+        """ε or temperature [batch] at this progress (0 to 1) of the training."""
 
 
 class Linear(Schedule):
-    """From `start` to `end` over the first `fraction` of the training, the same for all environments."""
+    """Linear from `start` to `end` over the first `fraction` of the training, equal for all environments."""
 
     def __init__(self, start: float, end: float, fraction: float) -> None:
         self.start, self.end, self.fraction = start, end, fraction
@@ -33,7 +33,7 @@ class Linear(Schedule):
 
 
 class ApeX(Schedule):
-    """A ladder over the environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 = base for N = 1 (Horgan et al., 2018)."""
+    """Constant ladder over environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 = base for N = 1 (Horgan et al., 2018)."""
 
     def __init__(self, base: float = 0.4, steepness: float = 7.0) -> None:
         self.base, self.steepness = base, steepness
@@ -44,7 +44,7 @@ class ApeX(Schedule):
 
 
 class GeometricSchedule(Schedule):
-    """A geometric ladder over the environments, from `start` to `end`, the same all along: temperatures."""
+    """Constant temperatures, graded geometrically over the environments from `start` to `end`."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
@@ -56,7 +56,7 @@ class GeometricSchedule(Schedule):
 
 @lru_cache(maxsize=64)
 def _powers(base: float, steepness: float, batch: int) -> NDArray[np.float32]:
-    """Made once: a ladder is asked for at every slab, and nobody changes it."""
+    """Cached, since it is needed at every slab; callers must not modify it."""
     rung = np.arange(batch) / max(batch - 1, 1)
     return (base ** (1.0 + steepness * rung)).astype(np.float32)
 
@@ -67,7 +67,10 @@ def _geometric(start: float, end: float, batch: int) -> NDArray[np.float32]:
 
 
 class EpsilonGreedy(Component):
-    """values, mask, epsilon, and uniform noise → action. Noise [2] is (explore?, which legal action)."""
+    """ε-greedy choice: values [N], mask [N], epsilon, uniform noise [2] → action.
+
+    The first noise number decides whether to explore, the second which legal action to take.
+    """
 
     takes: ClassVar = ("values", "mask", "epsilon", "noise")
 
@@ -94,10 +97,9 @@ class EpsilonGreedy(Component):
 
 
 class Softmax(Component):
-    """values, mask, temperature (as `epsilon`), and uniform noise [actions] → action.
+    """Boltzmann choice: values [N], mask [N], temperature (port `epsilon`), uniform noise [N] → action.
 
-    Draws action a with a chance in proportion to exp(value / temperature), by the Gumbel trick: what is hopeless by far
-    is hardly ever tried, and near ties are tried evenly.
+    Draws a legal action with probability proportional to exp(value / temperature), by the Gumbel trick.
     """
 
     takes: ClassVar = ("values", "mask", "epsilon", "noise")

@@ -1,4 +1,4 @@
-"""Networks: dense, recurrent, policies, scorers; and the optimiser."""
+"""Network components (dense, recurrent, policies, set encoders), and the optimiser."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from workers.learning.backends import Array
 from workers.learning.build import Completed, Graph, complete, compose, prefixes
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
 
-# Components made of components.
+# Composite components.
 
 
 class Composite(Component):
-    """A sub-graph of inner components with inner calls: a subclass says what it `takes`, its `calls` and `results`.
+    """A component made of inner calls; a subclass defines `takes`, `calls` and `results`.
 
-    The build opens it up, so that inner calls are checked by spaces and named by their path. Its variables are those of
-    its inner components, by their own names; where two have one name, with the inner call's path before it
-    ("left/weight"). By itself it raises CompleteError, not SpaceError, for spaces that an inner component can't take.
+    The build replaces it by its inner calls, which are checked by spaces and named by their path. Its variables are
+    those of its inner components, by their own names; equal names get the inner call's path as prefix ("left/weight").
+    Used alone, it raises CompleteError, not SpaceError, for a space that an inner component does not support.
     """
 
     @abstractmethod
     def calls(self) -> tuple[Node, ...]:
-        """Return the inner calls; each wire is an own input, or "call.port" of another's output."""
+        """Inner calls; each wire is an input of the composite, or "call.port" of another call's output."""
 
     @abstractmethod
     def results(self) -> Mapping[str, str]:
-        """Return the inner wire of each output."""
+        """Inner wire of each output."""
 
     @override
     def gives(self, inputs: Spaces) -> Spaces:
@@ -50,7 +50,7 @@ class Composite(Component):
         }
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Run the inner calls. (In a graph the build has opened them up, and this is not used.)"""
+        """Run the inner calls in topological order; used only outside a built graph."""
         graph, values = self._graph(), dict(inputs)
         nodes = {node.name: node for node in graph.nodes}
         wires = {name: node.inputs.values() for name, node in nodes.items()}
@@ -69,11 +69,11 @@ class Composite(Component):
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
 
 
-# Trunk, heads, and the Q-network nested from them.
+# Trunk, heads, and the Q-network composed of them.
 
 
 def dense(name: str, wide: int, out: int, *, zero: bool = False) -> dict[str, Variable]:
-    """Return weight [out, in] and bias [out] of a linear layer."""
+    """Variables of a linear layer: weight [out, in] and bias [out]; weights start at 0 if `zero`."""
     return {f"{name}.weight": Variable((out, wide), 0 if zero else wide), f"{name}.bias": Variable((out,))}
 
 
@@ -83,7 +83,7 @@ def apply(name: str, variables: Arrays, inputs: Array) -> Array:
 
 
 class Trunk(Component):
-    """A multi-layer perceptron: observation [D] → features [last layer]."""
+    """Multi-layer perceptron: observation [D] → features [width of the last layer]."""
 
     takes: ClassVar = ("observation",)
 
@@ -91,7 +91,7 @@ class Trunk(Component):
         self.layers, self.activation = layers, functions.ACTIVATIONS[activation]
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Features are as wide as the last layer (or the observation, without layers)."""
+        """Features of the last layer's width (without layers, of the observation's)."""
         wide = self.vector(inputs, "observation")
         return {"features": reals(self.layers[-1] if self.layers else wide)}
 
@@ -112,7 +112,7 @@ class Trunk(Component):
 
 
 class LinearHead(Component):
-    """features, mask → one value per action. Starts at zero: untrained, it prefers nothing."""
+    """Linear head: features [H], mask [N] → values [N], one per action; initially 0."""
 
     takes: ClassVar = ("features", "mask")
 
@@ -136,9 +136,9 @@ class LinearHead(Component):
 
 
 class DuelingHead(LinearHead):
-    """features, mask → state value + advantages less their mean over legal actions (Wang et al., 2016, eq. 9).
+    """Dueling head: features [H], mask [N] → values [N]; initially 0.
 
-    Starts at zero.
+    State value plus advantages minus their mean over legal actions (Wang et al., 2016, eq. 9).
     """
 
     @override
@@ -153,7 +153,7 @@ class DuelingHead(LinearHead):
 
 
 class QNetwork(Composite):
-    """observation [D], mask [actions] → values [actions]: head(trunk(observation)), nested from the above."""
+    """observation [D], mask [N] → values [N] of the actions: head(trunk(observation))."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -173,7 +173,7 @@ class QNetwork(Composite):
 
 
 class Pick(Component):
-    """The value of the action that was taken: values [actions], action → taken."""
+    """Value of the taken action: values [N], action → taken."""
 
     takes: ClassVar = ("values", "action")
 
@@ -191,16 +191,17 @@ class Pick(Component):
         return {"taken": xp.take_along_axis(inputs["values"], index, axis=1)[:, 0]}
 
 
-# A recurrent core: what was seen earlier in an episode, beside what is seen now.
+# Recurrent core: memory of earlier observations in the episode.
 
 
 class GRU(Component):
-    """sequence [T, D], begins [T], memory [H] → observation [D + H] of each of the T steps, and the memory after them.
+    """Recurrent core: sequence [T, D], begins [T], memory [H] → observation [D + H] of
+    each step, and memory [H] after them.
 
-    A gated recurrent unit (Cho et al., 2014; its gates as torch.nn.GRU has them) appends what it remembers, the present
-    step included, to each observation. All is read through tanh, so that no large entry saturates a gate. Where
-    `begins` is set, an episode begins, and nothing is remembered from before.
-    The outputs' examples are steps: B sequences in, B·T observations out, those of a sequence in a row.
+    A gated recurrent unit (Cho et al., 2014; gates as in torch.nn.GRU) appends its memory, updated by the
+    present step, to each observation. Inputs pass through tanh, so that no large entry saturates a gate.
+    Where `begins` is set, an episode begins, and the memory is reset. Examples of the output are steps: B
+    sequences in, B·T observations out, in order.
     """
 
     takes: ClassVar = ("sequence", "begins", "memory")
@@ -220,7 +221,7 @@ class GRU(Component):
         return {"observation": reals(int(space.shape[1]) + self.units), "memory": reals(self.units)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Two linear layers, for three gates each."""
+        """Variables of two linear layers, [3H, D] and [3H, H], for the three gates."""
         wide = int((inputs["sequence"].shape or ())[-1])
         return {**dense("input", wide, 3 * self.units), **dense("memory", self.units, 3 * self.units)}
 
@@ -237,14 +238,11 @@ class GRU(Component):
         return {"observation": xp.reshape(rows, (-1, rows.shape[2])), "memory": memory}
 
 
-# The actor's and the critic's networks, nested from trunk and head.
+# Networks of actor and critic, composed of trunk and head.
 
 
 class PolicyNetwork(QNetwork):
-    """observation [D], mask [actions] → logits [actions] = head(trunk(observation)).
-
-    The head starts at zero: untrained, it draws every legal action as often.
-    """
+    """observation [D], mask [N] → logits [N] = head(trunk(observation)); initially 0, a uniform policy."""
 
     @override
     def results(self) -> Mapping[str, str]:
@@ -252,7 +250,7 @@ class PolicyNetwork(QNetwork):
 
 
 class ValueHead(Component):
-    """features → one number. Starts at zero."""
+    """Linear head: features [H] → value, one number; initially 0."""
 
     takes: ClassVar = ("features",)
 
@@ -271,7 +269,7 @@ class ValueHead(Component):
 
 
 class Critic(Composite):
-    """observation [D] → the state's value."""
+    """observation [D] → value of the state, one number."""
 
     takes: ClassVar = ("observation",)
 
@@ -290,11 +288,11 @@ class Critic(Composite):
         return {"value": "head.value"}
 
 
-# Networks over sets: candidates of any number, in any order, are scored, and the set as a whole is valued.
+# Networks over sets of candidates of any number and order: scores of each, and a value of the set.
 
 
 class SetEncoder(Component):
-    """observation [K, F], mask [K] → features [K, H] of each candidate beside the others; see `functions.encoded`."""
+    """observation [K, F], mask [K] → features [K, H] of each candidate in the context of the others."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -313,19 +311,23 @@ class SetEncoder(Component):
         }
 
     def candidates(self, inputs: Spaces) -> tuple[int, int]:
-        """Return K and F; raises SpaceError."""
+        """Number of candidates K and of features F.
+
+        Raises:
+            SpaceError: the observation is no matrix with one row per entry of the mask.
+        """
         space, count = inputs["observation"], self.vector(inputs, "mask")
         if not isinstance(space, spaces.Box) or len(space.shape) != 2 or space.shape[0] != count:
             raise SpaceError(self.name, "observation", space, f"the features of {count} candidates, a matrix")
         return count, int(space.shape[1])
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Features are as wide as the last layer."""
+        """Features [K, width of the last layer]."""
         count, wide = self.candidates(inputs)
         return {"features": reals(count, (wide, *self.config["layers"], *self.config["joint"])[-1])}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """One linear layer each; none depends on the number of candidates."""
+        """Variables of the linear layers; independent of the number of candidates."""
         _, wide = self.candidates(inputs)
         found: dict[str, Variable] = {}
         for index, out in enumerate(self.config["layers"]):
@@ -347,10 +349,10 @@ class SetEncoder(Component):
 
 
 class Scorer(Component):
-    """observation [K, F], mask [K] → values [K]: advice / temperature + head(encoder).
+    """Scores of candidates: observation [K, F], mask [K] → values [K] = advice / temperature + head(encoder).
 
-    Untrained, the head adds nothing. `advice` is the feature that holds advice on its candidate, in the unit of the
-    reward; `output` is the output's name.
+    The head starts at 0. `advice` is the index of the feature that scores each candidate in the reward's unit (None:
+    without); `output` is the name of the output.
     """
 
     takes: ClassVar = ("observation", "mask")
@@ -369,7 +371,7 @@ class Scorer(Component):
         return {self.output: reals(count)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of the encoder, and of a linear layer [1, H] that is zero at the start."""
+        """Variables of the encoder, and of a linear layer [1, H] that starts at 0."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("advantage", wide, 1, zero=True)}
 
@@ -383,7 +385,7 @@ class Scorer(Component):
 
 
 class SetCritic(Component):
-    """observation [K, F], mask [K] → the value of the whole set: a linear layer over the mean of the legal features."""
+    """Value of a whole set: observation [K, F], mask [K] → value, linear in the mean of the legal features."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -396,7 +398,7 @@ class SetCritic(Component):
         return {"value": reals()}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of the encoder, and of a linear layer [1, H] that is zero at the start."""
+        """Variables of the encoder, and of a linear layer [1, H] that starts at 0."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("worth", wide, 1, zero=True)}
 
@@ -406,15 +408,15 @@ class SetCritic(Component):
         return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
 
 
-# Elementwise rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
+# Rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
 #
-# Parameters come as one vector [P]; to the space checker that is a batch of P numbers.
+# Parameters are one vector [P]; for the space checker that is a batch of P numbers.
 
 
 class Adam(Component):
-    """One step of Adam (Kingma & Ba, 2015, algorithm 1), after clipping the gradient's norm.
+    """One step of Adam (Kingma & Ba, 2015, algorithm 1) on vectors [P], after clipping the gradient's norm to `clip`.
 
-    `first` and `second` are the running moments, `count` the number of this step (from 1), `rate` the learning rate.
+    `first` and `second` are the moments, `count` the number of this step (from 1), `rate` the learning rate.
     """
 
     takes: ClassVar = ("parameters", "gradient", "first", "second", "count", "rate")
@@ -429,7 +431,7 @@ class Adam(Component):
         return {"parameters": reals(), "first": reals(), "second": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Clip, update the moments, correct their bias, step."""
+        """Clip the gradient, update the moments, correct their bias, and take the step."""
         gradient, count = inputs["gradient"], inputs["count"]
         norm = xp.sqrt(xp.sum(gradient * gradient))
         gradient = gradient * (self.clip / xp.clip(norm, self.clip, None))
@@ -441,7 +443,7 @@ class Adam(Component):
 
 
 class Synchroniser(Component):
-    """target + share · (online − target): 1 copies (Mnih et al., 2015), less smooths (Lillicrap et al., 2016)."""
+    """Blend target + share · (online − target): 1 copies (Mnih et al., 2015), less smooths (Lillicrap et al., 2016)."""
 
     takes: ClassVar = ("online", "target", "share")
 

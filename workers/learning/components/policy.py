@@ -1,4 +1,4 @@
-"""Components of policy gradients: advantages, categorical policies, losses."""
+"""Components of policy gradients: advantage estimators, categorical policies, and losses."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from workers.learning.backends import Array
 from workers.learning.components.base import Arrays, Component, Space, SpaceError, Spaces, reals
 from workers.learning.components.value import FORBIDDEN
 
-# How much better an action was than expected, and what the state was worth: estimates over trajectories.
+# Estimators of advantages and value targets over trajectories.
 #
 # An example is a trajectory of T steps: rewards, ends and values are vectors [T], and `last` is the value of the state
 # after the last step. Nothing is bootstrapped across an end, so finite horizons are exact. Ends are 1, other steps 0,
-# or 1 less the discount of steps that are not equally long (semi-Markov: Bradtke and Duff, 1994).
+# or 1 − discount for decisions of unequal duration (semi-Markov: Bradtke and Duff, 1994).
 
 
 class Estimator(Component):
-    """Estimates of the family: trajectories in, advantages [T] and value targets [T] out."""
+    """Base of advantage estimators: trajectories of T steps → advantages [T] and value targets [T]."""
 
     takes: ClassVar[tuple[str, ...]] = ("reward", "done", "value", "last")
 
@@ -28,7 +28,7 @@ class Estimator(Component):
         self.gamma = gamma
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Two vectors as long as the trajectory."""
+        """Spaces of advantages and targets: two vectors of the trajectory's length."""
         steps = self.vector(inputs, "reward")
         for port in self.takes:
             if port == "last":
@@ -38,7 +38,7 @@ class Estimator(Component):
         return {"advantage": reals(steps), "target": reals(steps)}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """What follows each step, discounted and cut at ends, is handed to `estimate`."""
+        """Compute discounted next-state values, 0 after ends, and pass them to `estimate`."""
         value, last = inputs["value"], inputs["last"][:, None]
         alive = self.gamma * (1.0 - xp.astype(inputs["done"], value.dtype))
         following = xp.concat([value[:, 1:], last], axis=1)
@@ -47,16 +47,16 @@ class Estimator(Component):
 
     @abstractmethod
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """Return advantages and targets [B, T].
+        """Advantages and value targets, [B, T] each.
 
-        `alive` is γ, 0 at ends; `backed` is reward + alive · V of the next state.
+        `alive` [B, T] is γ, 0 at ends; `backed` [B, T] is reward + alive · V of the next state.
         """
 
 
 class GAE(Estimator):
     """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16).
 
-    The target of the value is A_t + V_t, the λ-return. For data of the policy that learns.
+    The value target is A_t + V_t, the λ-return. For on-policy data.
     """
 
     def __init__(self, gamma: float, trace: float) -> None:
@@ -64,17 +64,17 @@ class GAE(Estimator):
         self.trace = trace
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """Sum from the last step backwards: A_t = δ_t + γλ · A_{t+1}."""
+        """Sum backwards from the last step: A_t = δ_t + γλ · A_{t+1}; [B, T]."""
         advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
 
 class VTrace(Estimator):
-    """V-trace, for data of other policies than the one that learns (Espeholt et al., 2018, eq. 1 and section 4.2).
+    """V-trace for off-policy data (Espeholt et al., 2018, eq. 1 and section 4.2).
 
     v_t = V_t + δ_t + γ·c_t·(v_{t+1} − V_{t+1}) with δ_t = ρ_t·(r_t + γ·V_{t+1} − V_t), where ρ_t and c_t are
-    π(a_t)/μ(a_t) cut at `rho` and at `cut`, c_t also times `trace`. The advantage is ρ_t·(r_t + γ·v_{t+1} − V_t).
-    On policy, with `trace` 1, v_t is the n-step return. `log_prob` is log π(a_t), `behaviour` is log μ(a_t).
+    π(a_t)/μ(a_t) truncated at `rho` and `cut`, c_t also times `trace`. The advantage is ρ_t·(r_t + γ·v_{t+1} − V_t).
+    On-policy, with `trace` 1, v_t is the n-step return. `log_prob` is log π(a_t), `behaviour` is log μ(a_t).
     """
 
     takes: ClassVar[tuple[str, ...]] = (*Estimator.takes, "log_prob", "behaviour")
@@ -93,7 +93,7 @@ class VTrace(Estimator):
 
 
 def discounted(xp: Any, terms: Array, factor: Array) -> Array:
-    """x_t = terms_t + factor_t·x_{t+1}, from the back; all [B, T]."""
+    """Backward recursion x_t = terms_t + factor_t·x_{t+1}; all arrays [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]
     found = [total]
@@ -104,7 +104,7 @@ def discounted(xp: Any, terms: Array, factor: Array) -> Array:
 
 
 class Normalise(Component):
-    """Numbers less their mean over the batch, over their standard deviation."""
+    """Standardise numbers over the batch to mean 0 and standard deviation 1."""
 
     takes: ClassVar = ("advantage",)
 
@@ -119,27 +119,27 @@ class Normalise(Component):
         return {"advantage": centred / (xp.sqrt(xp.mean(centred * centred)) + 1e-8)}
 
 
-# Policies as distributions over legal actions: drawing from logits, and what was drawn in logarithms.
+# Policies as distributions over legal actions: drawing, and log probabilities.
 #
 # An illegal action has probability 0 (its logarithm is `FORBIDDEN`), and no gradient.
 
 
 def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
-    """Logarithms of the probabilities of the actions, [B, N]; `FORBIDDEN` or less where the mask forbids."""
+    """Natural log of the actions' probabilities, [B, N]; `FORBIDDEN` or less for illegal actions."""
     legal = xp.where(mask, logits, xp.full_like(logits, FORBIDDEN))
     above = legal - xp.max(legal, axis=1, keepdims=True)
     return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
 
 
 def taken(xp: Any, values: Array, action: Array) -> Array:
-    """The entries [B] of `values` [B, N] at the actions [B]."""
+    """Entries [B] of `values` [B, N] at the actions [B]."""
     return xp.take_along_axis(values, xp.reshape(action, (-1, 1)), axis=1)[:, 0]
 
 
 class Draw(Component):
-    """logits, mask, uniform noise [actions] → an action, and the logarithm of the probability it was drawn with.
+    """Draw an action: logits [N], mask [N], uniform noise [N] → action, and natural log of its probability.
 
-    By the Gumbel trick: the best of logit + Gumbel noise (Gumbel, 1954).
+    Gumbel trick: the maximum of logit + Gumbel noise (Gumbel, 1954).
     """
 
     takes: ClassVar = ("logits", "mask", "noise")
@@ -164,7 +164,7 @@ class Draw(Component):
 
 
 class LogProbability(Component):
-    """logits, mask, action → log π(action), and the policy's entropy in nats."""
+    """logits [N], mask [N], action → log π(action) and the policy's entropy, both in nats."""
 
     takes: ClassVar = ("logits", "mask", "action")
 
@@ -186,14 +186,14 @@ class LogProbability(Component):
         return {"log_prob": taken(xp, found, inputs["action"]), "entropy": entropy}
 
 
-# The losses of actor-critic learners, one number per example.
+# Losses of actor-critic learners, one number per example.
 
 
 class Surrogate(Component):
-    """log π(action), that of the behaviour, and the advantage → loss; how far the policy moved, and whether it was cut.
+    """Policy-gradient loss (Williams, 1992; Mnih et al., 2016): −log π · advantage.
 
-    This one is the policy gradient (Williams, 1992; Mnih et al., 2016): −log π · advantage. The divergence is the
-    low-variance estimate of KL(behaviour ‖ π): (ratio − 1) − log ratio.
+    Inputs are log π(action), its log probability under the behaviour policy, and the advantage. Further outputs: the
+    low-variance estimate of KL(behaviour ‖ π), (ratio − 1) − log ratio, in nats; and `cut`, 1 where clipped.
     """
 
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
@@ -212,7 +212,7 @@ class Surrogate(Component):
 
 
 class ClippedSurrogate(Surrogate):
-    """−min(ratio · A, clip(ratio, 1 − ε, 1 + ε) · A) with ratio = π/μ (Schulman et al., 2017, eq. 7)."""
+    """PPO's loss −min(ratio · A, clip(ratio, 1 − ε, 1 + ε) · A) with ratio = π/μ (Schulman et al., 2017, eq. 7)."""
 
     def __init__(self, clip: float) -> None:
         self.clip = clip
@@ -227,7 +227,7 @@ class ClippedSurrogate(Surrogate):
 
 
 class NegativeLogLikelihood(Component):
-    """−log π(action): the loss of who should do the same (behaviour cloning)."""
+    """Loss −log π(action) of behaviour cloning."""
 
     takes: ClassVar = ("log_prob",)
 
@@ -244,7 +244,7 @@ class NegativeLogLikelihood(Component):
 class ValueLoss(Component):
     """Half the squared error of the value.
 
-    With a `clip`, the larger of that and the one of a value that may move from the `old` one by at most `clip`.
+    With `clip`, the maximum of that and of the same with the value's change from `old` limited to ± `clip`.
     """
 
     takes: ClassVar = ("value", "target", "old")
@@ -269,7 +269,7 @@ class ValueLoss(Component):
 
 
 class ActorCriticLoss(Component):
-    """policy loss + weight · value loss − entropy weight · entropy."""
+    """Total loss: policy loss + weight · value loss − entropy weight · entropy."""
 
     takes: ClassVar = ("policy", "value", "entropy", "entropy_weight")
 

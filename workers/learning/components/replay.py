@@ -1,4 +1,4 @@
-"""Replay memories and rollouts."""
+"""Replay memories (uniform and prioritised), and rollouts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Batch = dict[str, NDArray[Any]]
 
 
 class Replay(Memory):
-    """A ring of transitions, sampled uniformly with replacement (Lin, 1992)."""
+    """Ring buffer of transitions, sampled uniformly with replacement (Lin, 1992); ValueError for a capacity below 1."""
 
     takes: ClassVar = TRANSITION
 
@@ -29,7 +29,7 @@ class Replay(Memory):
         self.rng = np.random.default_rng(0)
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """The transitions' spaces, and the weight of each example in the loss."""
+        """Spaces of a transition, and of each example's importance weight in the loss."""
         return {**{port: inputs[port] for port in TRANSITION}, "weight": reals()}
 
     @override
@@ -38,7 +38,7 @@ class Replay(Memory):
         self.rng, self.size, self.head = rng, 0, 0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Put a batch of transitions in (the last `capacity` of them, if it is bigger); return their places."""
+        """Insert transitions (the last `capacity` of them, if more), overwriting the oldest; return their indices."""
         count = min(len(batch["reward"]), self.capacity)
         end = self.head + count
         for port, ring in self.rings.items():
@@ -51,26 +51,26 @@ class Replay(Memory):
         return places
 
     def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw places [count] and their weights in the loss [count]; `progress`: share of the training that is done."""
+        """Draw indices [count] and importance weights [count], all 1; `progress` (0 to 1) is ignored."""
         del progress
         return self.rng.integers(0, self.size, count), np.ones(count, np.float32)
 
     def sample(self, count: int, progress: float = 0.0) -> tuple[Batch, NDArray[np.int64]]:
-        """Draw a batch, as `draw` does; also return where its examples stand."""
+        """Draw a batch of ``count`` transitions with importance weights, and their indices [count]."""
         places, weight = self.draw(count, progress)
         batch = {port: ring.take(places, axis=0) for port, ring in self.rings.items()}
         return {**batch, "weight": weight}, places
 
     def reprioritise(self, places: NDArray[np.int64], errors: NDArray[np.float32]) -> None:
-        """Learn how wrong the examples were; a uniform memory does not care."""
+        """Do nothing: a uniform memory has no priorities."""
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Insert a batch and draw one of the same size."""
+        """Insert a batch, and draw one of the same size."""
         self.insert(inputs)
         return self.sample(len(inputs["reward"]))[0]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The filled part of the rings, and where they stand (the generator belongs to the caller)."""
+        """Filled part of the ring, its size and head; the random generator belongs to the caller."""
         return {
             **{port: ring[: self.size].copy() for port, ring in self.rings.items()},
             "position": np.array([self.size, self.head]),
@@ -84,7 +84,7 @@ class Replay(Memory):
 
 
 class SumTree:
-    """Sums over a binary tree of priorities, updated and searched for whole batches at once."""
+    """Binary tree of partial sums of priorities, with vectorised update and search."""
 
     def __init__(self, capacity: int) -> None:
         self.depth = max(1, int(capacity - 1).bit_length())
@@ -93,15 +93,15 @@ class SumTree:
 
     @property
     def total(self) -> float:
-        """The sum of all priorities."""
+        """Sum of all priorities."""
         return float(self.nodes[1])
 
     def get(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the priorities at these places."""
+        """Priorities at these indices."""
         return self.nodes[places + self.leaves]
 
     def set(self, places: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
-        """Overwrite priorities, and the sums above them. Of places named twice, the last counts."""
+        """Overwrite priorities and the sums above them; of a repeated index, the last value counts."""
         node = places + self.leaves
         self.nodes[node] = priorities
         for _ in range(self.depth):
@@ -109,7 +109,7 @@ class SumTree:
             self.nodes[node] = self.nodes[2 * node] + self.nodes[2 * node + 1]
 
     def find(self, mass: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the places at which the running sum of priorities passes each mass."""
+        """Indices at which the cumulated priorities exceed each ``mass`` [n]."""
         node, left = np.ones(len(mass), np.int64), mass.copy()
         for _ in range(self.depth):
             node = 2 * node
@@ -123,9 +123,9 @@ class SumTree:
 class PrioritisedReplay(Replay):
     """Proportional prioritisation (Schaul et al., 2016, section 3.3): P(i) ∝ (|error_i| + tiny)^α, stratified draws.
 
-    New transitions get the highest priority seen. The weight of an example is (size · P(i))^−β over the largest in the
-    batch. β grows linearly from `beta` at the start of the training to 1 at its end (section 3.4): prioritisation
-    biases what is learned, and near convergence the weights have to undo that bias completely.
+    New transitions get the highest priority so far. The importance weight of an example is (size · P(i))^−β, divided by
+    the batch's largest. β grows linearly from `beta` to 1 over the training (section 3.4): prioritisation biases the
+    updates, and near convergence the weights must remove that bias completely.
     """
 
     def __init__(self, capacity: int, alpha: float = 0.6, beta: float = 0.4, tiny: float = 1e-3) -> None:
@@ -139,13 +139,13 @@ class PrioritisedReplay(Replay):
         self.tree, self.highest = SumTree(self.capacity), 1.0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Insert at the highest priority seen."""
+        """Insert transitions at the highest priority so far; return their indices."""
         places = super().insert(batch)
         self.tree.set(places, np.full(len(places), self.highest))
         return places
 
     def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw one place from each of `count` equal shares of the priority mass."""
+        """Draw one index from each of `count` equal shares of the priority mass, and importance weights, [count]."""
         mass = (np.arange(count) + self.rng.random(count)) / count * self.tree.total
         places = np.minimum(self.tree.find(mass), self.size - 1)
         chance = np.maximum(self.tree.get(places), 1e-300) / self.tree.total
@@ -153,7 +153,7 @@ class PrioritisedReplay(Replay):
         return places, (weight / weight.max()).astype(np.float32)
 
     def reprioritise(self, places: NDArray[np.int64], errors: NDArray[np.float32]) -> None:
-        """Set the priorities of the examples from their errors."""
+        """Set the examples' priorities from their absolute errors [n]."""
         priorities = (np.abs(errors.astype(np.float64)) + self.tiny) ** self.alpha
         self.highest = max(self.highest, float(priorities.max(initial=0.0)))
         self.tree.set(places, priorities)
@@ -174,7 +174,7 @@ class PrioritisedReplay(Replay):
         self.tree.set(np.arange(self.size), np.asarray(state["priorities"], np.float64))
 
 
-# Trajectories of environments in lock-step, gathered slab by slab.
+# Trajectories of environments in lock-step, collected slab by slab.
 
 
 SLAB = (*STEP, "log_prob")
@@ -182,15 +182,15 @@ KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
 
 
 class Rollout(Memory):
-    """`steps` slabs [B] in; then B trajectories out, [B, steps, …], with observation and mask after the last step.
+    """Collects `steps` slabs [B] to B trajectories [B, steps, …], with observation and mask after the last step.
 
-    In between, nothing comes out ([0, steps, …]). Slabs must follow one another: all of the same B environments.
-    `discount` is that of the slabs, 1 where they have none.
+    While incomplete, the output is empty ([0, steps, …]). All slabs must be consecutive and of the same B environments.
+    `discount` is that of the slabs, 1 for slabs without one. ``steps`` below 1 raises ValueError.
     """
 
     takes: ClassVar[tuple[str, ...]] = SLAB
     once: ClassVar[tuple[str, ...]] = ()
-    """Inputs of which what came with the first slab is kept."""
+    """Inputs stored from the first slab only."""
 
     def __init__(self, steps: int) -> None:
         if steps < 1:
@@ -200,7 +200,7 @@ class Rollout(Memory):
         self.slabs: dict[str, NDArray[Any]] = {}
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """The slab's spaces, one entry per step; `last_observation`, `last_mask` as observed."""
+        """Spaces of the trajectories, one entry per step; `last_observation` and `last_mask` have those of one step."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
         kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
@@ -208,20 +208,24 @@ class Rollout(Memory):
         return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Start empty; the storage is made with the first slab, which says how many environments there are."""
+        """Start empty; storage is allocated with the first slab, which determines the number of environments."""
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:
-        """Forget the slabs so far."""
+        """Drop the slabs so far."""
         self.filled = 0
 
     @property
     def full(self) -> bool:
-        """Whether `trajectories` are there."""
+        """Whether all `steps` slabs are filled."""
         return self.filled == self.steps
 
     def push(self, slab: Arrays) -> None:
-        """Take in one slab; the first after a full rollout begins the next. Raises ValueError where B changes."""
+        """Append one slab; after a full rollout, begin the next.
+
+        Raises:
+            ValueError: the number of environments changes within a rollout.
+        """
         batch = len(slab["reward"])
         if self.full:
             self.filled = 0
@@ -240,29 +244,29 @@ class Rollout(Memory):
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Push a slab; return the trajectories when they are full."""
+        """Append a slab; return the trajectories if complete, else empty arrays."""
         self.push(inputs)
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """The slabs, and how many of them are filled."""
+        """Copies of the slabs, and the number of filled ones."""
         return {**{port: value.copy() for port, value in self.slabs.items()}, "filled": np.array([self.filled])}
 
     def restore(self, state: HostArrays) -> None:
-        """Go on with these slabs."""
+        """Restore slabs returned by `state`."""
         self.slabs = {port: np.array(value) for port, value in state.items() if port != "filled"}
         self.filled = int(state["filled"][0])
 
 
 class RecurrentRollout(Rollout):
-    """The same, with the memory [B, H] that a recurrent core had before the first slab."""
+    """A rollout that also stores the recurrent memory [B, H] before the first slab."""
 
     takes: ClassVar = (*SLAB, "memory")
     once: ClassVar = ("memory",)
 
 
 def stacked(space: Space, steps: int) -> Space:
-    """The space of `steps` examples in a row."""
+    """Space of `steps` examples in sequence."""
     if isinstance(space, spaces.Discrete):
         return spaces.MultiDiscrete(np.full(steps, space.n))
     shape = (steps, *(space.shape or ()))

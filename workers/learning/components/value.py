@@ -1,4 +1,4 @@
-"""Components of value learning: targets, n-step returns, quantiles."""
+"""Components of value learning: targets, losses, quantiles, n-step returns, demonstrations."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from workers.learning.components.base import (
 from workers.learning.components.network import Composite, Trunk, apply, dense
 
 FORBIDDEN = -1e30
-"""The value of an action that the mask forbids: below any real one, finite in float32."""
+"""Value of an illegal action: below all real values, finite in float32."""
 
 
 class Target(Component):
-    """The return to learn: reward + discount · Q_evaluate(s', argmax over legal a of Q_select(s', a)).
+    """Regression target: reward + discount · Q_evaluate(s', argmax over legal a of Q_select(s', a)), one number.
 
     With `select` from the online and `evaluate` from the target network this is Double DQN (van Hasselt et al., 2016,
     eq. 4); with both from the target network it is DQN (Mnih et al., 2015). `discount` is γⁿ, and 0 after a terminal.
@@ -60,7 +60,7 @@ class Target(Component):
 
 
 class Huber(Component):
-    """Loss of each example, times its weight: quadratic up to `delta`, linear beyond (Huber, 1964)."""
+    """Loss of each example, times its weight: quadratic up to an error of `delta`, linear beyond (Huber, 1964)."""
 
     takes: ClassVar = ("predicted", "target", "weight")
 
@@ -68,13 +68,13 @@ class Huber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """A loss and the size of the error, which is the priority of the example."""
+        """Spaces of loss and absolute error (for the priority), one number each."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "error": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """With q = min(|error|, δ): q²/2 + δ·(|error| − q), which is both branches in one."""
+        """Compute q²/2 + δ·(|error| − q) with q = min(|error|, δ), which covers both branches."""
         error = xp.abs(inputs["predicted"] - inputs["target"])
         inside = xp.clip(error, 0.0, self.delta)
         return {"loss": inputs["weight"] * (0.5 * inside * inside + self.delta * (error - inside)), "error": error}
@@ -83,12 +83,16 @@ class Huber(Component):
 # Distributional values by quantiles (Dabney, Rowland, Bellemare & Munos, QR-DQN, AAAI 2018).
 #
 # A head gives K quantiles of the return of each action, at the mid-points τ_i = (2i − 1)/2K of equal shares of its
-# mass. Their mean is the action's value. All heads are linear in the features, so that the mean is a linear head too:
-# `mean_of_quantiles` gives its arrays, and a plain network says exactly what the quantile network's mean says.
+# mass. Their mean is the action's value. All heads are linear in the features, so that the mean is a linear head too,
+# which `mean_of_quantiles` gives as a plain network.
 
 
 def matrix(component: Component, inputs: Spaces, port: str) -> tuple[int, int]:
-    """Return the shape [N, K] of an input of K quantiles per action; raises SpaceError where it is none."""
+    """Shape [N, K] of an input with K quantiles per action.
+
+    Raises:
+        SpaceError: the input is no matrix.
+    """
     space = inputs[port]
     if not isinstance(space, spaces.Box) or len(space.shape) != 2:
         raise SpaceError(component.name, port, space, "quantiles of every action, [N, K]")
@@ -96,7 +100,7 @@ def matrix(component: Component, inputs: Spaces, port: str) -> tuple[int, int]:
 
 
 class QuantileHead(Component):
-    """features, mask → K quantiles per action [N, K]. Starts at zero."""
+    """Linear head: features [H], mask [N] → K quantiles of each action's return, [N, K]; initially 0."""
 
     takes: ClassVar = ("features", "mask")
 
@@ -111,7 +115,7 @@ class QuantileHead(Component):
         return {"quantiles": reals(self.actions, self.quantiles)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """One linear layer, zero at the start; row a·K + i is quantile i of action a."""
+        """Variables of one linear layer, initially 0; row a·K + i is quantile i of action a."""
         return dense("advantage", self.vector(inputs, "features"), self.actions * self.quantiles, zero=True)
 
     @override
@@ -121,7 +125,7 @@ class QuantileHead(Component):
 
 
 class DuelingQuantileHead(QuantileHead):
-    """State value + advantages centred over the legal actions (Wang et al., 2016, eq. 9), quantile by quantile."""
+    """State value plus advantages centred over the legal actions (Wang et al., 2016, eq. 9), for each quantile."""
 
     @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
@@ -140,7 +144,7 @@ class DuelingQuantileHead(QuantileHead):
 
 
 class Mean(Component):
-    """Quantiles [N, K] → values [N]: what is expected of each action."""
+    """Expected return of each action: quantiles [N, K] → values [N]."""
 
     takes: ClassVar = ("quantiles",)
 
@@ -149,7 +153,7 @@ class Mean(Component):
         return {"values": reals(matrix(self, inputs, "quantiles")[0])}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """The mean over quantiles: each stands for an equal share."""
+        """Mean over the quantiles, which have equal weights."""
         return {"values": xp.mean(inputs["quantiles"], axis=2)}
 
 
@@ -175,7 +179,7 @@ class QuantileNetwork(Composite):
 
 
 class PickQuantiles(Component):
-    """The quantiles [K] of the action that was taken, out of [N, K]."""
+    """Quantiles of the taken action: quantiles [N, K], action → taken [K]."""
 
     takes: ClassVar = ("quantiles", "action")
 
@@ -193,16 +197,16 @@ class PickQuantiles(Component):
 
 
 def taken(xp: Any, quantiles: Any, action: Any) -> Any:
-    """Quantiles [B, N, K] of one action each [B] → [B, K]."""
+    """Quantiles [B, K] of the actions [B], from quantiles [B, N, K]."""
     batch, _, count = quantiles.shape
     index = xp.broadcast_to(xp.reshape(action, (-1, 1, 1)), (batch, 1, count))
     return xp.take_along_axis(quantiles, index, axis=1)[:, 0]
 
 
 class QuantileTarget(Component):
-    """reward + discount · each quantile of the action that is best by `select`, as `evaluate` sees it: [K].
+    """Regression target: reward + discount · quantiles (`evaluate`) of the best legal action by `select`, [K].
 
-    `select` are values: of the online network for Double DQN, else of the target network.
+    `select` [N] are values of the online network for Double DQN, else of the target network.
     """
 
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
@@ -226,9 +230,9 @@ class QuantileTarget(Component):
 
 
 class QuantileHuber(Component):
-    """Σ_i mean_j |τ_i − [u_ij < 0]| · Huber_δ(u_ij)/δ, u_ij = target_j − predicted_i, times the weight (eq. 10).
+    """Quantile regression loss (QR-DQN, eq. 10), times the weight: Σ_i mean_j |τ_i − [u_ij < 0]| · Huber_δ(u_ij)/δ.
 
-    The error is that of the means.
+    u_ij = target_j − predicted_i. The error output is the absolute difference of the means.
     """
 
     takes: ClassVar = ("predicted", "target", "weight")
@@ -237,14 +241,14 @@ class QuantileHuber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """A loss and the size of the error, which is the priority of the example."""
+        """Spaces of loss and absolute error (for the priority), one number each."""
         self.scalar(inputs, "weight")
         if self.vector(inputs, "predicted") != self.vector(inputs, "target"):
             raise SpaceError(self.name, "target", inputs["target"], f"as many quantiles as {inputs['predicted']}")
         return {"loss": reals(), "error": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """With q = min(|u|, δ), Huber is q²/2 + δ·(|u| − q), which is both branches in one."""
+        """Compute Huber as q²/2 + δ·(|u| − q) with q = min(|u|, δ), which covers both branches."""
         predicted, target = inputs["predicted"], inputs["target"]
         count = predicted.shape[1]
         middle = (xp.cumulative_sum(xp.ones_like(predicted), axis=1) - 0.5) / count
@@ -259,7 +263,7 @@ class QuantileHuber(Component):
 
 
 def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the plain network that says what this one's mean says: heads averaged over quantiles."""
+    """Arrays of the plain network that computes the mean of this quantile network: heads averaged over quantiles."""
     found = {name: view.copy() for name, view in views.items()}
     for name, view in views.items():
         if name.startswith(("advantage.", "value.")):
@@ -269,7 +273,7 @@ def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict
 
 
 def spread(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
-    """Return the arrays of the quantile network whose every quantile says what this plain network says."""
+    """Arrays of a quantile network whose quantiles all equal this plain network's values."""
     heads = ("advantage.", "value.")
     return {name: np.repeat(v, quantiles, axis=0) if name.startswith(heads) else v for name, v in views.items()}
 
@@ -281,11 +285,11 @@ STEP = ("observation", "mask", "action", "reward", "done", "next_observation", "
 
 
 class NStep(Memory):
-    """One-step slabs in; n slabs later, the transition from then: R = Σ_{k<n} γᵏ·r_k, cut at the first terminal.
+    """n-step returns R = Σ_{k<n} γᵏ·r_k over consecutive slabs [B], truncated at the first terminal.
 
-    `discount` is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al., 2018). Until
-    n slabs were seen, `valid` is False. Finite horizons are exact: after a terminal there is nothing to bootstrap from.
-    Where slabs have a `discount` [B] of their own, γ is multiplied by it (semi-Markov: Bradtke and Duff, 1994).
+    `discount` is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al., 2018), so that
+    finite horizons are exact. The first n − 1 slabs give no transitions. A `discount` [B] of the slabs multiplies γ
+    (semi-Markov: Bradtke and Duff, 1994). ``steps`` below 1 raises ValueError.
     """
 
     takes: ClassVar = STEP
@@ -310,7 +314,7 @@ class NStep(Memory):
         self.window = []
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Push a slab [B]; return the transitions that start n slabs back ([0] while there are none)."""
+        """Push a slab [B]; return the transitions that start n slabs back, [B], or [0] while there are none."""
         slab = {port: np.asarray(inputs[port]) for port in STEP}
         if inputs.get("discount") is not None:
             slab["discount"] = np.asarray(inputs["discount"])
@@ -324,7 +328,7 @@ class NStep(Memory):
         return found
 
     def _transition(self, window: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Fold the window from the back: R ← r + γ·(1 − done)·R."""
+        """Fold the window backwards: R ← r + γ·(1 − done)·R."""
         total = np.zeros_like(window[0]["reward"], dtype=np.float32)
         discount = np.ones_like(total)
         for slab in reversed(window):
@@ -357,10 +361,10 @@ class NStep(Memory):
 
 
 class LargeMargin(Component):
-    """max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), where `expert` is 1; 0 where it is 0 (eq. 1).
+    """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1) (eq. 1).
 
-    It is 0 once the expert's action is ahead of every other one by the margin, which is in the unit of the values.
-    Without it, actions that no demonstration took would keep whatever values they happen to have.
+    It is 0 once the expert's action exceeds all others by the margin (in units of value). Without it, actions that
+    occur in no demonstration would keep arbitrary values.
     """
 
     takes: ClassVar = ("values", "mask", "action", "expert")
@@ -380,7 +384,7 @@ class LargeMargin(Component):
         return {"loss": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """How far the best action, rivals raised by the margin, is above the expert's."""
+        """Excess of the best action, other actions raised by the margin, over the expert's."""
         values = inputs["values"]
         index = xp.reshape(inputs["action"], (-1, 1))
         place = xp.cumulative_sum(xp.ones_like(values), axis=1) - 1.0
@@ -391,7 +395,7 @@ class LargeMargin(Component):
 
 
 class Joined(Component):
-    """loss + share · other, example by example."""
+    """Weighted sum loss + share · other, for each example."""
 
     takes: ClassVar = ("loss", "other")
 

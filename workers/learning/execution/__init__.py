@@ -1,4 +1,4 @@
-"""Ways to run a training, by name; imported only when asked for."""
+"""Executors of a training by name; their modules are imported on first use."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -14,7 +14,7 @@ EXECUTORS = {
     "processes": "workers.learning.execution.processes",
     "ray": "workers.learning.execution.ray",
 }
-"""The module of each; its `make` takes the arguments of `make_executor` after the name."""
+"""Module of each executor; its `make` takes the arguments of `make_executor` after the name."""
 
 
 def make_executor(
@@ -25,15 +25,15 @@ def make_executor(
     seed: int,
     clock: Callable[[], float] = perf_counter,
 ) -> Executor:
-    """Return what runs a training; nothing runs before its first `advance`. Whoever asked for it closes it.
+    """Make the executor of a training; it starts with its first `advance`, and the caller has to close it.
 
     Args:
         name: one of `EXECUTORS`.
-        config: the agent.
-        simulator: what it learns in; processes of their own make theirs from the same description, with other seeds.
-        plan: length and pieces.
-        seed: of everything that the learner draws.
-        clock: seconds from any origin; only differences count.
+        config: of the agent.
+        simulator: description of the environment; further processes make theirs from it, with other seeds.
+        plan: length and chunks.
+        seed: of all random numbers of the learner.
+        clock: monotonic seconds.
 
     Raises:
         ExecutionError: the executor is unknown, can't run this config, or needs a package that is not installed.

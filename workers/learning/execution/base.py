@@ -1,4 +1,4 @@
-"""The contract of execution, and its checkpoints."""
+"""Interface of executors, progress of a training, and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from workers.learning.algorithms.buffers import part
 
 
 class ExecutionError(Exception):
-    """A training can't be run in this way; the message says why."""
+    """The executor cannot run this training; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long, and in which pieces.
+    """Length of a training, and its chunks.
 
     Args:
         steps: environment steps of the whole training.
         chunk_steps: environment steps between checkpoints.
-        keep_memory: put the replay memory into checkpoints; a training that `serial` resumes is then bit-equal to one
-            that was not interrupted. Without it checkpoints are small, and the next chunk begins by filling the memory
-            to where it was with transitions of the present policy, which count neither as steps nor as updates.
-        pauses: shares of the training at which a chunk ends early, ascending: whoever runs it looks in there.
+        keep_memory: include the replay memory in checkpoints; a training resumed by `serial` is then bit-equal to an
+            uninterrupted one. Without it checkpoints are small, and the next chunk first refills the memory with
+            transitions of the present policy, which count neither as steps nor as updates.
+        pauses: shares of the training (0 to 1), ascending, at which a chunk ends early for the caller to inspect.
     """
 
     steps: int
@@ -41,9 +41,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Live:
-    """Figures of the last chunk.
+    """Statistics of the last chunk.
 
-    `episode_return`: mean of the episodes that ended in it, exploration included. `exploration`: see `LearnStats`.
+    Attributes:
+        steps: environment steps of the training so far.
+        episode_return: mean over the episodes that ended in the chunk, exploration included; None if none ended.
+        loss: mean; None without updates.
+        updates: of the training so far.
+        steps_per_second: environment steps per wall-clock second.
+        exploration: mean ε, temperature or policy entropy (nats); None without updates.
     """
 
     steps: int = 0
@@ -55,13 +61,13 @@ class Live:
 
 
 class Executor(Protocol):
-    """What runs one agent's training, chunk by chunk.
+    """Runs one agent's training in chunks.
 
     Attributes:
-        agent: an `Agent`, or `IndependentAgents` that learn together: what has been learned so far.
-        plan: length and pieces.
-        steps: environment steps learned from.
-        elapsed: seconds of work.
+        agent: an `Agent`, or `IndependentAgents`, with the present parameters.
+        plan: length and chunks.
+        steps: environment steps so far.
+        elapsed: wall-clock seconds worked.
     """
 
     agent: Any
@@ -71,12 +77,12 @@ class Executor(Protocol):
 
     @property
     def updates(self) -> int:
-        """Number of updates of the parameters so far."""
+        """Number of parameter updates so far."""
         ...
 
     @property
     def live(self) -> Live:
-        """Figures of the last chunk."""
+        """Statistics of the last chunk."""
         ...
 
     @property
@@ -86,33 +92,37 @@ class Executor(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the training has ended."""
         ...
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to work at the pace so far; None before the first chunk."""
+        """Estimated remaining wall-clock seconds; None before the first chunk."""
         ...
 
     def advance(self) -> Live:
-        """Do one chunk; return its figures."""
+        """Run one chunk; return its statistics."""
         ...
 
     def checkpoint(self) -> bytes:
-        """Return everything from which `restore` goes on."""
+        """Serialise the training for `restore`."""
         ...
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
+        """Resume from a checkpoint of the same config, simulator and plan.
+
+        Raises:
+            CheckpointError: the bytes are no checkpoint of this format.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of processes and memory; may be called twice. Nothing is done after it."""
+        """End processes and release memory; can be called twice. The executor is unusable afterwards."""
         ...
 
 
 class Paced:
-    """How far along a plan a training is."""
+    """Progress of a training along its plan."""
 
     plan: Plan
     steps: int
@@ -125,45 +135,45 @@ class Paced:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to do."""
+        """Whether the training has ended."""
         return self.progress >= 1.0
 
     @property
     def pause(self) -> float:
-        """The share of the training at which the present chunk ends at the latest."""
+        """Share of the training (0 to 1) at which the present chunk ends at the latest."""
         return next((share for share in self.plan.pauses if share > self.progress), 1.0)
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to work at the pace so far; None before the first chunk."""
+        """Estimated remaining wall-clock seconds; None before the first chunk."""
         return self.elapsed * (1.0 - self.progress) / self.progress if self.progress > 0 else None
 
 
 @dataclass
 class ChunkTotals:
-    """Updates, episodes and returns of a chunk."""
+    """Accumulated updates, episodes and returns of a chunk."""
 
     learned: list[LearnStats] = field(default_factory=list)
     paid: float = 0.0
     episodes: int = 0
 
     def learn(self, stats: LearnStats | None) -> None:
-        """Count the updates of one slab, if there were any."""
+        """Add the statistics of one slab's updates; None is ignored."""
         if stats is not None:
             self.learned.append(stats)
 
     def end(self, paid: float, episodes: int) -> None:
-        """Count episodes, and the sum of their returns."""
+        """Add a number of ended episodes, and the sum ``paid`` of their returns."""
         self.paid += paid
         self.episodes += episodes
 
     @property
     def updates(self) -> int:
-        """How many there were."""
+        """Number of updates in the chunk."""
         return sum(stats.updates for stats in self.learned)
 
     def live(self, steps: int, updates: int, steps_per_second: float) -> Live:
-        """Sum up; steps and updates are those of the whole training."""
+        """Statistics of the chunk; ``steps`` and ``updates`` are those of the whole training."""
         return Live(
             steps,
             self.paid / self.episodes if self.episodes else None,
@@ -174,7 +184,7 @@ class ChunkTotals:
         )
 
 
-# Checkpoints: named arrays and plain values in one safetensors blob; nothing in it can run code.
+# Checkpoints: named arrays and plain values as one safetensors blob without executable code.
 
 
 FORMAT = 1
@@ -185,13 +195,17 @@ class CheckpointError(Exception):
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:
-    """Join arrays and JSON values to bytes."""
+    """Serialise arrays and JSON values to safetensors bytes."""
     metadata = {"format": str(FORMAT), "values": json.dumps(values)}
     return bytes(save({name: np.ascontiguousarray(value) for name, value in arrays.items()}, metadata))
 
 
 def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Split bytes that `pack` made; raises CheckpointError."""
+    """Read the arrays and values from bytes made by `pack`.
+
+    Raises:
+        CheckpointError: the bytes are no checkpoint, or of another format version.
+    """
     try:
         length = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + length])["__metadata__"]
@@ -204,7 +218,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Separate the arrays of a nested mapping (named by prefix and path, parted by /) from its plain values."""
+    """Separate a nested mapping into arrays (named by prefix and path, with / between levels) and plain values."""
     arrays: dict[str, NDArray[Any]] = {}
     plain: dict[str, Any] = {}
     for name, value in state.items():
@@ -219,7 +233,7 @@ def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]
 
 
 def join(arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Restore the nested state that `split` took apart, from arrays by path, without the prefix, and plain values."""
+    """Inverse of `split`: the nested mapping from arrays by path (without prefix) and plain values."""
     state = {name: join({}, value) if isinstance(value, Mapping) else value for name, value in plain.items()}
     for path, value in arrays.items():
         *folders, name = path.split("/")

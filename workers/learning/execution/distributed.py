@@ -1,9 +1,8 @@
-"""The learner of a distributed training: it takes what actors deliver, and acts itself whenever nothing has come.
+"""Distributed training: a learner that consumes the deliveries of actors, and acts itself while there are none.
 
-The ratio of updates to environment steps is that of a serial training: actors that are ahead wait (their rings are
-bounded), and a learner that is ahead does a slab of its own. So no core is idle, whichever side is the slower, and
-the first seconds, in which actors start, are used too. Every actor, and the learner's own collector, has its own
-exploration rates.
+The ratio of updates to environment steps is that of a serial training: fast actors wait (their queues are bounded),
+and a fast learner collects a slab of its own. So no core is idle, and the seconds in which actors start are used too.
+Every actor, and the learner's own collector, has its own exploration rates.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from workers.learning.execution.base import ChunkTotals, ExecutionError, Plan
 from workers.learning.execution.serial import Collector, Learner
 from workers.learning.simulator import SimulatorSpec
 
-# Arrays that processes share.
+# Arrays shared between processes.
 #
-# They lie in a file without a name: the processes that hold its descriptor see the same pages, and the system takes
-# them back with the last of them, however it ends. So nothing can be left behind, not by `kill -9` either.
+# They lie in a file without a name: all processes that hold its descriptor see the same pages, and the system frees
+# them with the last of these processes, however it ends. So nothing is left behind, even after `kill -9`.
 
 
 ALIGNED = 64  # bytes: a cache line
-NAME = "steward-learning"  # what the system's list of mappings calls it; no path leads to it
+NAME = "steward-learning"  # name in the system's list of mappings
 
 
 class Field(NamedTuple):
-    """One array: NumPy's name of its type, and its shape."""
+    """One array: NumPy name of its dtype, and its shape."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -53,22 +52,22 @@ Fields = Mapping[str, Field]
 
 
 def nameless(size: int) -> int:
-    """Return a descriptor of `size` zero bytes that no path leads to."""
+    """File descriptor of `size` zero bytes of memory without a path."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create(NAME)
     else:
-        with tempfile.TemporaryFile() as opened:  # not Linux: a file that is deleted while it is open
+        with tempfile.TemporaryFile() as opened:  # other systems: a file that is deleted while open
             file = os.dup(opened.fileno())
     os.truncate(file, size)
     return file
 
 
 class SharedArrays:
-    """Named arrays, zero at first.
+    """Named arrays in memory shared between processes, initially 0.
 
     Args:
-        fields: what there is; the same in every process.
-        file: the descriptor of those who made it; None makes new ones.
+        fields: dtype and shape by name; equal in every process.
+        file: descriptor from the process that made them; None makes new ones.
     """
 
     def __init__(self, fields: Fields, file: int | None = None) -> None:
@@ -84,7 +83,7 @@ class SharedArrays:
         }
 
     def close(self) -> None:
-        """Let go; the pages go with the last array that looks at them."""
+        """Close the descriptor; the memory is freed with the last array that uses it."""
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
@@ -94,9 +93,9 @@ class SharedArrays:
 class ParameterBuffer:
     """The learner's parameters [P] and progress in shared memory: one process writes, actors read.
 
-    A version that is odd is being written; who reads looks at it before and after, and reads again if it has changed.
-    (A processor that reorders stores may still show a mixture of two versions that are one update apart: as harmless as
-    the staleness that an actor's parameters have anyway.)
+    The version is odd during a write; a reader compares it before and after, and reads again if it has changed. (A
+    processor that reorders stores may still give a mixture of two successive versions, which is as harmless as the
+    staleness that actors' parameters have anyway.)
     """
 
     def __init__(self, parameters: int, file: int | None = None) -> None:
@@ -110,18 +109,18 @@ class ParameterBuffer:
 
     @property
     def progress(self) -> float:
-        """Share of the training that is done."""
+        """Share of the training that is done, 0 to 1."""
         return float(self._progress[0])
 
     def write(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Show the next version; one process writes."""
+        """Write the next version; only one process may write."""
         self._version[0] += 1
         self._parameters[:] = parameters
         self._progress[0] = progress
         self._version[0] += 1
 
     def read(self, known: int) -> tuple[int, NDArray[np.float32]] | None:
-        """Return version and a copy of the parameters; None while they are those of the `known` version."""
+        """Version number and a copy of the parameters [P]; None if the version is still `known`."""
         while True:
             version = int(self._version[0])
             if version == known:
@@ -131,18 +130,18 @@ class ParameterBuffer:
                 return version, found
 
     def close(self) -> None:
-        """Release the views and the shared memory; neither may be used after it."""
+        """Release the arrays and the shared memory; the buffer is unusable afterwards."""
         del self._version, self._progress, self._parameters
         self.shared.close()
 
 
-# What actors deliver to a learner. The same whatever carries it: shared memory, or a cluster.
+# Deliveries of actors to a learner, independent of the transport (shared memory or a cluster).
 #
-# * `Entries` of the learner's buffer: n-step transitions of value-based agents (Ape-X: Horgan et al., 2018); rollouts
-# with their behaviour's probabilities, to be corrected for by the learner, of actor-critic agents (IMPALA: Espeholt et
-# al., 2018). The fastest where acting is the bigger part, and the only way where an entry is gone over more than once.
-# * `Gradients` that an entry gives rise to; everybody has a share of the replay memory, the learner has the parameters
-# (Gorila: Nair et al., 2015; A3C: Mnih et al., 2016). The fastest where learning is the bigger part.
+# - `Entries` of the learner's buffer: n-step transitions of value-based agents (Ape-X: Horgan et al., 2018); rollouts
+#   with the behaviour's log probabilities, corrected by the learner, of actor-critic agents (IMPALA: Espeholt et al.,
+#   2018). Fastest where acting dominates, and the only way where an entry is used for several epochs.
+# - `Gradients` of an entry: every actor has a share of the replay memory, the learner has the parameters (Gorila: Nair
+#   et al., 2015; A3C: Mnih et al., 2016). Fastest where learning dominates.
 
 
 Arrays = Mapping[str, NDArray[Any]]
@@ -157,27 +156,27 @@ class Worker:
     rng: np.random.Generator
 
     def gather(self, progress: float) -> Arrays | None:
-        """Act for one entry of the buffer; None where that takes longer at first."""
+        """Act for the slabs of one buffer entry; return it, or None while the n-step window fills."""
         entry = None
         for _ in range(self.agent.buffer.slabs):
             entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
         return entry
 
     def remember(self, progress: float) -> None:
-        """Act for one entry, and take it in."""
+        """Act for the slabs of one entry, and store it in the buffer."""
         entry = self.gather(progress)
         if entry is not None:
             self.agent.buffer.insert(entry)
 
 
 class Product(ABC):
-    """One kind of delivery: how an actor makes it, and what a learner does with it.
+    """Kind of delivery from actors to the learner.
 
     Attributes:
-        slabs: how many slabs of environment steps stand behind one.
-        slots: how many an actor may be ahead: the more, the less it waits, and the older are its parameters.
-        shown: names of the learner's arrays that actors must know.
-        differentiates: whether its maker needs gradients.
+        slabs: slabs of environment steps per delivery.
+        slots: deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
+        shown: names of the learner's arrays that actors need.
+        differentiates: whether actors need a backend with gradients.
     """
 
     slots: int
@@ -188,24 +187,24 @@ class Product(ABC):
 
     @abstractmethod
     def fields(self) -> Fields:
-        """Return the arrays of one delivery."""
+        """Dtype and shape of the arrays of one delivery."""
 
     @abstractmethod
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act, and fill the arrays."""
+        """In an actor: act, and write a delivery to ``out``."""
 
     @abstractmethod
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Learn from what was delivered."""
+        """In the learner: learn from a delivery; statistics, or None without updates."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
-        """Do both at once: act as an actor would, and learn from it."""
+        """In the learner: act as an actor would, and learn from the result."""
         worker.remember(progress)
         return worker.agent.learn(progress, worker.rng)
 
 
 class Entries(Product):
-    """An entry of the buffer; `count` of its rows are filled, none while there is no entry yet."""
+    """Delivers buffer entries: `count` rows are filled, 0 while there is no entry yet."""
 
     differentiates = False
 
@@ -214,12 +213,12 @@ class Entries(Product):
         self.slots, self.entry = (4 if self.slabs == 1 else 2), agent.buffer.entry(batch)
 
     def fields(self) -> Fields:
-        """The arrays of an entry, and ``count``, how many of its rows are filled."""
+        """Arrays of an entry, and ``count``, the number of filled rows."""
         found = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
         return {**found, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act until the agent's buffer has an entry or says that there is none yet, and copy it."""
+        """Act for one entry, and copy it to ``out``."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -227,16 +226,16 @@ class Entries(Product):
                 out[port][:] = entry[port]
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Into the buffer; then learn."""
+        """Store the entry in the agent's buffer, and run the updates that are due."""
         if given["count"][0]:
             agent.buffer.insert({port: given[port] for port in self.entry})
         return agent.learn(progress, rng)
 
 
 class Gradients(Product):
-    """The gradients [U, P] of an entry's updates, `count` of them; `figures` are those of `LearnStats`, in order.
+    """Delivers the gradients [U, P] of an entry's updates, `count` of them, and `figures`, the fields of `LearnStats`.
 
-    An actor is a learner of its own, with the moments of its own steps, but begins every entry at common parameters.
+    An actor is a learner with optimiser moments of its own, but starts every entry from the common parameters.
     """
 
     differentiates = True
@@ -251,7 +250,7 @@ class Gradients(Product):
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """One entry of a training of its own."""
+        """Act and learn for one entry, and write the gradients to ``out``."""
         worker.remember(progress)
         taken, stats = worker.agent.differentiate(progress)
         out["count"][0] = len(taken)
@@ -261,8 +260,8 @@ class Gradients(Product):
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Take the steps, whatever the parameters are by now."""
-        del rng  # the batches were drawn elsewhere
+        """Take one optimiser step along each gradient, though they were computed for older parameters."""
+        del rng  # the actor drew the batches
         count = int(given["count"][0])
         if not count:
             return None
@@ -273,10 +272,10 @@ class Gradients(Product):
 
 
 def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
-    """Whether one learner could not keep up with actors on all other lanes, and gradients say all that it learns from.
+    """Whether one learner is slower than actors on all other lanes, and its updates can be delivered as gradients.
 
-    An example to learn from costs about twice what a step of an environment does. Demonstrations are the learner's
-    alone, and so is what is gone over more than once.
+    Learning from an example costs about twice as much as an environment step. Demonstrations, and data used for several
+    epochs, require entries.
     """
     if isinstance(config, ActorCritic):
         one_step = config.surrogate == "gradient" and config.epochs == 1 and config.batch is None
@@ -288,7 +287,7 @@ def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Return the config by which each of `lanes` workers learns: those that learn everywhere share the memory out."""
+    """Config of each of `lanes` workers: with gradients, the replay memory's sizes are divided among them."""
     if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
         return config
     share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}
@@ -296,31 +295,35 @@ def shared_out(config: Config, batch: int, lanes: int) -> Config:
 
 
 def require_actors(config: Config, executor: str) -> None:
-    """Raise ExecutionError for an algorithm that this executor can't run."""
+    """Check that an executor can run a config's algorithm.
+
+    Raises:
+        ExecutionError: it cannot.
+    """
     if executor not in algorithm_of(config).executors:
         raise ExecutionError(f"{type(config).__name__} can't be run by {executor!r}: use 'serial'")
 
 
 def product_of(config: Config, agent: Agent, batch: int, lanes: int) -> Product:
-    """Return what is delivered for an agent.
+    """Choose the kind of delivery for an agent.
 
     Args:
-        config: the agent's, as `shared_out` gives it.
-        agent: built by it.
+        config: as returned by `shared_out`.
+        agent: built from it.
         batch: environments of each actor.
-        lanes: actors, and the learner.
+        lanes: number of actors plus 1 for the learner.
     """
     return Gradients(agent) if learns_more_than_it_acts(config, batch, lanes) else Entries(agent, batch)
 
 
 class Delivery(NamedTuple):
-    """What an actor has delivered.
+    """A delivery from an actor.
 
     Attributes:
-        arrays: as the product's `fields`; to be read before it is released.
-        paid: sum of the returns of the episodes that ended on the way.
-        episodes: how many did.
-        token: the fleet's own.
+        arrays: as described by the product's `fields`; valid until released.
+        paid: sum of the returns of the episodes that ended meanwhile.
+        episodes: number of these.
+        token: internal to the fleet.
     """
 
     arrays: Arrays
@@ -330,45 +333,49 @@ class Delivery(NamedTuple):
 
 
 class Fleet(Protocol):
-    """Actors of one learner, in other processes or machines; one that ends is replaced, and `replaced` counts that."""
+    """Actors of one learner, in other processes or machines; ended actors are replaced, and counted in `replaced`."""
 
     replaced: int
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Show the learner's parameters [P] to the actors; the first call starts them."""
+        """Send the learner's parameters [P] and progress (0 to 1) to the actors; the first call starts them."""
         ...
 
     def poll(self) -> Delivery | None:
-        """Return a delivery if there is one, at once; raises ExecutionError where actors can't be kept alive."""
+        """Return a delivery, or None if there is none; does not wait.
+
+        Raises:
+            ExecutionError: actors end repeatedly.
+        """
         ...
 
     def release(self, delivery: Delivery) -> None:
-        """Let the delivery's place be used again."""
+        """Free a delivery's arrays for reuse."""
         ...
 
     def close(self) -> None:
-        """End all actors and take their memory back; may be called twice."""
+        """End all actors and release their memory; can be called twice."""
         ...
 
 
 class Rungs(Schedule):
-    """Every `lanes`-th rung of a ladder over all actors' environments, beginning with the `lane`-th."""
+    """Exploration of one actor: every `lanes`-th entry, from `lane` on, of a schedule over all environments."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes
 
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """Return the actor's own rungs [batch]."""
+        """ε or temperature of the actor's environments, [batch]."""
         return self.ladder.epsilon(progress, batch * self.lanes)[self.lane :: self.lanes]
 
 
 def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
-    """Put an agent on its rungs of the exploration ladder."""
+    """Give an agent its lane's part of the exploration schedule."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
 
 class Post(NamedTuple):
-    """An actor's place: which of how many, and how often it was filled before (a replacement has luck of its own)."""
+    """Position of an actor: lane, number of lanes, number of predecessors (each has another seed), common seed."""
 
     lane: int
     lanes: int
@@ -377,22 +384,22 @@ class Post(NamedTuple):
 
 
 def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
-    """Make an actor: simulator, agent, and what it delivers. Who needs no gradients acts on the NumPy backend."""
+    """Make an actor with simulator and agent (on NumPy unless it needs gradients), and its kind of delivery."""
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
     product = product_of(config, agent, environment.batch, post.lanes)
     if product.differentiates:
-        agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU: a learner's device is its own
+        agent = make_agent(config, *spaces, rng, get_backend(LEARNS))  # on the CPU, as the GPU is the learner's
     set_exploration(agent, post.lane, post.lanes)
     return Worker(agent, Collector(environment), rng), product
 
 
 class Distributed(Learner):
-    """The learner in this process, and a fleet of actors; see `Learner` for the arguments.
+    """Learner in this process with a fleet of ``actors``; other arguments as for `Learner`.
 
-    `deliveries` counts what was taken from actors; the rest are the learner's own steps.
+    `deliveries` counts those consumed; all other steps are the learner's own.
     """
 
     name: ClassVar[str]
@@ -418,7 +425,7 @@ class Distributed(Learner):
 
     @abstractmethod
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        """Return actors that have not been started."""
+        """Make the actors without starting them."""
 
     def _begin(self) -> None:
         self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)

@@ -1,4 +1,4 @@
-"""Execution of several agents that learn together."""
+"""Joint training of several independent agents in one process."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from workers.learning.execution import base as blob
 from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
 from workers.learning.simulator import JointSimulator, Role, Seen
 
-# Independent learners: each agent learns as if the others were a part of its environment (Tan, 1993).
+# Independent learners: each treats the others as part of its environment (Tan, 1993).
 #
-# Every agent has its own config, of either family, its own parameters and memory, and its own random generator. It is
-# handed its own observations and rewards, and nothing of the others': what it exports can act alone.
+# Every agent has its own config, parameters, memory and random generator, and gets only its own observations and
+# rewards, so that its exported policy can act alone.
 
 
 class IndependentAgents:
     """Agents by name, in the order of the simulator's roles.
 
     Args:
-        configs: one for all, or one for each name.
-        roles: what each sees and does.
-        seed: of everything that they draw; each has a generator of its own.
+        configs: one for all, or one by name.
+        roles: observation and action space by name.
+        seed: from which each agent's own generator is derived.
 
     Raises:
-        ValueError: there is not one config for each role.
+        ValueError: the names of configs and roles differ.
         BuildError: a config does not fit its role's spaces.
     """
 
@@ -51,28 +51,28 @@ class IndependentAgents:
 
     @property
     def remembered(self) -> int:
-        """Transitions that the agents draw their batches from, together."""
+        """Total number of transitions in the agents' replay memories."""
         return sum(agent.buffer.size for agent in self.agents.values())
 
     def act(self, seen: Mapping[str, Seen], progress: float) -> dict[str, Acted]:
-        """Each chooses by its own observation."""
+        """Actions of every agent from its own observations."""
         return {
             name: agent.act(seen[name].observation, seen[name].mask, progress, self.rngs[name])
             for name, agent in self.agents.items()
         }
 
     def remember(self, experiences: Mapping[str, Experience]) -> None:
-        """Each takes in its own slab."""
+        """Store each agent's own slab in its buffer."""
         for name, agent in self.agents.items():
             agent.remember(experiences[name])
 
     def learn(self, progress: float) -> dict[str, LearnStats]:
-        """Each learns from what it remembers; the figures of those who did."""
+        """Run every agent's updates that are due; statistics of the agents that had some."""
         found = {name: agent.learn(progress, self.rngs[name]) for name, agent in self.agents.items()}
         return {name: stats for name, stats in found.items() if stats is not None}
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays, by name and theirs; plain values by name, generators included."""
+        """Arrays, as "agent/array", and plain values by agent, random generators included."""
         arrays: dict[str, NDArray[Any]] = {}
         values: dict[str, Any] = {}
         for name, agent in self.agents.items():
@@ -82,32 +82,32 @@ class IndependentAgents:
         return arrays, values
 
     def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Go on from a state."""
+        """Restore a state returned by `state`."""
         for name, agent in self.agents.items():
             agent.restore(part(arrays, f"{name}/"), values[name]["agent"])
             self.rngs[name].bit_generator.state = values[name]["rng"]
 
     def export(self) -> dict[str, Exported]:
-        """Everybody's own policy, as `Agent.export` gives it."""
+        """Every agent's policy (type, config, arrays), by name."""
         return {name: agent.export() for name, agent in self.agents.items()}
 
 
-# Training several agents at once, in one process: all act, the simulator steps, each learns from its own slab.
+# Training of several agents in one process: all act, the simulator steps, each learns from its own slab.
 
 
 class Joint(Paced, Executor):
-    """Runs independent agents on one simulator; chunks and checkpoints are as with `Serial`. See `Executor`.
+    """Executor of independent agents on one simulator, with chunks and checkpoints like `Serial`.
 
     Attributes:
-        agent: all of them.
-        lives: figures of the last chunk of each; `live` is what they come to together: the mean of their returns.
+        agent: all agents.
+        lives: statistics of the last chunk by agent; `live` combines them, with the mean of their returns.
 
     Args:
-        configs: one for all agents, or one for each name.
-        environment: the simulator, freshly made.
-        plan: length and pieces; a step of an environment counts once, however many agents act in it.
-        seed: of everything that the learners draw.
-        clock: seconds from any origin; only differences count.
+        configs: one for all agents, or one by name.
+        environment: a fresh simulator.
+        plan: length and chunks; an environment step counts once for all agents.
+        seed: of all random numbers of the learners.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -124,11 +124,11 @@ class Joint(Paced, Executor):
         self.lives = {name: Live() for name in environment.roles}
         self.seen = dict(environment.reset())
         self.returns = {name: np.zeros(environment.batch) for name in environment.roles}
-        self.remembered = 0  # transitions that `restore` left to be gathered anew
+        self.remembered = 0  # transitions to collect again after `restore`
 
     @property
     def updates(self) -> int:
-        """Of the parameters of all agents."""
+        """Number of parameter updates of all agents so far."""
         return sum(own.updates for own in self.lives.values())
 
     @property
@@ -164,7 +164,7 @@ class Joint(Paced, Executor):
             tallies[name].learn(stats)
 
     def _gather(self, progress: float) -> dict[str, tuple[float, int]]:
-        """Take a step in each environment, and remember it; returns and number of episodes that ended, by name."""
+        """Take and store one step in each environment; sum of returns and number of ended episodes, by agent."""
         seen = self.seen
         acted = self.agent.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
@@ -192,7 +192,7 @@ class Joint(Paced, Executor):
         return ended
 
     def checkpoint(self) -> bytes:
-        """Return everything from which `restore` goes on."""
+        """Serialise the training for `restore`."""
         arrays, agents = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agents.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
@@ -211,7 +211,11 @@ class Joint(Paced, Executor):
         return blob.pack(arrays, values)
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same configs, simulator and plan; raises CheckpointError."""
+        """Resume from a checkpoint of the same configs, simulator and plan.
+
+        Raises:
+            CheckpointError: the bytes are no checkpoint of this format.
+        """
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agents."), values["agents"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
@@ -225,7 +229,7 @@ class Joint(Paced, Executor):
 
 
 def together(lives: Iterable[Live]) -> Live:
-    """Means of what agents that learn together have each; they do the same steps, and their updates add up."""
+    """Combine the agents' statistics: means of return, loss and exploration, and the sum of updates."""
     each = list(lives)
     return Live(
         each[0].steps,

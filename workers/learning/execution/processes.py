@@ -1,4 +1,4 @@
-"""Execution in several processes over shared memory."""
+"""Executor with actor processes on one machine, over shared memory."""
 
 from __future__ import annotations
 
@@ -34,15 +34,24 @@ from workers.learning.execution.distributed import (
 )
 from workers.learning.simulator import SimulatorSpec
 
-# An actor process: ``python -m workers.learning.execution.processes <descriptors>``, started by `processes`.
+# An actor process: ``python -m workers.learning.execution.processes <descriptors>``.
 #
-# It takes the learner's parameters from the board, acts, and fills slots of its ring with what the learner asks for. A
-# byte on a pipe says which slot is free, a byte on another which is filled; so who has nothing to do sleeps, and who
-# has lost the other side reads the end of the file, and ends.
+# It reads parameters from the parameter buffer, acts, and fills slots of its ring. A byte on one pipe names a free
+# slot, a byte on another a filled one; so an idle side sleeps, and a side whose peer has ended reads the end of the
+# file, and ends.
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What an actor is told; `shown` is how many numbers the board shows, `slots` how many the ring has."""
+    """Start-up message of an actor process.
+
+    Attributes:
+        parent: process id to die with.
+        config: of the agent, as JSON.
+        simulator: to make.
+        post: of the actor.
+        shown: number of parameters in the parameter buffer.
+        slots: number of slots in the ring.
+    """
 
     parent: int
     config: bytes
@@ -53,20 +62,20 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def ring_fields(delivered: Fields, slots: int) -> Mapping[str, Field]:
-    """Return the arrays of a ring, [slots, …] each; `told` is the returns' sum, and the number, of ended episodes."""
+    """Arrays of a ring, [slots, …] each; `told` holds the sum of returns and the number of ended episodes."""
     fields = {**delivered, "told": Field("<f8", (2,))}
     return {name: Field(field.dtype, (slots, *field.shape)) for name, field in fields.items()}
 
 
 def read_job(file: int) -> Job:
-    """Read what the learner wrote to the file, and close it."""
+    """Read an actor's start-up message from a file descriptor, and close it."""
     with os.fdopen(file, "rb") as opened:
         opened.seek(0)
         return msgspec.msgpack.decode(opened.read(), type=Job)
 
 
 def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: int) -> None:
-    """Fill slots until the learner is gone."""
+    """Fill free slots of the ring with deliveries until the learner closes its pipe."""
     worker, product = make_worker(decode(job.config), job.simulator, job.post)
     ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
     version = 0
@@ -82,7 +91,7 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
 
 
 def main(descriptors: list[str]) -> None:
-    """Take the job, and do it."""
+    """Run an actor, given file descriptors of message, parameter buffer, ring, and pipes of free and filled slots."""
     job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
     job = read_job(job_file)
     die_with_parent(job.parent)
@@ -96,19 +105,19 @@ if __name__ == "__main__":
     main(sys.argv[1:])
 
 
-# The executor over processes of one machine: actors deliver through rings in shared memory, nothing is pickled.
+# The executor over processes: actors deliver through rings in shared memory, without pickling.
 #
-# Actors are processes of their own (`python -m …actor`), not children of `multiprocessing`: a worker of a task queue
-# may have none of those, and a fresh interpreter inherits no locks and no threads. They are killed with their parent.
+# Actors are separate processes, not children of `multiprocessing`: a task queue's worker may not have such children,
+# and a fresh interpreter inherits no locks and no threads. They are killed with their parent.
 
 
-MOST_FAILED_STARTS = 4  # actors in a row that may end before they have delivered anything
+MOST_FAILED_STARTS = 4  # actors in a row that end before their first delivery
 ROOT = Path(__file__).resolve().parents[3]
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Actor:
-    """An actor process as its learner sees it: a ring, and the pipes that say which of its slots are whose."""
+    """The learner's view of an actor process: the process, its ring, and the pipes that pass slots to and fro."""
 
     def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
@@ -117,7 +126,7 @@ class Actor:
         paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": os.pathsep.join(paths)}
         job_file, (free_end, self.free), (self.filled, filled_end) = _written(job), os.pipe(), os.pipe()
-        os.write(self.free, bytes(range(job.slots)))  # they fit into the pipe: nobody need be there yet
+        os.write(self.free, bytes(range(job.slots)))  # fits into the pipe's buffer, so this does not block
         given = (job_file, buffer.shared.file, self.ring.file, free_end, filled_end)
         self.process = subprocess.Popen(
             child_command("workers.learning.execution.processes", *map(str, given)),
@@ -131,7 +140,7 @@ class Actor:
             os.close(file)
 
     def close(self) -> None:
-        """Kill it (it has nothing to lose), wait for it, and let go of ring and pipes."""
+        """Kill the process, wait for its end, and release ring and pipes; can be called twice."""
         if not self.closed:
             self.closed = True
             self.process.kill()
@@ -156,11 +165,11 @@ def _is_file(stream: object) -> bool:
 
 
 class ProcessFleet:
-    """Actor processes, their rings and the parameter buffer; see `Fleet`.
+    """Actor processes with their rings and the common parameter buffer.
 
     Args:
-        jobs: one for each actor.
-        delivered: the arrays of one delivery.
+        jobs: start-up message of each actor.
+        delivered: dtype and shape of the arrays of one delivery.
     """
 
     def __init__(self, jobs: list[Job], delivered: Fields) -> None:
@@ -179,11 +188,11 @@ class ProcessFleet:
 
     @property
     def settled(self) -> bool:
-        """Whether every actor has delivered."""
+        """Whether every actor has delivered at least once."""
         return bool(self._actors) and all(actor.delivered for actor in self._actors)
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Write to the parameter buffer; at first, start the actors."""
+        """Write parameters [P] and progress (0 to 1) to the parameter buffer; start the actors at the first call."""
         if self._board is None:
             self._board = ParameterBuffer(len(parameters))
             self._board.write(parameters, progress)
@@ -199,7 +208,11 @@ class ProcessFleet:
         self._pipes.register(actor.filled, selectors.EVENT_READ, actor)
 
     def poll(self) -> Delivery | None:
-        """Take the next filled slot; replace those who have ended."""
+        """Return the next delivery, or None; replace ended actors.
+
+        Raises:
+            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+        """
         if not self._waiting:
             for key, _ in self._pipes.select(timeout=0):
                 actor: Actor = key.data
@@ -230,7 +243,7 @@ class ProcessFleet:
         self.replaced += 1
 
     def release(self, delivery: Delivery) -> None:
-        """Give the slot back to its actor, if that is still there."""
+        """Return the delivery's slot to its actor, if that still runs."""
         actor, slot = delivery.token
         if not actor.closed:
             try:
@@ -239,7 +252,7 @@ class ProcessFleet:
                 return  # it has just ended; the next `poll` replaces it
 
     def close(self) -> None:
-        """Kill the actors; their memory goes with them."""
+        """Kill the actors, and release the shared memory; can be called twice."""
         self._waiting.clear()
         self._end()
         if self._board is not None and self._board.shared.file >= 0:
@@ -256,7 +269,7 @@ def _end(actors: list[Actor], pipes: selectors.BaseSelector) -> None:
 
 
 class Processes(Distributed):
-    """The learner here, and actors beside it; see `Learner` and `Distributed`."""
+    """Executor with the learner in this process and actors in others on the same machine."""
 
     name = "processes"
     fleet: ProcessFleet
@@ -268,7 +281,7 @@ class Processes(Distributed):
 
 
 def spare_cores() -> int:
-    """How many actors there is room for beside the learner: one a core, at least one."""
+    """Number of processor cores available to this process minus one for the learner, at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
 
@@ -282,5 +295,9 @@ def make(
     *,
     actors: int | None = None,
 ) -> Processes:
-    """Make the executor; see `make_executor`. Without a number of actors there is one for each spare core."""
+    """Make the executor, with ``actors`` processes (None: one per spare core).
+
+    Raises:
+        ExecutionError, BuildError: as `make_executor`.
+    """
     return Processes(config, simulator, plan, seed, actors or spare_cores(), clock)

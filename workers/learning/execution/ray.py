@@ -1,8 +1,8 @@
-"""The executor over a Ray cluster: the same learner and the same deliveries as `processes`, carried by Ray.
+"""Executor with actors on a Ray cluster; learner and deliveries are those of `processes`.
 
-Ray is an optional extra. Where no cluster is connected, the one that `RAY_ADDRESS` names is, or else a local one is
-started, and ended with the training. An actor has a few requests in flight, no more, so it can't run away from its
-learner; each request brings the parameters of the moment at which it was made.
+Ray is an optional extra. If no cluster is connected, the one named by `RAY_ADDRESS` is used, or else a local one is
+started, and ended with the training. Each actor has a bounded number of requests in flight, so that it cannot run ahead
+of the learner; each request carries the parameters of its time.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,13 +31,13 @@ def _ray() -> Any:
 
 
 class RemoteActor:
-    """What runs on the cluster: acts when asked, on the parameters that it is sent."""
+    """Actor on the cluster: acts per request, with the parameters in the request."""
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
         self.worker, self.product = make_worker(decode(config), simulator, post)
 
     def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
-        """Return one delivery, and the returns' sum and the number of the episodes that ended."""
+        """Return one delivery, with sum of returns and number of the episodes that ended meanwhile."""
         self.worker.agent.load(np.array(shown), self.product.shown)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
@@ -45,13 +45,13 @@ class RemoteActor:
 
 
 class RayFleet:
-    """Actors on the cluster; see `Fleet`.
+    """Actors on a Ray cluster.
 
     Args:
-        config: the agent's, as JSON.
-        simulator: what they act in.
+        config: of the agent, as JSON.
+        simulator: environment of the actors.
         posts: one for each actor.
-        slots: requests in flight at each.
+        slots: requests in flight per actor.
     """
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, posts: list[Post], slots: int) -> None:
@@ -65,7 +65,7 @@ class RayFleet:
         self._progress, self._started, self._owner = 0.0, False, False
 
     def publish(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Keep for the requests to come; at first, start the actors."""
+        """Store parameters [P] and progress (0 to 1) for later requests; start the actors at the first call."""
         self._parameters, self._progress, self._shown = parameters, progress, None
         if not self._started:
             self._started = True
@@ -88,7 +88,11 @@ class RayFleet:
         self._in_flight[self.actors[lane].produce.remote(self._shown, self._progress)] = lane
 
     def poll(self) -> Delivery | None:
-        """Take what an actor has answered; replace those who have ended."""
+        """Return the result of a completed request, or None; replace ended actors.
+
+        Raises:
+            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+        """
         if not self._in_flight:
             return None
         answered, _ = self.ray.wait(list(self._in_flight), num_returns=1, timeout=0)
@@ -115,13 +119,13 @@ class RayFleet:
         self.replaced += 1
 
     def release(self, delivery: Delivery) -> None:
-        """Ask the actor for the next, if it is still there."""
+        """Send the actor its next request, if it still runs."""
         lane = next((lane for lane, actor in self.actors.items() if actor is delivery.token), None)
         if lane is not None:
             self._submit(lane)
 
     def close(self) -> None:
-        """Kill the actors; end the cluster too, if it was started here."""
+        """Kill the actors; shut the cluster down if it was started here."""
         for actor in self.actors.values():
             self.ray.kill(actor)
         self.actors, self._in_flight = {}, {}
@@ -131,7 +135,7 @@ class RayFleet:
 
 
 class OnRay(Distributed):
-    """The learner here, and actors on a cluster; see `Learner` and `Distributed`."""
+    """Executor with the learner in this process and actors on a Ray cluster."""
 
     name = "ray"
     fleet: RayFleet
@@ -141,7 +145,7 @@ class OnRay(Distributed):
 
 
 def cluster_cores(ray: Any) -> int:
-    """How many actors there is room for: a core each, and one for the learner, if a cluster is connected already."""
+    """Number of CPUs of the connected cluster, else of this machine, minus one for the learner; at least 1."""
     if not ray.is_initialized():
         return spare_cores()
     resources: Mapping[str, float] = ray.cluster_resources()
@@ -157,5 +161,9 @@ def make(
     *,
     actors: int | None = None,
 ) -> OnRay:
-    """Make the executor; see `make_executor`. Without a number of actors there is one for each spare core."""
+    """Make the executor, with ``actors`` on the cluster (None: one per CPU but one).
+
+    Raises:
+        ExecutionError, BuildError: as `make_executor`; ExecutionError also where Ray is not installed.
+    """
     return OnRay(config, simulator, plan, seed, actors or cluster_cores(_ray()), clock)

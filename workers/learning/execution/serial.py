@@ -1,4 +1,4 @@
-"""Execution in one process: actors, collectors and a learner."""
+"""Execution in one process: the collector of transitions, the learner base, and the serial executor."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, 
 from workers.learning.execution.joint import Joint
 from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
 
-# Collects transitions: one simulator stepped by an agent, and the returns of the episodes that ended.
+# Collection of transitions: one simulator stepped by an agent, and the returns of ended episodes.
 
 
 class Collector:
-    """B environments in lock-step, and their present observations.
+    """B environments in lock-step with their present observations.
 
-    `paid` and `episodes`: sum of the returns of the episodes that ended, exploration included, and how many did, since
-    the last `take_counts`.
+    Attributes:
+        paid: sum of the returns of the episodes that ended since the last `take_counts`, exploration included.
+        episodes: number of these episodes.
     """
 
     def __init__(self, environment: Simulator) -> None:
@@ -34,7 +35,7 @@ class Collector:
         self.paid, self.episodes = 0.0, 0
 
     def step(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
-        """Take one step in each environment."""
+        """Take one step in each environment; return the slab of transitions [B]."""
         observation, mask = self.observation, self.mask
         action, log_prob, _ = agent.act(observation, mask, progress, rng)
         step = self.environment.step(action)
@@ -57,24 +58,24 @@ class Collector:
         )
 
     def take_counts(self) -> tuple[float, int]:
-        """Return `paid` and `episodes`, and count from nothing again."""
+        """Return `paid` and `episodes`, and reset both to 0."""
         counts = self.paid, self.episodes
         self.paid, self.episodes = 0.0, 0
         return counts
 
 
-# What every executor has in its own process: the agent, a collector of its own, and one chunk after the other.
+# Base of all executors: the agent, its collector, and the loop of chunks.
 
 
 class Learner(Paced):
-    """Runs one agent on one simulator.
+    """Executor base: one agent on one simulator in this process.
 
     Args:
-        config: the agent.
-        environment: the simulator, freshly made.
-        plan: length and pieces.
-        seed: of everything that the learner draws.
-        clock: seconds from any origin; only differences count.
+        config: of the agent.
+        environment: a fresh simulator.
+        plan: length and chunks.
+        seed: of all random numbers of the learner.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -88,10 +89,10 @@ class Learner(Paced):
         self.steps, self.updates, self.elapsed = 0, 0, 0.0
         self.live = Live()
         self.collector = Collector(environment)
-        self.remembered = 0  # transitions that `restore` left to be gathered anew
+        self.remembered = 0  # transitions to collect again after `restore`
 
     def advance(self) -> Live:
-        """Do one chunk; return its figures."""
+        """Run one chunk; return its statistics."""
         while self.agent.buffer.size < self.remembered:
             self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
         self.remembered = 0
@@ -109,14 +110,14 @@ class Learner(Paced):
         return self.live
 
     def _begin(self) -> None:
-        """Make ready for a chunk."""
+        """Prepare for a chunk; nothing by default."""
 
     @abstractmethod
     def _turn(self, tally: ChunkTotals) -> None:
-        """Take some steps, learn from them, and count both."""
+        """Take some steps, run the updates that are due, and count both."""
 
     def checkpoint(self) -> bytes:
-        """Return everything that this process knows, from which `restore` goes on."""
+        """Serialise the state of this process for `restore`."""
         arrays, agent = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agent.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
@@ -137,7 +138,7 @@ class Learner(Paced):
         )
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same config, simulator and plan; raises CheckpointError."""
+        """Resume from a checkpoint of the same config, simulator and plan; raises CheckpointError for other bytes."""
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agent."), values["agent"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
@@ -151,18 +152,17 @@ class Learner(Paced):
         self.remembered = values.get("remembered", 0)
 
     def close(self) -> None:
-        """Release processes and memory; nothing where there is one process."""
+        """Release processes and memory; nothing with a single process."""
 
 
 # The serial executor: one process, thousands of simulated environments in lock-step.
 #
-# Every slab: act on all environments, step the simulator, remember, learn once with a big batch. Work is done in chunks
-# of a fixed number of slabs, with a checkpoint between any two; whether a run that is resumed from one is bit-equal to
-# one that was not depends on `Plan.keep_memory`.
+# For every slab: act in all environments, step the simulator, store, run the updates that are due. Chunks have a fixed
+# number of slabs, with a checkpoint after each; `Plan.keep_memory` decides whether a resumed run is bit-equal.
 
 
 class Serial(Learner):
-    """The agent, and nobody beside it; see `Learner` for the arguments."""
+    """Executor without actors: thousands of environments in lock-step in this process."""
 
     def _turn(self, tally: ChunkTotals) -> None:
         progress = self.progress
@@ -174,7 +174,11 @@ class Serial(Learner):
 def make(
     config: Config, simulator: SimulatorSpec, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
 ) -> Executor:
-    """Make the simulator and the executor; see `make_executor`. In a joint simulator several agents learn together."""
+    """Make simulator and executor; a simulator of several agents gets a joint one.
+
+    Raises:
+        BuildError: the config does not fit the simulator's spaces.
+    """
     made = simulator.make_any()
     if isinstance(made, JointSimulator):
         return Joint(config, made, plan, seed, clock)

@@ -1,5 +1,5 @@
-"""One way to train for all kinds: a driver of stages, and the competition of learners that most kinds' trainings are.
+"""Training common to all kinds: the driver of stages, and the competition of trials.
 
-``driver`` runs what a kind's ``Trainer`` does, chunk by chunk. ``competition`` is the trainer of every kind that has a
-``TrainingProblem``: trials learn in rungs, a plan competes, the best is judged.
+``driver`` runs a kind's ``Trainer`` chunk by chunk. ``competition`` is the trainer of every kind with a
+``TrainingProblem``: trials learn up to rungs, a plan competes with them, and the best is judged.
 """

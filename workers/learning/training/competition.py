@@ -1,4 +1,6 @@
-"""The competition of learners in one process: trials learn in rungs, the planner competes, the best one is judged."""
+"""Competition of trials in one process: successive halving at rungs, a plan as
+competitor, and a verdict on the best.
+"""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -13,21 +15,21 @@ from workers.learning.training.driver import Planned, Stage, TrainedAgent, Train
 from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
-JUDGING_SECONDS = 2.0  # about what that takes
+JUDGING_SECONDS = 2.0  # approximate duration of the verdict
 
 
 class Competition(Trainer):
-    """A training as a competition of trials: an algorithm and a seed each, compared at rungs, and the plan beside them.
+    """A training as competition of trials (an algorithm and a seed each), compared at rungs, together with the plan.
 
     Args:
-        problem: what is learned in.
-        request: what is asked for.
-        champion: the artifact that answers now; it must be beaten to be replaced.
-        clock: seconds from any origin.
+        problem: the training problem.
+        request: of the training.
+        champion: artifact of the current champion, which has to be beaten; None: a heuristic is in use.
+        clock: monotonic seconds.
 
     Raises:
         Untrainable: the algorithm is unknown.
-        ExecutionError, BackendError: it can't be run in the way that was asked for.
+        ExecutionError, BackendError: the executor or device cannot run it.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class Competition(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Planning, where a plan competes or is imitated; measuring baselines, where the training is long; learning."""
+        """Planning, if the plan competes or is imitated; measuring baselines, for a long training; learning."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
         if not self.trials:
@@ -58,12 +60,12 @@ class Competition(Trainer):
 
     @property
     def learner(self) -> Executor | None:
-        """What runs the trial that is at work, or else the first one; None where nothing is learned."""
+        """Executor of the trial at work, or else of the first one; None without trials."""
         return self.trials[self._at_work or 0].runner if self.trials else None
 
     @property
     def _at_work(self) -> int | None:
-        """The trial that learns next: of those that go on, the first that has come least far."""
+        """Index of the trial to advance next: the first of fewest rungs that is not stopped; None if all are."""
         present = [i for i, record in enumerate(self.records) if record.ended is None]
         return min(present, key=lambda i: self.records[i].rungs, default=None)
 
@@ -74,7 +76,7 @@ class Competition(Trainer):
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to go; None before the first chunk."""
+        """Estimated remaining wall-clock seconds; None before the first chunk."""
         at_work = self._at_work
         if at_work is None or self.bracket is None:
             return 0.0
@@ -83,7 +85,7 @@ class Competition(Trainer):
 
     @property
     def live(self) -> dict[str, Any]:
-        """How many trials there are, and the last chunk of the one at work."""
+        """Progress figures: number of trials, baselines' returns, and statistics of the trial at work."""
         at_work = self._at_work or 0
         live: dict[str, Any] = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
         live |= {"yardsticks": self.yardsticks} if self.yardsticks else {}
@@ -98,7 +100,7 @@ class Competition(Trainer):
         return True
 
     def _learn(self) -> bool:
-        """About half a second of learning, and a comparison where a rung is reached."""
+        """Learn for a chunk, and compare the trials at a rung; whether the stage is done."""
         at_work = self._at_work
         if at_work is None:
             return True
@@ -115,7 +117,7 @@ class Competition(Trainer):
         return self._at_work is None
 
     def _compare(self, bracket: Bracket) -> None:
-        """Stop the losers, once every trial that is still there has reached the same rung."""
+        """Stop the worst trials, once all remaining ones have reached the same rung."""
         if len({record.rungs for record in self.records if record.ended is None}) > 1:
             return
         for i, reason in bracket.decide(self.records).stopped.items():
@@ -123,7 +125,11 @@ class Competition(Trainer):
             self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
     def conclude(self) -> TrainedAgent:
-        """Judge the best candidates of all trials, the plan, and the champion."""
+        """Choose the best of all trials and the plan, and judge it against baselines and champion.
+
+        Raises:
+            Untrainable: there is nothing to publish.
+        """
         planned = self._planned or self.problem.plan()
         each = zip(self.trials, self.records, self.candidates, strict=True)
         contenders = [
@@ -133,12 +139,12 @@ class Competition(Trainer):
         return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)
 
     def close(self) -> None:
-        """Let go of processes and memory."""
+        """Release processes and memory of all trials."""
         for trial in self.trials:
             trial.close()
 
     def checkpoint(self) -> bytes:
-        """Bytes to go on from; empty where nothing is learned."""
+        """Serialise the competition for `restore`; empty without trials."""
         if not self.trials:
             return b""
         files = {f"trial.{i}": trial.checkpoint() for i, trial in enumerate(self.trials)}
@@ -151,7 +157,11 @@ class Competition(Trainer):
         return blob.pack(arrays, {"standings": rows, "kept": scores})
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same request."""
+        """Resume from a checkpoint of the same request.
+
+        Raises:
+            CheckpointError: the bytes are no checkpoint of this format.
+        """
         arrays, values = blob.unpack(data)
         for i, (trial, row, kept) in enumerate(zip(self.trials, values["standings"], values["kept"], strict=True)):
             trial.restore(arrays[f"trial.{i}"].tobytes())

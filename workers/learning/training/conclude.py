@@ -1,4 +1,4 @@
-"""The end of a training: yardsticks, preparation, and the verdict's artifact."""
+"""Conclusion of a training (choice and verdict), warm starts, and baselines' returns for comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,14 @@ from workers.learning.training.request import PLANNER, STEPS, Request, TrialReco
 
 @dataclass(frozen=True)
 class Contender:
-    """A trial at its end, with its best policy and what is to be reported of it."""
+    """A trial at its end.
+
+    Attributes:
+        record: its state.
+        share: used share of its budget, 0 to 1.
+        artifact: of its best policy; None if it has none.
+        report: of its learning.
+    """
 
     record: TrialRecord
     share: float
@@ -36,14 +43,16 @@ def conclude(
     champion: bytes | None,
     clock: Callable[[], float] = perf_counter,
 ) -> TrainedAgent:
-    """Choose, steady, judge.
+    """Choose the best contender or the plan, calibrate it, and judge it.
 
     Args:
-        planned: a yardstick; a contender where the request wants it to be.
-        champion: the artifact that answers now; it must be beaten to be replaced.
+        contenders: all trials.
+        planned: the plan; it competes if the request says so.
+        champion: artifact of the current champion, which has to be beaten; None: a heuristic is in use.
+        clock: monotonic seconds.
 
     Raises:
-        Untrainable: nothing can be published.
+        Untrainable: there is nothing to publish.
     """
     begun = clock()
     records = [contender.record for contender in contenders]
@@ -81,7 +90,7 @@ def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | N
 def _alone(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
 ) -> dict[str, Any] | None:
-    """What the best learner reaches by itself, whoever is published; None where nothing was learned."""
+    """Results of the best trial's policy without the guard, whatever is published; None without a scored trial."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry
@@ -101,7 +110,7 @@ def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[s
 
 
 def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict[str, float]:
-    """Validation returns by algorithm: of its best seed."""
+    """Validation return by algorithm, of its best seed."""
     found: dict[str, float] = {}
     for record in records:
         if record.score is not None:
@@ -113,7 +122,7 @@ def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict
 
 
 def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: int | None) -> list[dict[str, Any]]:
-    """Every trial: how far it came, how good it was, and why it went no further."""
+    """Report of every trial, and of the plan: rungs, budget share, score, and reason of its end."""
     rows = [
         {
             "algorithm": contender.record.entry.algorithm,
@@ -145,20 +154,20 @@ def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: i
     return rows
 
 
-# What an agent knows before it learns by itself: the parameters of an earlier one, or the play of an expert.
+# Initialisation of an agent: by an earlier agent's parameters, or by imitation of an expert.
 
 
-DEMONSTRATIONS = 16_384  # steps of the expert
-FEWEST = 16  # runs that it plays
-LOOK_AHEAD = 8  # slabs more than an episode has decisions, so that learners that look ahead see its end
+DEMONSTRATIONS = 16_384  # about how many environment steps of the expert
+FEWEST = 16  # fewest environments of the expert
+LOOK_AHEAD = 8  # slabs beyond an episode's decisions, so that n-step windows include its end
 LEARNED = (SHARED["network"], SHARED["table"])
 
 
 def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
-    """Give an agent the parameters of the one that the request goes on from.
+    """Warm-start an agent from the published agent in the request; nothing if there is none.
 
     Raises:
-        Untrainable: they don't fit, or this kind of agent can't go on.
+        Untrainable: the policies do not fit, or the published one was not learned.
     """
     start = request.start
     if start is None:
@@ -177,10 +186,10 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
 def imitate(
     agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: Planned | None
 ) -> dict[str, Any] | None:
-    """Have an agent watch and copy the expert that the request names; what is to be reported of it.
+    """Let an agent imitate the expert in the request; report of it, or None without an expert.
 
     Raises:
-        Untrainable: there is no such expert, or this kind of agent can't imitate.
+        Untrainable: the expert is unknown, or this algorithm cannot imitate.
     """
     if request.imitate is None:
         return None
@@ -197,7 +206,7 @@ def imitate(
 
 
 def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Policy:
-    """The expert of that name.
+    """The expert policy of that name: a baseline, or the plan.
 
     Raises:
         Untrainable: there is none.
@@ -214,20 +223,20 @@ def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Poli
     return known[name]
 
 
-# What others are paid where learners learn: experts and the plan, in the learners' own terms and simulator.
+# Returns of experts and plan in the learners' simulator, for comparison during learning.
 #
-# Returns of a verdict can't stand beside a learner's while it learns: those are shaped, scaled and of other episodes.
+# Returns of a verdict cannot serve for that, since learners' rewards are shaped and scaled, and of other episodes.
 
 
 EPISODES = 32
 SECONDS = 3.0
-"""Of a processor, after which no further one is begun: they are looked at, and decide nothing."""
+"""Processor seconds after which no further baseline is played; the results are only displayed."""
 WORTH_STEPS = 50_000
-"""A shorter training is over before anyone has looked."""
+"""Environment steps from which a training is long enough for baselines to be displayed."""
 
 
 def worthwhile(request: Request) -> bool:
-    """Whether a training lasts so long that somebody will look at it."""
+    """Whether a training is long enough to display baselines' returns during it."""
     return (request.budget or STEPS) >= WORTH_STEPS
 
 
@@ -237,7 +246,11 @@ def yardsticks(
     planned: Planned | None,
     clock: Callable[[], float] = process_time,
 ) -> dict[str, float]:
-    """Mean returns by name; those that can't play in the simulator, or came too late, are left out."""
+    """Mean returns of experts and plan in the learners' simulator, by name.
+
+    Policies that cannot act there, or exceed the time limit, are left out; empty for a short training. ``clock`` gives
+    processor seconds.
+    """
     if not worthwhile(request):
         return {}
     simulator: Any = problem.simulator(EPISODES, request.seed).make_any()
@@ -263,7 +276,7 @@ def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, P
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
-    """Mean return of the first episode of each environment; None: an action of it is not legal, or none ends."""
+    """Mean return of the first episode of each environment; None if an action is illegal or no episode ends."""
     _, mask = simulator.reset()
     returns, over = np.zeros(simulator.batch), np.zeros(simulator.batch, np.bool_)
     for _ in range(most):

@@ -1,7 +1,7 @@
-"""The training of an agent, of any kind: stages in chunks with a checkpoint between any two, and a verdict at the end.
+"""Driver of a training of any kind: stages in chunks with checkpoints in between, and a verdict at the end.
 
-A kind fills in what is done (`Trainer`); how it is run, told, resumed and ended stands here once. What is published is
-the artifact that was judged, never a learner itself.
+A kind implements the stages (`Trainer`); running, progress, resuming and ending are common. The judged artifact is
+published, never the learner itself.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from app.kinds.contract.policy import Policy
 from workers.learning.execution import base as blob
 from workers.learning.simulator import SimulatorSpec
 
-LEARNING = 0.9  # share of the progress bar that is for the stages; the rest is for the verdict
+LEARNING = 0.9  # share of the progress of the stages; the rest is the verdict's
 JUDGING = "judging"
 DONE = "done"
 
 
 @dataclass(frozen=True)
 class TrainedAgent:
-    """What is published: a policy's artifact, and the report of how it was judged."""
+    """Result of a training: a policy's artifact, and the report with its verdict."""
 
     artifact: bytes
     report: dict[str, Any]
 
 
 class Stage(NamedTuple):
-    """A part of a training.
+    """A stage of a training.
 
     Attributes:
-        name: what followers are told.
-        weight: its part in the training's progress, beside those of the others.
-        advance: does a chunk; returns whether the stage is done.
-        share: of the stage that is done, 0 to 1.
+        name: displayed as the phase.
+        weight: share in the training's progress, relative to the other stages' weights.
+        advance: runs a chunk; returns whether the stage is done.
+        share: share of the stage that is done, 0 to 1.
     """
 
     name: str
@@ -46,37 +46,45 @@ class Stage(NamedTuple):
 
 
 class Trainer(Protocol):
-    """What a training of one kind does."""
+    """Stages and conclusion of one kind's training."""
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """In order; the same ones for the same request."""
+        """Stages in order; equal for equal requests."""
         ...
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to go; None where that is not known."""
+        """Estimated remaining wall-clock seconds; None if unknown."""
         ...
 
     @property
     def live(self) -> Mapping[str, Any]:
-        """Figures for followers, plain values."""
+        """Progress figures for display, plain values."""
         ...
 
     def conclude(self) -> TrainedAgent:
-        """Choose and judge, once all stages are done; raises Untrainable where nothing can be published."""
+        """Choose and judge the agent, after all stages.
+
+        Raises:
+            Untrainable: there is nothing to publish.
+        """
         ...
 
     def checkpoint(self) -> bytes:
-        """Bytes that `restore` goes on from; empty: whoever resumes begins anew."""
+        """Serialise the trainer for `restore`; empty: a resumed training starts anew."""
         ...
 
     def restore(self, data: bytes) -> None:
-        """Go on from what `checkpoint` gave for the same request; raises CheckpointError."""
+        """Resume from a checkpoint of the same request.
+
+        Raises:
+            CheckpointError: the bytes are no checkpoint of this format.
+        """
         ...
 
     def close(self) -> None:
-        """Let go of processes and memory; may be called twice."""
+        """Release processes and memory; can be called twice."""
         ...
 
 
@@ -84,8 +92,8 @@ class Training:
     """One training job.
 
     Args:
-        trainer: what is done.
-        checkpoint: what `checkpoint` gave for a trainer of the same request, to go on from; or None.
+        trainer: its stages.
+        checkpoint: bytes from `checkpoint` with a trainer of the same request, to resume from; or None.
     """
 
     def __init__(self, trainer: Trainer, checkpoint: bytes | None = None) -> None:
@@ -97,17 +105,17 @@ class Training:
 
     @property
     def done(self) -> bool:
-        """Whether `result` is there."""
+        """Whether the training has ended and `result` is available."""
         return self._result is not None
 
     @property
     def learning(self) -> bool:
-        """Whether there is more to do than to judge."""
+        """Whether a stage is left to run before the verdict."""
         return self._stage < len(self.stages)
 
     @property
     def progress(self) -> float:
-        """Share of the whole that is done, 0 to 1."""
+        """Share of the training that is done, 0 to 1."""
         if self.done or not self.learning:
             return 1.0 if self.done else LEARNING if self.stages else 0.0
         behind, now = self.stages[: self._stage], self.stages[self._stage]
@@ -116,19 +124,19 @@ class Training:
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds still to go; None before that is known, and while the agent is judged."""
+        """Estimated remaining wall-clock seconds; None if unknown, and during the verdict."""
         if self.learning:
             return self.trainer.eta_seconds
         return 0.0 if self.done else None
 
     @property
     def live(self) -> dict[str, Any]:
-        """Figures for a progress bar: the stage's name as `phase`, and what the trainer tells."""
+        """Progress figures: the stage's name as `phase`, and those of the trainer."""
         phase = self.stages[self._stage].name if self.learning else DONE if self.done else JUDGING
         return {"phase": phase, **self.trainer.live}
 
     def advance(self) -> None:
-        """Do one chunk of the present stage, or judge."""
+        """Run one chunk of the present stage, or the conclusion."""
         if self.learning:
             self._stage += self.stages[self._stage].advance()
         elif not self.done:
@@ -136,18 +144,22 @@ class Training:
             self.close()
 
     def result(self) -> TrainedAgent:
-        """What was judged; raises RuntimeError while there is something left to do."""
+        """The trained agent.
+
+        Raises:
+            RuntimeError: the training has not ended.
+        """
         if self._result is None:
             raise RuntimeError("the training is not done: call advance() until `done`")
         return self._result
 
     def checkpoint(self) -> bytes:
-        """Bytes to go on from; empty where that means to begin anew."""
+        """Serialise the training for resumption; empty: it would start anew."""
         kept = self.trainer.checkpoint()
         return blob.pack({"trainer": np.frombuffer(kept, np.uint8)}, {"stage": self._stage}) if kept else b""
 
     def close(self) -> None:
-        """Let go of processes and memory."""
+        """Release processes and memory."""
         self.trainer.close()
 
     def _restore(self, data: bytes) -> None:
@@ -156,17 +168,19 @@ class Training:
         self._stage = int(values["stage"])
 
 
-# What a kind gives so that the shared learners train for one of its workloads, and are judged on it.
+# Interface by which a kind's workloads are trained on and judged with the common learners.
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A policy that was planned, not learned, as an artifact; without one, why there is none.
+    """Artifact of a planned, not learned, policy; or the reason why there is none.
 
     Attributes:
+        artifact: empty without a plan.
         score: its mean return on the validation episodes.
         exact: whether it is the optimum.
-        details: what the kind's judge has to know of it, plain values.
+        why_not: reason for having no plan.
+        details: for the kind's verdict, plain values.
     """
 
     artifact: bytes = b""
@@ -177,31 +191,31 @@ class Planned:
 
     @property
     def reference(self) -> float | None:
-        """The score that learners have to beat to be published in its place; None: there is no plan."""
+        """Score that a learned policy has to exceed to be published instead; None without a plan."""
         return self.score if self.artifact else None
 
     def pack(self) -> bytes:
-        """As bytes, for a checkpoint."""
+        """Serialise for a checkpoint."""
         values = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.details)}
         return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
 
     @classmethod
     def unpack(cls, data: bytes) -> Planned:
-        """Undo `pack`; raises CheckpointError."""
+        """Inverse of `pack`; raises CheckpointError for other bytes."""
         arrays, values = blob.unpack(data)
         return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
 
 
 class TrainingProblem(Protocol):
-    """One workload, as the learners of one training see it: what they learn in, and how their policies are scored.
+    """One workload as a training problem: simulator, experts, and scoring of policies.
 
-    All is drawn from the training's seed: the same request, the same problem.
+    Everything is derived from the training's seed: equal requests give equal problems.
 
     Attributes:
-        length: decisions of an episode, about.
-        tabular: the entries of an observation that a table is cut by.
-        continuing: whether what learners learn in goes on and on, so that rewards are to be centred.
-        cloning_entropy: weight of the policy's entropy while an expert is imitated; None: as the algorithm has it.
+        length: approximate number of decisions in an episode.
+        tabular: indices of the observation entries that a Q-table uses.
+        continuing: whether the problem has no end, so that rewards are centred.
+        cloning_entropy: entropy weight during imitation; None: the algorithm's own.
     """
 
     length: int
@@ -210,44 +224,49 @@ class TrainingProblem(Protocol):
     cloning_entropy: float | None
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        """What learners learn in; what it makes also shows its ``situation``, for experts to play."""
+        """Simulator for learners with ``batch`` environments; it also has a ``situation``, for experts."""
         ...
 
     def experts(self) -> Mapping[str, Policy]:
-        """The kind's baselines by name, whose play may be imitated."""
+        """The kind's baselines by name, which can be imitated."""
         ...
 
     def plan(self) -> Planned:
-        """The best plan that can be had without learning."""
+        """The best plan available without learning."""
         ...
 
     def save(self, policy: Any) -> bytes:
-        """A policy, or one for each role by its name, as the artifact that would answer."""
+        """Artifact of a policy, or of several by role."""
         ...
 
     def load(self, artifact: bytes) -> Any:
-        """The policy of an artifact; raises IncompatibleArtifact where it was made for something else."""
+        """Policy of an artifact.
+
+        Raises:
+            IncompatibleArtifact: it is unreadable, or of another layout.
+        """
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Mean return on the validation episodes, as the service would let it decide."""
+        """Mean return of an artifact on the validation episodes, behind the service's guard."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """The artifact as it would be published: with what the kind settles after learning, such as a hysteresis."""
+        """The artifact for publication, with settings fixed after learning, such as a hysteresis."""
         ...
 
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        """What a learned policy reaches by itself, nothing guarding it: ``return``, ``optimum``, ``gap_to_optimum``.
+        """A policy's results on fresh episodes without the guard: ``return``,
+        ``optimum`` and ``gap_to_optimum`` (a share).
 
-        On fresh episodes; the last two are None where the optimum can't be had.
+        The last two are None where the optimum is not available.
         """
         ...
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
-        """Score it on fresh episodes beside baselines, plan and champion; the agent report's ``return`` to ``reason``.
+        """Judge an artifact on fresh episodes against baselines, plan and champion.
 
-        ``margin``: of practical equivalence, see ``Request``.
-        ``promoted`` and ``reason`` are among it: see ``workers.evaluation.judge``.
+        ``margin`` is the equivalence margin of ``Request``. Returns the entries ``return`` to ``reason`` of the agent's
+        report, ``promoted`` included, as ``workers.evaluation.judge`` defines them.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a training is asked for, the trials that come of it, and which of them go on."""
+"""Training requests, the trials derived from them, and successive halving among these."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import msgspec
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Imitation, QTable, endless
 
-# Successive halving (Jamieson & Talwalkar, 2016): many trials begin, the worst stop early, the best is published.
+# Successive halving (Jamieson & Talwalkar, 2016): many trials start, the worst stop early, the best is published.
 #
-# Pure rules, whoever runs the trials. A trial's budget is cut by rungs; at each rung all trials that are still there
-# are compared by the return of the best policy that each has had so far, on the same validation episodes, and one in
-# `REDUCTION` goes on. So what is stopped has never been better than what goes on, and what is published is the best of
-# all that was ever compared.
+# Pure rules, independent of how trials are run. Rungs divide a trial's budget; at each rung all remaining trials are
+# compared by the validation return of the best policy that each has had so far, and one in `REDUCTION` continues. So a
+# stopped trial was never better than a continuing one, and the published policy is the best of all compared ones.
 
 
 REDUCTION = 3
@@ -25,7 +24,7 @@ FIRST = 0.1  # share of a trial's budget after which trials are first compared
 
 @dataclass(frozen=True)
 class Entry:
-    """A trial that is to be made."""
+    """Algorithm and seed of a trial."""
 
     algorithm: str
     seed: int
@@ -33,12 +32,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """The state of a trial.
+    """State of a trial.
 
     Attributes:
-        rungs: how many comparisons it has reached.
-        score: return of its best policy so far on the validation episodes; None before its first comparison.
-        ended: why it goes no further; None while it does.
+        rungs: number of comparisons reached.
+        score: validation return of its best policy so far; None before the first comparison.
+        ended: why it was stopped; None while it runs, empty if it used its whole budget.
     """
 
     entry: Entry
@@ -49,9 +48,9 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class Decision:
-    """What follows from a comparison: positions of the trials that go on, and why others are stopped.
+    """Result of a comparison: indices of the trials to continue, and the reason by index of those to stop.
 
-    With nobody to go on, it is over.
+    Without survivors, the competition is over.
     """
 
     survivors: tuple[int, ...]
@@ -59,12 +58,12 @@ class Decision:
 
 
 class Bracket:
-    """The rungs of a number of trials.
+    """Rungs of successive halving for a number of trials (at least 1, else ValueError).
 
     Attributes:
-        shares: of a trial's budget at which trials are compared, ascending; the last is 1.
-        field: how many trials go up to each of them.
-        work: trial budgets that it takes in all.
+        shares: shares of a trial's budget at which trials are compared, ascending; the last is 1.
+        field: number of trials that run up to each rung.
+        work: total work in units of trial budgets.
     """
 
     def __init__(self, trials: int) -> None:
@@ -80,14 +79,11 @@ class Bracket:
         self.work = sum(n * (share - last) for n, share, last in zip(self.field, self.shares, before, strict=False))
 
     def budget(self, whole: float) -> float:
-        """What each trial may use at most, of a budget that all of them share but that none exceeds.
-
-        `whole`: in trial budgets.
-        """
+        """Largest budget of each trial, at most 1, such that all use ``whole``; both in units of trial budgets."""
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
-        """Compare the trials that go on, all of which have reached the same rung."""
+        """Compare the running trials, all of which have reached the same rung."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
@@ -102,7 +98,7 @@ class Bracket:
 
 
 def best(records: Sequence[TrialRecord], reference: float | None = None) -> int | None:
-    """The position of the trial to publish; None: what scored ``reference``, or nobody where there is none."""
+    """Index of the trial to publish; None if none has a score above that of ``reference``, or any score at all."""
     scored = [i for i, record in enumerate(records) if record.score is not None]
     found = max(scored, key=lambda i: _score(records[i]), default=None)
     if found is None or (reference is not None and reference >= _score(records[found])):
@@ -114,26 +110,26 @@ def _score(record: TrialRecord) -> float:
     return float("-inf") if record.score is None else record.score
 
 
-# What a training is asked for, and the trials that come of it.
+# Training requests, and the trials derived from them.
 
 
 PLANNER = "planner"
 LARGEST_SEED = 2**31
 COMPETING = ("ppo",)
-"""The algorithms that `auto` tries with every seed, beside the planner."""
-SEEDS = 3  # of `auto`, where their number is not given
-STEPS = 2_000_000  # where no budget is given
-ONLINE = "ppo"  # what goes on from window to window, where it begins anew
-FEWEST_OBSERVATIONS = 64  # by which a table cuts its cells
+"""Algorithms tried by `auto` with every seed, in addition to the planner."""
+SEEDS = 3  # default of `auto`
+STEPS = 2_000_000  # default budget in environment steps
+ONLINE = "ppo"  # algorithm of a continual training that starts anew
+FEWEST_OBSERVATIONS = 64  # fewest observations to choose a table's bins
 
 
 class Untrainable(ValueError):
-    """No agent can be had by what was asked for; the message says why."""
+    """The request cannot give an agent; the message gives the reason."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """An agent to go on from: its version, what trained it, and its artifact."""
+    """A published agent to start from: version, algorithm, and artifact."""
 
     version: int
     algorithm: str
@@ -142,19 +138,19 @@ class Start:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked for.
+    """A training request.
 
     Attributes:
         algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
-        budget: environment steps for each seed, shared by the algorithms that compete; None for `STEPS`.
-        seed: of everything that is drawn.
-        seeds: how many seeds are tried, from `seed` on; None: `SEEDS` of `auto`, one of a named algorithm.
+        budget: environment steps per seed, shared by the competing algorithms; None: `STEPS`.
+        seed: of all random numbers.
+        seeds: number of seeds, from `seed` on; None: `SEEDS` for `auto`, else 1.
         executor: a name of `workers.learning.execution.EXECUTORS`.
-        device: `auto`, `cpu` or `cuda`: where networks are computed.
-        imitate: the expert whose play is imitated before learning: a baseline of the kind, or `planner`.
-        start: the agent whose parameters are gone on from.
+        device: `auto`, `cpu` or `cuda`, for networks.
+        imitate: expert to imitate first: a baseline of the kind, or `planner`; None: nobody.
+        start: published agent to start from; None: random parameters.
         equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
-        look: of a training that goes on: how often what answers has been judged by now, this time included.
+        look: in a continual training, the number of verdicts against the same rival, this one included.
     """
 
     algorithm: str = "auto"
@@ -175,17 +171,17 @@ class Request:
 
     @property
     def competes(self) -> bool:
-        """Whether trials are made of it, by the registered algorithms; else it is of a kind's own."""
+        """Whether it is run by trials of registered algorithms, rather than by an algorithm of the kind."""
         return self.plans or self.algorithm in registry.names()
 
     @property
     def tried(self) -> int:
-        """How many seeds are tried."""
+        """Number of seeds to train with."""
         return self.seeds or (SEEDS if self.algorithm == "auto" else 1)
 
 
 def entries(request: Request) -> tuple[Entry, ...]:
-    """The trials to be made: algorithms × seeds; none where nothing is learned.
+    """Trials of a request: algorithms × seeds; empty for the planner.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -209,9 +205,9 @@ def configured(
     continuing: bool = False,
     cloning_entropy: float | None = None,
 ) -> Config:
-    """The config that an algorithm's name stands for, on the device that was asked for.
+    """Config of an algorithm's name, on the request's device.
 
-    `tabular`, `continuing` and `cloning_entropy` are as in `TrainingProblem`.
+    `tabular`, `continuing` and `cloning_entropy` are those of `TrainingProblem`.
 
     Raises:
         Untrainable: the algorithm is unknown.

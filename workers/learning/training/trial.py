@@ -1,4 +1,4 @@
-"""Trials of a training, and the problem that they solve."""
+"""Trials of a training, and continual training over windows."""
 
 from __future__ import annotations
 
@@ -22,40 +22,39 @@ from workers.learning.training.driver import Planned, TrainingProblem
 from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, configured
 
 ENVIRONMENTS, FEWEST = 512, 16
-SHORTEST = 64  # steps of each
+SHORTEST = 64  # fewest steps per environment
 CHUNK_STEPS = 1 << 17
 
 
 def environments(steps: int, length: int) -> int:
-    """How many environments take ``steps`` together, in lock-step, whose episodes have ``length`` decisions.
+    """Number of environments in lock-step for ``steps`` environment steps with episodes of ``length`` decisions.
 
-    At most as many as get through an episode each: of those that only begin theirs, nobody learns what decisions lead
-    to that show later.
+    At most so many that each completes an episode: unfinished episodes would hide the late effects of decisions.
     """
     return min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(steps // max(length, SHORTEST), FEWEST))
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Something that could be published, and its return on the validation episodes."""
+    """A publishable artifact, and its return on the validation episodes."""
 
     artifact: bytes
     validation: float
 
 
 class Trial:
-    """A learner with its share of a training's budget.
+    """One learner with its budget in a training.
 
     Args:
-        problem: what it learns in.
-        request: what the training was asked for.
+        problem: the training problem.
+        request: of the training.
         entry: algorithm and seed.
-        bracket: of which it is a part; cuts its budget by rungs.
-        clock: seconds from any origin.
+        bracket: whose rungs divide the budget.
+        clock: monotonic seconds.
 
     Raises:
         Untrainable: the algorithm is unknown.
-        ExecutionError, BackendError: it can't be run in this way.
+        ExecutionError, BackendError: the executor or device cannot run it.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Trial:
         worlds, draws = np.random.SeedSequence(entry.seed).generate_state(2)
         simulator = problem.simulator(environments(steps, problem.length), int(worlds))
         made = simulator.make_any() if problem.continuing else None
-        if made is not None and not isinstance(made, JointSimulator):  # what goes on has coordinates of its own
+        if made is not None and not isinstance(made, JointSimulator):  # no end: standardise
             self.config = standardised(self.config, made, entry.seed)
         self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
@@ -88,24 +87,24 @@ class Trial:
 
     @property
     def share(self) -> float:
-        """How much of its budget is used, 0 to 1."""
+        """Used share of the budget, 0 to 1."""
         return self.runner.progress
 
     @property
     def budget_seconds(self) -> float | None:
-        """Seconds that its whole budget takes at the pace so far; None before the first chunk."""
+        """Estimated wall-clock seconds of the whole budget; None before the first chunk."""
         return self.runner.elapsed / self.share if self.share > 0 else None
 
     @property
     def live(self) -> dict[str, Any]:
-        """Who it is, and the figures of its last chunk."""
+        """Algorithm, seed, and statistics of the last chunk."""
         return {"algorithm": self.entry.algorithm, "seed": self.entry.seed, **asdict(self.runner.live)}
 
     def prepare(self, planned: Planned | None) -> None:
-        """Take over an earlier agent's parameters, and imitate an expert, where that was asked for; once.
+        """Warm-start from a published agent and imitate an expert, as requested; only once.
 
         Raises:
-            Untrainable: that can't be done.
+            Untrainable: either is impossible.
         """
         if self._prepared:
             return
@@ -118,21 +117,21 @@ class Trial:
         self._prepared = True
 
     def advance(self) -> None:
-        """Learn for a chunk, about half a second, or up to the next rung."""
+        """Learn for a chunk (about half a second), at most up to the next rung."""
         stats = self.runner.advance()
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
 
     @property
     def artifact(self) -> bytes:
-        """What has been learned so far."""
+        """Artifact of the present policy."""
         found = self.runner.agent.export()
         several = isinstance(found, Mapping)
         learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
         return self.problem.save(learned)
 
     def compared(self) -> Candidate:
-        """What has been learned so far, and how good it is."""
+        """Artifact of the present policy, with its validation return."""
         artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
 
@@ -142,7 +141,7 @@ class Trial:
 
     @property
     def report(self) -> dict[str, Any]:
-        """Config, effort, learning curve and build times."""
+        """Config, steps, seconds, learning curve and build times, as JSON values."""
         runner, built = self.runner, getattr(self.runner.agent, "report", None)
         return {
             "config": msgspec.json.decode(encode(self.config)),
@@ -156,44 +155,43 @@ class Trial:
         }
 
     def checkpoint(self) -> bytes:
-        """Bytes from which `restore` goes on."""
+        """Serialise the trial for `restore`."""
         learner = {"learner": np.frombuffer(self.runner.checkpoint(), np.uint8)}
         return blob.pack(learner, {"curve": self.curve, "imitated": self.imitated, "prepared": self._prepared})
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same trial; raises CheckpointError."""
+        """Resume from a checkpoint of the same trial; raises CheckpointError for other bytes."""
         arrays, values = blob.unpack(data)
         self.runner.restore(arrays["learner"].tobytes())
         self.curve = [(int(steps), float(value)) for steps, value in values["curve"]]
         self.imitated, self._prepared = values["imitated"], values["prepared"]
 
     def close(self) -> None:
-        """Let go of processes and memory."""
+        """Release processes and memory."""
         self.runner.close()
 
 
-# A training that goes on: one learner, which after each window of time learns from what was met in it, and is judged.
+# Continual training: after each time window one learner learns from it and is judged.
 #
-# A window is a ``TrainingProblem`` of its own: what is learned in and what is judged on are parts of it that have
-# nothing in common. Parameters and the optimiser's state go on from window to window; remembered transitions do not.
-# Beside the learner that goes on another one begins in each window, which imitates the heuristic that would answer: a
-# window has too few of the decisions that come seldom to find by trial what they are worth, and a policy may have come
-# to where it sees nothing but long queues. What goes on is what was best on what was learned from, each before it or
-# after it.
+# A window is a ``TrainingProblem`` of its own, with disjoint parts for learning and for the verdict. Parameters and
+# optimiser state carry over to the next window; stored transitions do not. In each window a second, new learner starts
+# by imitating the heuristic that would be in use: a window has too few rare decisions to learn their value by trial,
+# and the first policy may have got into states with long queues only. The best on the learning part continues, among
+# both learners before and after learning.
 
 
-AVERAGE = "averaging"  # whether the average of parameters, which is exported, is kept by now
+AVERAGE = "averaging"  # name of the count of averaged parameters in the plain values
 NO_PLAN = Planned(why_not="nothing is planned for a window")
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of a window.
+    """Result of learning from one window.
 
     Attributes:
-        algorithm: by which.
-        artifact: what was learned so far.
-        learner: what goes on with the next window.
+        algorithm: its name.
+        artifact: of the policy.
+        learner: serialised state with which the next window continues.
         report: of the learning.
     """
 
@@ -206,17 +204,18 @@ class Learned:
 def learned(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
 ) -> Learned:
-    """Learn from a window.
+    """Learn from a window by the continuing learner and, for the default algorithm,
+    by a new one; return the better result.
 
     Args:
         problem: the window.
-        request: the budget is of one window; it begins with ``start``, or anew.
-        number: of the window, from 0: each draws anew.
-        learner: of the window before; empty: there was none.
-        told: called after each chunk.
+        request: with the budget of one window; the first window starts from ``start``, if given.
+        number: of the window, from 0; determines the seed.
+        learner: state after the previous window; empty for the first.
+        told: called after each chunk, with the trial.
 
     Raises:
-        Untrainable: the agent that it is to begin with can't be gone on from.
+        Untrainable: the agent in ``start`` does not fit.
     """
     algorithm = ONLINE if request.start is None else request.start.algorithm
     seed = int(np.random.SeedSequence([request.seed, number]).generate_state(1)[0])
@@ -248,7 +247,7 @@ def _learned(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Lea
 
 
 class _Reached(NamedTuple):
-    """Where a learner stands: what it would be published as, what goes on from there, and its return."""
+    """State of a learner: artifact, serialised learner, and validation return."""
 
     artifact: bytes
     learner: bytes
@@ -261,7 +260,7 @@ class _Reached(NamedTuple):
 
 
 def _kept(agent: Agent) -> bytes:
-    """What goes on from the average that was exported, and begins another one."""
+    """Serialise an agent that continues from the exported average, and starts a new average."""
     arrays, values = agent.state(memory=False)
     if values.get(AVERAGE):
         arrays, values = {**arrays, "online": arrays["average"]}, {**values, AVERAGE: False}
