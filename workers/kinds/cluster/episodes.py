@@ -124,15 +124,11 @@ class Source(Protocol):
         ...
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """Forecast of each job's remaining gain after the fraction ``part`` of its iterations, [B, L]; None: nothing
-        converges.
-        """
+        """Forecast of jobs' remaining gain after the fraction ``part`` of iterations, [B, L]; None: no convergence."""
         ...
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Gap of each job's metric to its final value, from 1 to 0, after the fraction ``part`` of its iterations, [B,
-        L].
-        """
+        """Gap of jobs' metrics to their final values, 1 to 0, after the fraction ``part`` of iterations, [B, L]."""
         ...
 
 
@@ -256,9 +252,7 @@ def usual(part: Floats) -> Floats:
 
 
 def courses(model: ClusterModel, applications: Sequence[str]) -> Floats:
-    """Gap to the final value of each application at the fractions ``PARTS``, [A, 33]: of its mean curve, else
-    ``usual``.
-    """
+    """Gap to the final value of A applications at fractions ``PARTS``: of the mean curve, else ``usual``, [A, 33]."""
     return np.stack([_course(model, name) for name in applications])
 
 
@@ -279,9 +273,7 @@ def known_class(model: ClusterModel, application: str) -> int:
 
 
 def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
-    """Gap to the final value after the fraction ``part`` of a job's iterations, interpolated in ``table`` [A, 33]; any
-    shape.
-    """
+    """Gap to the final value after the fraction ``part`` of iterations, interpolated in ``table`` [A, 33]."""
     place = np.clip(part, 0.0, 1.0) * (len(PARTS) - 1)
     at = np.minimum(place.astype(np.int64), len(PARTS) - 2)
     before, after = table[application, at], table[application, at + 1]
@@ -372,7 +364,7 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
 
 
 DRAWN, STEPS = 64, 40
-"""Curves that are drawn of each class, and points of each."""
+"""Number of curves drawn per class, and of points per curve."""
 
 
 class DrawnCurves(NamedTuple):
@@ -417,9 +409,7 @@ class Foreseen(NamedTuple):
 
 
 def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
-    """Forecasts for the applications of several models, one model after the other; None if no application has
-    curves.
-    """
+    """Forecasts for the applications of several models in order; None if no application has curves."""
     first, tables = list[int](), list[Ahead]()
     for model, names in known:
         for own in (known_class(model, name) for name in names):
@@ -437,9 +427,7 @@ def unlimited(shape: tuple[int, int]) -> Converging:
 
 
 def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
-    """Forecasts of jobs on curves of ``table`` after the fraction ``part`` of their iterations; NaN for curve −1; any
-    shape.
-    """
+    """Forecasts on curves of ``table`` after the fraction ``part`` of iterations; NaN for curve −1; any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 

@@ -124,9 +124,7 @@ def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
 
 
 def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random.Generator) -> list[Estimator]:
-    """Estimators of the selected family and of those about as good, each first on all places, then on bootstrap
-    samples.
-    """
+    """Estimators of the selected family and of those about as good, on all places, then on bootstrap samples."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
     order = sorted(likely, key=lambda name: name != chosen.family)

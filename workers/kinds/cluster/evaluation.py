@@ -188,7 +188,7 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
 
 
 MOST_LINES, MOST_NAMED = 6, 5
-"""Policies, and jobs that have a colour of their own; what is more can't be told apart."""
+"""Most policies in a chart, and most jobs with a colour of their own."""
 BINS, DRAWS = 12, 400
 SHARES = np.linspace(0, 1, 51)
 OTHERS, FREE = "other jobs", "free"
@@ -361,9 +361,7 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Coordinates and colour of each decision on the heat map, [B] each; the colour is NaN where no job is asked
-        for.
-        """
+        """Heat map coordinates and colour of each decision, [B] each; the colour is NaN where no job is asked for."""
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)

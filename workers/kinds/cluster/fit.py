@@ -67,7 +67,7 @@ from workers.kinds.contract import Fitted as FittedModel
 LEVEL = 0.9
 POINTS, DIRECTIONS = 48, 8
 FEWEST_CURVES, FEWEST_POINTS = 9, 5
-"""Of nine errors one is beyond a tenth of those to come (``_factor``); of fewer none is."""
+"""Least number of whole curves, and of points per curve. With nine errors a conformal 90 % quantile exists."""
 WHOLE = 0.95
 """Share of the median length from which a curve counts as whole."""
 OWN_NOISE = 0.02
@@ -223,9 +223,7 @@ def _errors(tested: Tested) -> Floats:
 
 
 def _factors(tested: Tested) -> Floats:
-    """Factor by which half-widths must be multiplied to hold 90 % of errors, by family and age, [2, 10]; NaN:
-    unknown.
-    """
+    """Factor by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few errors."""
     distance = _distance(tested)
     return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
@@ -255,9 +253,7 @@ def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
 
 
 def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
-    """Mean absolute errors of the forecast final value, and of taking the present value instead, in the curve's
-    unit.
-    """
+    """Mean absolute errors of forecast final values and of the present value instead, in the curve's unit."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
     told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
     if not told.any():
@@ -280,9 +276,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
 
 
 def _coverage(tested: Tested, family: int) -> float | None:
-    """Share of final values within intervals calibrated on the other half of the curves, by age; None: too few
-    curves.
-    """
+    """Share of final values in intervals calibrated on the other half of curves, by age; None: too few."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = list[bool]()
     for own, age in itertools.product((odd, ~odd), range(len(AGES))):
@@ -457,9 +451,7 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
 
 
 def noise_scales(gathered: Gathered) -> Floats:
-    """Median gradient noise scale of each measured application in each tenth of a run, interpolated over gaps,
-    [A, 10].
-    """
+    """Median gradient noise scale of each measured application by tenth of a run, gaps interpolated, [A, 10]."""
     rows = [np.zeros((0, 3))]
     for table in gathered.curves:
         told = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]

@@ -132,9 +132,7 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 @kernel
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
-    """Factor of each active job's seconds per step by its neighbours, [J]:
-    ``app.kinds.cluster.placement.slowdowns``.
-    """
+    """Factor of each active job's seconds per step by neighbours, [J], as ``placement.slowdowns`` of the kind."""
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
@@ -188,9 +186,7 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> floa
 
 @kernel
 def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
-    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Returns how many that had GPUs were
-    moved.
-    """
+    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Returns how many with GPUs moved."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = placed(c.capacity[b], before, wanted)
@@ -285,9 +281,7 @@ def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
 
 @kernel
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
-    """Value of each of ``sizes`` to each job, [J, R]; −∞ above ``limit`` [J]:
-    ``app.kinds.cluster.strategies.values``.
-    """
+    """Value of each of ``sizes`` to each job, −∞ above ``limit`` [J], as ``strategies.values`` of the kind, [J, R]."""
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)

@@ -71,9 +71,7 @@ class LearnedCluster(SimulatedKind):
         return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The layout's rules by name, without the one that simulates ahead; first the rule that decides without an
-        agent.
-        """
+        """The layout's rules by name, without the one that simulates ahead; the default rule comes first."""
         from workers.kinds.cluster.world import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
@@ -93,9 +91,7 @@ class LearnedCluster(SimulatedKind):
         return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """Charts of GPUs, queue and completions of jobs under the policies ``shown``, with some rules for
-        comparison.
-        """
+        """Charts of GPUs, queue and completions of jobs under the policies ``shown``, beside some rules."""
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
         from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded

@@ -125,11 +125,7 @@ class ClusterWorld(SimulatedWorld):
         return self._counted
 
     def answer(self, who: str | Published) -> None:
-        """Let a rule, by name, or a published agent decide on all jobs at once from now on.
-
-        Raises:
-            KeyError: at the next decision, if no rule has that name.
-        """
+        """Let a rule, by name, or a published agent decide on all jobs at once from now on."""
         layout = self.layout
         if isinstance(who, str):
             self._answering = lambda _: layout.rules[who]
@@ -221,9 +217,7 @@ class ClusterWorld(SimulatedWorld):
         return limited(self.layout, convergence, clusters, ahead, before)
 
     def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """Update each job's pace alone (``made`` steps in ``seconds`` [B, L]), and the jobs that have had their share
-        of service.
-        """
+        """Update jobs' pace alone from ``made`` steps in ``seconds``, [B, L], and who has had its share of service."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)

@@ -264,9 +264,7 @@ def power(relative: Floats, share: Floats) -> Floats:
 
 
 def retrograde(knee: float, loss: float) -> Law:
-    """Amdahl's law up to relative allocation ``knee``; beyond, the metric rises by elasticity ``loss`` (Gunther
-    1993).
-    """
+    """Amdahl's law up to relative allocation ``knee``, then a metric rising by elasticity ``loss`` (Gunther 1993)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)

@@ -229,9 +229,7 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
 
 
 def cumulative(ratios: Array) -> Array:
-    """Importance weight of each run up to each iteration, [L, T]: 1, then the running product of ``ratios`` [L, T
-    − 1].
-    """
+    """Importance weight of each run up to each iteration, [L, T]: 1, then products of ``ratios`` [L, T − 1] so far."""
     first = np.ones((len(ratios), 1))
     product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
     return product

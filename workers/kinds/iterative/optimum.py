@@ -153,9 +153,7 @@ class _Programme:
         self._ranges()
 
     def _ranges(self) -> None:
-        """Set per iteration: the posterior's variance and gain, half-width of the effect's grid, range of seconds
-        left.
-        """
+        """Set by iteration: posterior variance and gain, half-width of the effect's grid, range of seconds left."""
         iterations = self.layout.iterations
         self.variance, self.gain, self.spread = (np.zeros(iterations + 1) for _ in range(3))
         self.variance[0] = self.tau

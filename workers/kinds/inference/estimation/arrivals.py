@@ -1,4 +1,4 @@
-"""Estimation of arrivals: the rate by part of the day, how it varies, and forecasts of it."""
+"""Estimation of arrivals: rate by part of the day, its variation, and one-step forecasts."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from workers.estimators.base import LEVEL, Floats
 
 
 DATED = 1e8
-"""Seconds from which on times count from 1970; earlier ones count from a start of their own."""
+"""Least seconds of a time since 1970; smaller times count from an arbitrary start."""
 MOST_INTERVALS = 5_000_000
 SILENCE = 7 * DAY_SECONDS
-"""Without any request, from which on a log tells of no rate: services rest for nights, weekends and holidays."""
+"""Seconds without any request after which a log is split: services may rest for nights, weekends and holidays."""
 
 
 class Counts(NamedTuple):
-    """Requests of U users in n whole intervals that follow one another.
+    """Numbers of requests of U users in n consecutive intervals.
 
     Attributes:
-        counts: [U, n].
-        start: seconds at which the first begins.
-        seconds: of each.
+        counts: requests, [U, n].
+        start: seconds at which the first interval begins.
+        seconds: length of an interval.
     """
 
     counts: Floats
@@ -61,12 +61,12 @@ class Counts(NamedTuple):
 
     @property
     def times(self) -> Floats:
-        """When each interval begins, [n]."""
+        """Seconds at which each interval begins, [n]."""
         return np.asarray(self.start + self.seconds * np.arange(self.counts.shape[1]), np.float64)
 
     @property
     def daily(self) -> bool:
-        """Whether it tells of times of day: it is dated, or lasts for a day at least."""
+        """Whether the log shows times of day: it is dated, or covers at least a day."""
         return self.start >= DATED or self.counts.shape[1] * self.seconds >= DAY_SECONDS
 
     def until(self, last: int) -> Counts:
@@ -75,16 +75,16 @@ class Counts(NamedTuple):
 
 
 def latest(log: Requests, seconds: float) -> Requests:
-    """The end of a log, of so many seconds."""
+    """The last ``seconds`` of a log."""
     if not len(log.time):
         return log
     return _part(log, int(np.searchsorted(log.time, log.time[-1] - seconds * MICRO)), len(log.time))
 
 
 def parts(log: Requests, seconds: float) -> list[Requests]:
-    """A log without its long silences, in which nothing was measured: its parts, in order.
+    """Split a log at long silences, in order of time.
 
-    All together last for at most ``MOST_INTERVALS`` of so many seconds: of a longer log it is the end.
+    Together the parts last at most ``MOST_INTERVALS`` times ``seconds``; of a longer log the end is kept.
     """
     cuts = [0, *(np.flatnonzero(np.diff(log.time) > SILENCE * MICRO) + 1).tolist(), len(log.time)]
     found, left = list[Requests](), MOST_INTERVALS * seconds
@@ -96,14 +96,15 @@ def parts(log: Requests, seconds: float) -> list[Requests]:
 
 
 def span(log: Requests) -> float:
-    """Seconds from the first request to the last."""
+    """Seconds from the first request to the last; 0 without any."""
     return float(log.time[-1] - log.time[0]) / MICRO if len(log.time) else 0.0
 
 
 def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
-    """Parts of logs by intervals; the last one of each, in which it ends, is left out where there is another.
+    """Count requests by intervals in each part of the logs; a part's incomplete last interval is left out if it has
+    others.
 
-    Of a log with parts of several intervals those of a single one, stray moments of a clock that jumped, are left out.
+    If a log has parts of at least one interval, shorter ones are left out as artefacts of clock jumps.
     """
     return [one for log in logs for one in _counted(log, users, seconds)]
 
@@ -149,14 +150,14 @@ FEWEST = 20  # intervals from which on something can be said of what comes next
 
 
 class Arrivals(NamedTuple):
-    """Of one user.
+    """Fitted arrivals of one user.
 
     Attributes:
         rate: requests per second by part of the day, [P].
-        variation: squared coefficient of variation of the rate from one control interval to the next.
-        parts: of it, by how long they hold, [4]: see ``parts_of_variation``.
-        numbers: of forecasts one control interval ahead, and where nothing is known of late: see
-            ``app.kinds.inference.model``, [2, 17].
+        variation: squared coefficient of variation of the rate between control intervals.
+        numbers: parameters of forecasts one control interval ahead, with and without recent data
+            (``app.kinds.inference.model``), [2, 17].
+        parts: squared coefficients of variation of factors by how long they hold (``LASTING``), [4].
     """
 
     rate: Floats
@@ -166,7 +167,7 @@ class Arrivals(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One user's requests per second in intervals of a log, [n], that begin at ``times``, [n]."""
+    """One user's requests per second in intervals of ``seconds`` [n], and when these begin in seconds [n]."""
 
     rate: Floats
     times: Floats
@@ -178,14 +179,14 @@ class Series(NamedTuple):
         return self._replace(rate=self.rate[:last], times=self.times[:last])
 
     def since(self, first: int) -> Series:
-        """The intervals from number ``first`` on."""
+        """The intervals from index ``first`` on."""
         return self._replace(rate=self.rate[first:], times=self.times[first:])
 
 
 def series(counts: Sequence[Counts], user: int) -> list[Series]:
-    """A user's rates in the logs that tell of times of day, where these cover half a day together; else in all.
+    """A user's rates in logs with times of day, if these cover half a day together; else in all logs.
 
-    What runs leave begins at 0 whenever they were: beside a profile of the day it would count as of midnight.
+    Runs' logs begin at 0 at any time of day; beside a daily profile they would count as midnight.
     """
     every = [Series(one.counts[user] / one.seconds, one.times, one.seconds, one.daily) for one in counts]
     daily = [one for one in every if one.daily]
@@ -193,11 +194,12 @@ def series(counts: Sequence[Counts], user: int) -> list[Series]:
 
 
 def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrivals:
-    """What logs of one user say; at least one interval.
+    """Fit one user's arrivals to logs with at least one interval.
 
     Args:
-        logs: by control intervals.
-        fine: by intervals of ``LASTING[0]`` of them; without, all of the variation holds for a control interval.
+        logs: rates by control interval.
+        fine: rates by ``LASTING[0]`` control intervals; if empty, all variation is taken to hold for a control
+            interval.
     """
     rate = profile(logs)
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
@@ -210,7 +212,7 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
 
 def profile(logs: Sequence[Series]) -> Floats:
-    """Requests per second by part of the day, [P]; one part where logs do not tell of times of day, or of few."""
+    """Requests per second by part of the day, shrunk to the mean, [P]; [1] for short logs or without dates."""
     if not all(one.daily for one in logs) or sum(len(one.rate) * one.seconds for one in logs) < DAY_SECONDS / 4:
         return np.array([np.concatenate([one.rate for one in logs]).mean()])
     sums, counts = _by_day(logs)
@@ -225,7 +227,7 @@ def profile(logs: Sequence[Series]) -> Floats:
 
 
 def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
-    """Sums of rates and numbers of intervals by day and part of it, [days, P] each."""
+    """Sums of rates and numbers of intervals by day and part of the day, [days, P] each."""
     day = np.concatenate([np.floor(one.times / DAY_SECONDS) for one in logs])
     _, place = np.unique(day, return_inverse=True)
     part = np.concatenate([np.floor(one.times % DAY_SECONDS / (DAY_SECONDS / PARTS)) for one in logs]).astype(np.int64)
@@ -236,7 +238,7 @@ def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
 
 
 def _within(days: Floats, part: Floats) -> float:
-    """Variance of one day's mean rate in a part of the day; with a single day by how neighbours differ."""
+    """Variance of one day's mean rate in a part of the day; with a single day, from differences of adjacent parts."""
     repeated = (~np.isnan(days)).sum(axis=0) > 1
     if repeated.any():
         freedom = (~np.isnan(days[:, repeated])).sum() - repeated.sum()
@@ -245,23 +247,22 @@ def _within(days: Floats, part: Floats) -> float:
 
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
-    """Squared coefficient of variation of the rate about its profile: what the index of dispersion has above 1."""
+    """Squared coefficient of variation of the rate about its profile, beyond Poisson noise; at least 0."""
     count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())
     return max(float(((count - expected) ** 2 - expected).sum()) / squares, 0.0) if squares > 0 else 0.0
 
 
 def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
-    """Squared coefficients of variation of factors that hold for ``LASTING``: bursts and slow changes apart, [4].
+    """Squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals each, [4].
 
-    Rates of two moments of a stretch vary together by the product of 1 + parts over the factors that hold over both, so
-    that what counts vary by, over what a Poisson process would, is Σ part · min(1, lasting/stretch), where parts are
-    steps of those products. They are least squares of indices of dispersion, relative, over stretches as long as each
-    factor holds; none is below 0.
+    The excess variance of counts over a stretch is Σ part · min(1, lasting/stretch), where parts are differences of the
+    products of 1 + variation of the longer factors. They are a relative non-negative least-squares fit to the excess
+    over stretches as long as each factor holds.
 
     Args:
-        logs: by intervals of ``LASTING[0]`` control intervals.
-        rate: the profile.
+        logs: rates by ``LASTING[0]`` control intervals.
+        rate: the daily profile.
     """
     stretches = (LASTING / LASTING[0]).round().astype(np.int64)
     rows, wanted, known = [], [], []
@@ -284,7 +285,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
 
 def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
-    """Requests in stretches of so many intervals, and what the profile expects of them."""
+    """Requests in stretches of ``intervals`` intervals, and their expectation by the profile, [k] each."""
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
@@ -294,20 +295,20 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
 
 
 def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
-    """Index of dispersion of counts of so many intervals about the profile: 1 for a Poisson process."""
+    """Index of dispersion about the profile of counts over ``intervals`` intervals; 1 for a Poisson process."""
     count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
 
 def smoothed(values: Floats, seconds: float, window: float) -> Floats:
-    """Exponentially weighted means up to and with each interval, [n]; the first counts as what was before it."""
+    """Exponentially weighted means with time constant ``window`` seconds, up to and including each interval, [n]."""
     kept = float(np.exp(-seconds / window)) if window else 0.0
     start = np.array([kept * values[0]])
     return np.asarray(lfilter([1 - kept], [1, -kept], values, zi=start)[0], np.float64)
 
 
 class Pairs(NamedTuple):
-    """Usual rates, those at the origins of forecasts, and what came: each [n]."""
+    """Usual rate of the next interval, rates at the forecast's origin, and next measured rate, [n] each, per second."""
 
     usual: Floats
     recent: Recent
@@ -327,9 +328,9 @@ def _joined(pairs: Sequence[Pairs]) -> Pairs:
 
 
 def _kept(pairs: Pairs) -> Floats:
-    """What forecasts keep of the recent difference, of the usual change and of that of late, [3].
+    """Coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3].
 
-    Least absolute errors by reweighing; where little is known, as if some intervals had been usual.
+    Least absolute deviations by reweighting, with a ridge towards 0.
     """
     every = slice(None, None, 1 + len(pairs.came) // TAKEN)
     usual, recent = pairs.usual, pairs.recent
@@ -347,7 +348,7 @@ def _kept(pairs: Pairs) -> Floats:
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
-    """Numbers of forecasts, [17], for rates that ``rate`` was not fitted to; ``late``: by those of late, too."""
+    """Fit the forecast's parameters [17] to rates outside ``rate``'s data; ``late``: with recent rates as inputs."""
     long = [one for one in logs if len(one.rate) > 1 + FEWEST]
     if not long:
         return UNKNOWN
@@ -371,7 +372,7 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
 
 
 def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
-    """Numbers with those that say how far what came strayed from forecasts."""
+    """Add the parameters of the forecast's uncertainty to ``numbers`` [17], in place."""
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
@@ -382,13 +383,13 @@ def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floa
 
 
 def _windows(seconds: float) -> list[tuple[float, float]]:
-    """Windows of the rates of late, and longer ones that tell of their change."""
+    """Pairs of windows of the recent rate and of a longer one for its trend, seconds."""
     pairs = [(window, longer * max(window, seconds)) for window in WINDOWS for longer in SLOWER]
     return [(window, slow) for window, slow in pairs if slow > window]
 
 
 def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
-    """Forecasts of a log's intervals from ``first`` on, each from the one before, and what came: [n − first] each."""
+    """One-step forecasts of the intervals from index ``first`` on, and the measured rates, [n − first] each."""
     numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))
@@ -398,10 +399,10 @@ def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floa
 
 
 def back_test(log: Series) -> dict[str, Any] | None:
-    """Errors of forecasts one control interval ahead on the last quarter of a log; None where it is too short.
+    """Errors of one-step forecasts on the last quarter of a log; None if it is too short.
 
-    Origins move on, and each one's model is fitted to all that was before it. MAE in requests per second: of the
-    forecast, of the last value, of the value a day before; and the share of what came that was within the interval.
+    The model is refitted at several origins to all data before. MAE are in requests per second: of the forecast, the
+    last value, the value one day before (None if shorter); ``coverage`` is the share within the 90 % interval.
     """
     count = len(log.rate)
     cuts = np.linspace(count * (1 - HELD_OUT), count, ORIGINS + 1).astype(np.int64)
