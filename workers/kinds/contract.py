@@ -171,7 +171,7 @@ class Competing(Protocol):
         ...
 
 
-# The learning halves of all kinds that are installed: entry points of the group ``steward.learned_kinds``.
+# Discovery of the installed learning halves, by entry points of the group ``steward.learned_kinds``.
 
 
 def learned_kinds() -> tuple[str, ...]:

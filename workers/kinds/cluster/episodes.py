@@ -233,7 +233,7 @@ def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int)
     return np.asarray(over * (1.0 - index), np.float64)
 
 
-# What jobs' losses or metrics lack of their last ones, by how far the jobs are.
+# The gap of jobs' losses or metrics to their final values, by progress.
 
 
 PARTS = np.linspace(0.0, 1.0, 33)
@@ -241,11 +241,11 @@ ITERATIONS = 100.0
 
 
 def usual(part: Floats) -> Floats:
-    """Default gap of a job's loss to its final value, 1 to 0, of any shape: as 1/(k + 1) after k of ``ITERATIONS``, the
-    rate of first-order methods.
+    """Default gap of a job's loss to its final value, 1 to 0, as 1/(k + 1) after k of ``ITERATIONS``: the rate of
+    first-order methods.
 
     Args:
-        part: fraction of the job's iterations that are done, 0 to 1.
+        part: fraction of the job's iterations that are done, 0 to 1, of any shape.
     """
     last = 1.0 / (ITERATIONS + 1.0)
     return np.asarray((1.0 / (ITERATIONS * part + 1.0) - last) / (1.0 - last), np.float64)
@@ -280,7 +280,7 @@ def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
     return np.asarray(before + (place - at) * (after - before), np.float64)
 
 
-# Jobs of an episode, drawn as the domain model has seen jobs come.
+# Jobs of an episode, drawn from the domain model's log.
 
 
 class Coming(NamedTuple):
@@ -360,7 +360,7 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
     return Coming(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
 
 
-# How jobs of played clusters learn, and what convergence makes of them, as the service judges it.
+# Learning curves of simulated jobs, and convergence as the service judges it.
 
 
 DRAWN, STEPS = 64, 40

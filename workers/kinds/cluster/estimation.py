@@ -114,7 +114,7 @@ def _constant(least: int) -> Callable[[Inputs], int]:
 
 
 def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
-    """Rows of a random subset of at most ``MOST_PLACES`` places."""
+    """Indices of the rows [k] of a random subset of at most ``MOST_PLACES`` places."""
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
         return np.arange(len(cell))
@@ -141,7 +141,7 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
 
 
 def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
-    """Rows of a bootstrap sample of places."""
+    """Indices of the rows [k] of a bootstrap sample of places."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
 
@@ -185,16 +185,16 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
 
 
 def _bounded(logs: Floats, measured: Measured) -> Floats:
-    """Clip log seconds to the measured range times ``BEYOND``, since extrapolated lines may reach 0."""
+    """Clip log seconds [M, 3, G, K] to the measured range times ``BEYOND``, since extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
 
 
-# Recover pairwise slow-downs from steps that were measured beside other jobs.
+# Pairwise slow-downs, from steps measured beside other jobs.
 #
-# log slow-down of a beside b = usual + how sensitive a is + how much b presses + what is particular to the pair; each
-# part normal, its variance chosen by the marginal likelihood (empirical Bayes). So a pair that was never measured is
-# told by what is known of both, and one that was measured often by that alone.
+# log slow-down of a beside b = common part + sensitivity of a + pressure of b + a part of the pair; each part is
+# normal, with a variance by maximum marginal likelihood (empirical Bayes). So a pair that was never measured is
+# predicted from both applications, and one that was measured often from its own data.
 
 
 SEARCH_ROWS, MOST_ROWS = 400, 2_000
@@ -322,7 +322,7 @@ def _noise(shared: Shared, spreads: Floats) -> Floats:
     return np.asarray(np.exp(2 * spreads[4]) * np.eye(len(shared.log)), np.float64)
 
 
-# Learn how jobs arrive from logs: rates by hour of the day, how far hours stray, and a draw of the jobs themselves.
+# Arrivals of jobs: rates by hour of the day, their variation, and a sample of the jobs.
 
 
 MOST_JOBS = 4_096
@@ -379,9 +379,6 @@ def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
     expected = rate * seen[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
-
-
-# Forecasts of the jobs that come to each queue.
 
 
 def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:

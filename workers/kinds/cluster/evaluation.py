@@ -26,7 +26,7 @@ from workers.kinds.cluster.kernels import CAME, NOBODY
 from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
-# What becomes of jobs under a policy: when each is finished, and, in one episode, what each has at any time.
+# Recording of jobs under a policy: their ends, and in one episode their GPUs over time.
 
 
 class Recorded(NamedTuple):
@@ -111,13 +111,17 @@ class Recorder:
 
 
 def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
-    """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs."""
+    """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs.
+
+    Raises:
+        TooLittleData: the world's domain model has no jobs to draw from.
+    """
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
     return recorder.recorded()
 
 
-# What convergence would give back: jobs that learn as the domain model has seen jobs learn, played one by one.
+# What convergence would free: jobs with learning curves from the domain model, played one by one.
 
 
 Json = dict[str, Any]
@@ -182,9 +186,9 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
     return GivenBack(np.array(kept), 1 - float(np.mean(kept)), float(lost.mean()))
 
 
-# What is shown of policies that share the same cluster among the same jobs, as plots (``workers.evaluation.report``).
+# Charts of policies with the same jobs on the same cluster (``workers.evaluation.report``).
 #
-# Completion times are of all episodes, what happens over time is of the one with the most jobs.
+# Completion times are of all episodes, courses over time of the episode with the most jobs.
 
 
 MOST_LINES, MOST_NAMED = 6, 5
@@ -258,7 +262,11 @@ def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
 
 
 def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
-    """A chart of requested GPUs over the episode, with the domain model's mean and 90 % band."""
+    """A chart of requested GPUs over the episode, with the domain model's mean and 90 % band.
+
+    Raises:
+        TooLittleData: the model has no jobs to draw from.
+    """
     seconds = layout.spec.interval_seconds * layout.spec.episode_intervals
     edges = np.linspace(0, seconds, BINS + 1)
     random, total = np.random.default_rng(0), int(layout.capacity.sum())
@@ -331,7 +339,7 @@ def _values(values: NDArray[Any]) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 
-# The evaluation's view of a workload of kind ``cluster``: what its policies do to jobs, and what is random.
+# The evaluation's problem.
 
 
 PROBLEM_BINS = 10

@@ -61,7 +61,7 @@ from workers.kinds.cluster.estimation import (
 from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
 from workers.kinds.contract import Fitted as FittedModel
 
-# Learn how curves of an application go, and which family tells best what is left, on later points of other curves.
+# Learning curves of an application, and the family that forecasts held-out curves best.
 
 
 LEVEL = 0.9
@@ -167,7 +167,7 @@ def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     basis[:, :number] = across[:number].T * size[:number] / np.sqrt(max(len(curves) - 1, 1))
     varied = table.var(axis=0)
     rest = np.maximum(varied - (basis**2).sum(axis=1), 0.0)
-    # points of a grid that is finer than the curve repeat what it says
+    # points of a grid that is finer than the curve are redundant
     denser = max(1.0, POINTS / float(np.median([len(one.value) for one in curves])))
     return grid, mean, basis, denser * (rest + OWN_NOISE * varied) + SMALLEST * max(float(varied.max()), SMALLEST)
 
@@ -198,7 +198,7 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
-    """The kept points of each curve up to a fraction of its length, never its last point; and its last iteration."""
+    """Kept points of each curve up to a fraction of its length, never its last one [C, k]; its last iteration [C]."""
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until
     there = [
@@ -286,7 +286,7 @@ def _coverage(tested: Tested, family: int) -> float | None:
     return float(np.mean(inside)) if inside else None
 
 
-# Fit the domain model of a workload of kind ``cluster`` to its samples: steps, learning curves, logs of jobs.
+# The fit of a domain model: steps, learning curves, logs of jobs.
 
 
 TENTHS = 10
@@ -367,7 +367,7 @@ _NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arriva
 
 
 def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
-    """A copy of ``table`` whose application columns hold indices into ``names``; −1 stays −1."""
+    """A copy of ``table`` [n, columns] whose application columns hold indices into ``names``; −1 stays −1."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
     found = table.copy()
@@ -435,7 +435,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
 
 
 def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
-    """Fit classes of curves by application and direction, and their reports by name."""
+    """Fit a class of learning curves by application and direction (metric, loss); the reports by class name."""
     found: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
         by_job = table[np.argsort(table[:, JOB], kind="stable")]
@@ -475,7 +475,7 @@ def _by_tenth(rows: Floats) -> Floats:
 
 
 def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
-    """The fit's report; ``family`` is that of the application with the most observations."""
+    """The fit's report; ``family`` is that of the application with the most steps, errors are means."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
     told = {name: one.report for name, one in zip(names, fitted, strict=True)}

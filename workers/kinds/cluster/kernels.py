@@ -202,7 +202,7 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
     return moved
 
 
-# GPUs for the jobs of a cluster as ``app.kinds.cluster.strategies.completing`` gives them; compiled.
+# Allocation of GPUs in one cluster, as ``app.kinds.cluster.strategies.completing``; compiled.
 
 
 @kernel
@@ -341,7 +341,7 @@ def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, f
         at[best], stale[best] = target[best], True
 
 
-# All clusters at once: they decide, time passes, and what agents see of one job of each; compiled.
+# All clusters at once: decisions, time, and observations of one job of each; compiled.
 
 
 NOBODY, WIDTH = -1, len(ENTRIES)
@@ -465,7 +465,7 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
     )
 
 
-# Jobs on nodes: what ``app.kinds.cluster.placement`` places and packs, for the jobs of one cluster.
+# Placement of jobs on nodes, as ``app.kinds.cluster.placement``, in one cluster.
 
 
 @kernel

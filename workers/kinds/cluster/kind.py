@@ -33,7 +33,7 @@ class LearnedCluster(SimulatedKind):
 
     name = "cluster"
     cloning_entropy = CLONING_ENTROPY
-    judged_episodes = 64  # each decision of each weighs all jobs of a cluster
+    judged_episodes = 64  # each decision of each episode weighs all jobs of a cluster
     pictured_episodes = 8
 
     @override

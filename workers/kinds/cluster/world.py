@@ -133,7 +133,11 @@ class ClusterWorld(SimulatedWorld):
             self._answering = lambda coming: layout.weighing(who, coming)
 
     def begin(self) -> Episodes:
-        """Draw B clusters and let one interval pass, so that there are jobs to decide on."""
+        """Draw B clusters and let one interval pass, so that there are jobs to decide on.
+
+        Raises:
+            TooLittleData: a followed domain model has no jobs to draw from.
+        """
         self._counted = np.zeros_like(self._counted)
         effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
         rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
@@ -290,7 +294,7 @@ def empty(time: Floats, capacity: Integers) -> Clusters:
     )
 
 
-# Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come.
+# Clusters by a workload's domain models: tables of steps per second, and jobs.
 
 
 WHOLE = 2.0**30
@@ -385,7 +389,7 @@ class PlayedSource(Source):
         return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Gap of each job's metric to its final value, from the courses of the applications."""
+        """Gap of each job's metric to its final value, 1 to 0, from the courses of the applications; any shape."""
         return lacking(self._courses, application, part)
 
     @override
@@ -398,7 +402,7 @@ class PlayedSource(Source):
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)
         outlook = BelievedOutlook(self._beliefs[0], jobs, self._told(episodes, b), int(capacity.sum()))
-        outlook.neighbours = None  # what they cost is taken from the pace as it is measured: see ``ClusterWorld``
+        outlook.neighbours = None  # interference is already in the measured pace
         worth = outlook.worth(spec.data_power) if spec.data_power else None
         return Situation(now, capacity, jobs, outlook, spec.restart_seconds, factor=worth)
 
@@ -417,7 +421,7 @@ class PlayedSource(Source):
 
 
 def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
-    """``Rules.log_slowdown`` of all models' applications; 0 between applications of different models."""
+    """``Rules.log_slowdown`` of all models' applications, [A, A]; 0 between models, [0, 0] without interference."""
     parts = []
     for one in beliefs:
         known = one.neighbours(np.array([*one.applications, ""], object))
@@ -426,7 +430,7 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
 
 
-# Who answers in played clusters for all jobs at once: rules, to hold agents against.
+# Rules that decide on all jobs at once, as baselines.
 
 
 class Ruled:

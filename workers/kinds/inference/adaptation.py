@@ -43,10 +43,10 @@ from workers.learning.training.conclude import Contender, conclude
 from workers.learning.training.driver import Stage, TrainedAgent, Trainer, TrainingProblem
 from workers.learning.training.request import Entry, Request, TrialRecord
 
-# Experience of adaptive rules, and what is learned over loads.
+# Training data of the adaptive planner.
 
 
-STRAYED = 0.2  # share of the starts that are any legal one
+STRAYED = 0.2  # share of random actions
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -72,7 +72,13 @@ class Tasks(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Snapshots at the beginnings of parts of control intervals, [n] each, ordered by episode and part."""
+    """Snapshots at the beginnings of parts of control intervals, n in all, ordered by episode and part.
+
+    Attributes:
+        episode, part: indices, [n].
+        ended: number of batches ended so far, [n].
+        recent: last transitions, [n] rows.
+    """
 
     episode: Integers
     part: Integers
@@ -103,7 +109,7 @@ class Exploring(Policy, Scaler):
 
 
 def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
-    """Play B episodes to their end: training data, and the number of decisions.
+    """Play B episodes to their end: training data, and the number of decisions made.
 
     Args:
         world: a world that has not begun.
@@ -142,7 +148,7 @@ def _ordered(found: list[_Looks]) -> _Looks:
 
 
 def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
-    """Indices of snapshots, and of those ``parts`` parts later in the same episode."""
+    """Indices of snapshots [k], and of those ``parts`` parts later in the same episode [k]."""
     key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
     later = np.searchsorted(key, key + parts)
     found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
@@ -150,7 +156,7 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
 
 
 def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
-    """Batches known at a snapshot, batches that end in the next part, and the episode, of each task with any."""
+    """Batches known at a snapshot [N, K, …], batches that end in the next part [N, Q, …], and the episode [N]."""
     now, later = _after(looks, 1)
     past, coming = (examples(layout, _rows(looks.recent, which)) for which in (now, later))
     count = coming.weight.shape[1]
@@ -161,7 +167,7 @@ def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]
 
 
 def _loads(looks: _Looks) -> tuple[Integers, Floats, Integers]:
-    """Requests in the last parts, mean per part in the next control interval, and user, of each load sample."""
+    """Requests in the last parts [M, PARTS], mean per part in the next control interval [M, 1], user [M]."""
     now, later = _after(looks, PARTS_OF_INTERVAL)
     known = looks.recent.arrived[now]
     coming = looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:].mean(axis=2)
@@ -185,17 +191,17 @@ def joined(several: Sequence[Tasks]) -> Tasks:
     return Tasks(past, coming, *rest)
 
 
-# The outer loop: parameters from which one step of the gradient on what was tells best what comes.
+# Meta-learning: initial parameters from which one gradient step on past batches predicts the coming ones best.
 #
-# First-order MAML (Finn et al., 2017) with a step size of each parameter's own: the outer gradient takes the inner
-# slope as given. Going through it told no better (see ``benchmarks/inference_adaptation.py``), and took three times as
-# long.
+# First-order MAML (Finn et al., 2017) with a step size per parameter: the outer gradient treats the inner one as
+# constant. Differentiating through it predicted no better (``benchmarks/inference_adaptation.py``), and took three
+# times as long.
 
 
 UNITS = 16
 BATCH, LEARNING_RATE = 512, 0.01
-FIRST_RATE = 0.05  # of the inner step
-HELD_OUT = 5  # one in so many episodes tells how well it is learned
+FIRST_RATE = 0.05  # initial step size of the inner step
+HELD_OUT = 5  # every fifth episode is held out
 
 
 class Fit(NamedTuple):
@@ -287,22 +293,19 @@ def _variable(value: NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(np.array(value, np.float64)).requires_grad_()
 
 
-# Training of adaptive rules: conditions and loads.
-
-
-# Worlds under many conditions: what a dynamics model that is to adapt is learned in.
+# Worlds under varied conditions, in which the dynamics model learns to adapt.
 #
-# Every user's load goes from level to level at times of its own, bursts come on top, servers become slower or faster
-# for good, and some are lost for a while.
+# Every user's load changes its level at random times, with bursts; servers permanently change their pace, or some are
+# lost for a while.
 
 
-LEVELS = (0.25, 3.0)  # of the usual rate, drawn log-uniformly
-LASTING = 45.0  # seconds of a level on average
-BURSTS = (0.0, 0.3)  # variance of a control interval's rate over its level, drawn by stretch
-PACES = (0.6, 2.5)  # factors of seconds, drawn log-uniformly
-SHIFTED, LOST = 0.7, 0.3  # shares of the episodes in which servers change pace, or are lost
-STRETCH = 3_600  # seconds of requests that episodes are drawn from
-SHARPNESS = 0.05  # standard deviation of the log of seconds from one variant and size to another
+LEVELS = (0.25, 3.0)  # factors of the usual rate, log-uniform
+LASTING = 45.0  # mean seconds of a level
+BURSTS = (0.0, 0.3)  # variance of a control interval's rate relative to its level, drawn once per user
+PACES = (0.6, 2.5)  # factors of batch seconds, log-uniform
+SHIFTED, LOST = 0.7, 0.3  # shares of the episodes in which servers change pace, and in which some are lost
+STRETCH = 3_600  # seconds of requests from which episodes are drawn
+SHARPNESS = 0.05  # standard deviation of log seconds between variants and sizes
 
 
 class Shifting(Disturbance):
@@ -376,12 +379,12 @@ def _bursts(random: np.random.Generator, window: float) -> NDArray[np.float64]:
     return found
 
 
-# The forecast of the load: least squares on the last parts of a control interval.
+# The forecast of the load: least squares on the last parts of control intervals.
 #
-# A network that adapts to them told no better (see ``benchmarks/inference_adaptation.py``).
+# An adaptive network forecast no better (``benchmarks/inference_adaptation.py``).
 
 
-RIDGE = 1.0  # against as many squares as there are moments
+RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
@@ -407,11 +410,11 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
     return LoadFit(weights, error, float(np.sqrt(np.mean(target**2))))
 
 
-# The training of an adaptive planner, of algorithm ``grbal``: gather transitions, learn to adapt, judge.
+# The training: gather transitions, learn to adapt, judge.
 
 
-EPISODES = 64  # of a world
-STEPS = 200_000  # decisions that are watched, where no budget is given: it takes less than a policy does
+EPISODES = 64  # per world
+STEPS = 200_000  # decisions without a given budget; fewer than a policy needs
 UPDATES, CHUNK = 500, 100
 SPREADS = (0.05, 0.2, 0.5, 1.5)
 """Candidate standard deviations of the log of load over forecast. With the largest nearly all servers stay on."""
@@ -476,7 +479,7 @@ class AdaptiveTrainer(Trainer):
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """Choose the load spread that scores best, and judge the planner with it."""
+        """Choose the load spread with the highest score, and judge the planner with it; all stages must be done."""
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]

@@ -29,7 +29,7 @@ class LearnedInference(SimulatedKind, Online):
     name = "inference"
     own = (ALGORITHM,)
     continuing = True
-    judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds of decisions, often thousands
+    judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds or thousands of decisions
     pictured_episodes = 16
 
     @override
@@ -54,7 +54,12 @@ class LearnedInference(SimulatedKind, Online):
         return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """Episodes under the domain model, or replayed from option ``window``; for option ``service`` see the world."""
+        """Episodes under the domain model, or replayed from option ``window``; for option ``service`` see the world.
+
+        Raises:
+            IncompatibleModel: the domain model's bytes can't be read.
+            CheckpointError: the window's bytes can't be read.
+        """
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 

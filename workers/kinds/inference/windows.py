@@ -17,7 +17,7 @@ from workers.inputs import LoggedRun
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.learning.execution import base as blob
 
-# What runs have reported in a window of time, as arrays.
+# What runs reported in a window of time, as arrays.
 
 
 Floats = NDArray[np.float64]
@@ -70,19 +70,19 @@ def _batches(layout: Layout, run: LoggedRun) -> Batches:
     )
 
 
-# A window of time rebuilt: the requests that came, and batches as long as they were measured in it.
+# A window of time for simulators: the requests that came, and the measured slow-down of batches.
 #
-# Each run's stretch is cut into episodes to be judged on, and parts to learn from before, between and after them,
-# within which episodes begin anywhere. So nothing that is judged on was learned from, and no judged episodes overlap:
-# each of them is evidence of its own.
+# Each run's stretch is cut into episodes for judging, and parts for learning before, between and after them, within
+# which episodes begin anywhere. So learning and judging share no data, and judged episodes don't overlap, hence are
+# independent observations.
 
 
-FEWEST_JUDGED, MOST_JUDGED = 8, 64  # episodes of the longest stretch; of any
-PART = 1.5  # of an episode's length: the shortest part to learn from
-BEGINS = 8  # of episodes in each part
+FEWEST_JUDGED, MOST_JUDGED = 8, 64  # judged episodes of the longest stretch, and of any
+PART = 1.5  # shortest part for learning, in episodes
+BEGINS = 8  # beginnings of episodes in each part
 FEWEST_REQUESTS = 50
-APART = 0.1  # standard deviation of how classes and variants depart from what slows all of them down, of logs
-SLOWED = 1.0  # that of the latter
+APART = 0.1  # prior deviation of the log slow-down of classes and variants about the common one
+SLOWED = 1.0  # prior deviation of the common log slow-down
 
 
 class Window(NamedTuple):
@@ -161,7 +161,7 @@ def _length(judged: int) -> float:
 
 
 def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
-    """A stretch as a log from 0 on, and when its episodes begin, in seconds: to learn from, to be judged on."""
+    """A stretch as a log from 0 on; when its episodes begin, seconds: to learn from [n], to be judged on [k]."""
     whole = one.until - one.since
     log = Recorded([own - one.since for own in one.times], 0.0, whole)
     fitting = ((whole - control) / episode - PART) / (1 + PART)

@@ -17,21 +17,25 @@ from workers.estimators.base import Floats, Integers, distinct, grouped_median
 from workers.estimators.selection import Selection
 from workers.kinds.iterative.grid import LAWS, Flat, scatter, shares
 
-# A set of models of one metric that its samples can't tell apart, which disagree where nobody has measured.
+# A belief is a set of models (members) of one metric that fit its samples equally well, and differ where nothing was
+# measured.
 #
 #     log y = level[stage] + law(share[stage], allocation) + run effect[execution] + noise[stage]
 #
-# A member draws what the samples leave open: its law and the application's share, then the run effects, each stage's
-# share and level. The application's share is judged by executions as wholes, for what all stages of one have in common
-# may be its run effect. A stage's share scatters around it, so that a stage that the samples say little of has it on
-# average; how far, all stages say together (empirical Bayes): nearly alike, or some scale while the others wait.
+# A member draws the parameters from their posterior: the law and the application's share, then run effects, each
+# stage's share and level. The application's share is judged by whole executions, because a difference that all stages
+# of one execution have in common may be its run effect. Stages' shares scatter around it, so that a stage with few
+# samples has it on average; how widely is estimated from all stages (empirical Bayes).
 
 
 SWEEPS, CONVERGED = 10, 1e-4
 ROUNDS = 3
-FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary weigh less
-EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
-NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
+FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying executions and iterations less weight
+EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # prior deviation of log run effects, and its weight in executions
+NOISE_SD, NOISE_PRIOR = (
+    0.1,
+    4.0,
+)  # prior deviation of log noise; weight in measurements of the prior, by which stages are pooled
 LEAST_SD = 1e-3
 TAIL = 4.0
 """Residuals beyond so many of Student's scales are clipped; that scale is 6 to 9 % below normal noise's deviation."""
@@ -219,10 +223,10 @@ def importance(logs: Floats, stages: Integers, count: int) -> Floats:
     return np.exp(np.where(np.isnan(level), np.nanmedian(level), level))
 
 
-# Where the belief's middle errs on the samples more than the selected family does on samples it has not seen.
+# Correction of members whose mean fits the samples worse than the selected family predicts unseen samples.
 
 
-CLEARLY = 0.9  # the family's error is to be within so much of the middle's: that one has seen what it is judged on
+CLEARLY = 0.9  # largest ratio of the family's error on unseen rows to the members' error on known rows
 
 
 def centred(
@@ -262,7 +266,7 @@ def _nearest_seen(layout: Layout, table: ModelTable) -> NDArray[np.intp]:
     return layout.index(np.rint((inside - minima) / steps).astype(np.int64))
 
 
-# The fitted belief: members for every metric over the grid of an exported table.
+# Members of every metric over the grid of an exported table.
 
 
 MEMBERS = 16

@@ -32,7 +32,7 @@ from workers.kinds.iterative import grid
 from workers.kinds.iterative.belief import FREEDOM, MEMBERS, Members, centred, members
 from workers.kinds.iterative.grid import Executions, Flat, courses
 
-# What a change of allocation costs: the extra seconds of the iteration in which it happens, per resource.
+# Cost of a change of allocation: extra seconds of the iteration in which it happens, per resource.
 
 
 ENOUGH_CHANGES = 5
@@ -85,7 +85,7 @@ def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     return np.asarray(theta, np.float64), np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
 
-# How long one simulated iteration takes on an exported table, against what the spec allows.
+# Computing time of one simulated iteration, compared with the spec's criterion.
 
 
 BATCH = 1_024
@@ -127,15 +127,15 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
         raise CriterionMissed(simulated_seconds, allowed, reason)
 
 
-# From executions to a domain model: the exported table, and a report of how good it is and what it can't explain.
+# The fit: the exported table, and a report of its errors and of outliers.
 
 
 MOST_ROWS = 20_000
 MOST_CELLS, METRICS_AT_MOST_CELLS = 1_500, 4
-"""Distinct inputs of a metric; with more metrics than so many there are fewer, for the same work in all."""
-FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
-FEWEST_TO_JUDGE = 3  # executions, at as many allocations as tell a law from its level
-FEWEST_MEMBERS = 4  # of the belief, where its table is as large as a table may be
+"""Most distinct inputs of a metric; with more than four metrics fewer, so that the total work is the same."""
+FEWEST_EXECUTIONS = 2  # a single one does not show how runs differ
+FEWEST_TO_JUDGE = 3  # executions of a model that judges others; allocations also have a minimum
+FEWEST_MEMBERS = 4  # of a belief whose table has the largest size
 
 
 @dataclass(frozen=True)

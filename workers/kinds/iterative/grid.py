@@ -18,7 +18,7 @@ from app.kinds.iterative.projection import course_places
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
 
-# Past executions as arrays, in the form in which the service stores them.
+# Past executions as arrays, in the service's storage format.
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def _changes(allocation: Floats, groups: Integers) -> Floats:
     return changed
 
 
-# Where an exported table has its nodes: iteration bins, feature nodes, and all their inputs.
+# Grid of an exported table: iteration bins, feature nodes, and all their inputs.
 
 
 MOST_BINS = 128
@@ -156,16 +156,16 @@ def _nodes(values: Floats, limit: int) -> Floats:
     return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
 
 
-# How features went over the iterations of past executions.
+# Courses of features over the iterations of past executions.
 
 
 MOST = 32
-FINEST = 1_024  # places of a course
+FINEST = 1_024  # most places of a course
 STEADY = 1e-9  # relative difference within which a feature counts as unchanged
 
 
 def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
-    """Courses of the features over ``iterations``, for ``ModelTable.courses``; None: no feature changes within runs.
+    """Courses of the features over ``iterations``, [courses, places, F]; None: no feature changes within runs.
 
     A missing iteration is filled from another execution's row at that iteration, else from a random row. A feature
     counts as constant within runs if some execution has several rows and none changes it; it is NaN in the courses.
@@ -204,13 +204,15 @@ def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: n
     return np.asarray(flat.features[rows], np.float64)
 
 
-# How a metric falls as an allocation grows: laws that samples may not be able to tell apart.
+# Laws by which a metric falls as an allocation grows; samples may not tell them apart.
 
 
-STEPS = (20, 10, 6)  # of a share, with one, two and three resources
+STEPS = (20, 10, 6)  # steps of a share, with one, two and three resources
 COARSEST = 4
-CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from stages that are alike to some that scale, some that wait
-LEAST_SHARE = 0.02  # on average, of stages of an application that does not scale
+CONCENTRATIONS = np.array(
+    [100.0, 10.0, 3.0, 1.0, 0.3]
+)  # from equal stages to stages of which some scale and some don't
+LEAST_SHARE = 0.02  # mean share of stages of an application that does not scale
 SMALLEST = 1e-9
 
 Law = Callable[[Floats, Floats], Floats]
@@ -259,7 +261,7 @@ def amdahl(overhead: float) -> Law:
 
 
 def power(relative: Floats, share: Floats) -> Floats:
-    """Power law with elasticities between −1 and 0: a resource never helps more than in proportion."""
+    """Power law with elasticities between −1 and 0, [n, J]: a resource never helps more than in proportion."""
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 

@@ -40,29 +40,32 @@ from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.world import IterativeWorld
 
-# Contenders under models that were fitted without the executions on which they are judged.
+# Cross-fitting: policies are judged under models fitted without the executions that the policies' model has seen.
 #
-# The executions are dealt into two halves, and each has a belief fitted to it alone. Policies believe in the one half's
-# models while runs follow the other's members, and the other way round: so nothing that a projection, a plan or the
-# guard rests on has seen what it is judged on. What a network learned of all executions stays in its weights.
+# The executions are split into two halves, each with a belief of its own. Policies assume one half's model while runs
+# follow the other's members, and vice versa: so no projection, plan or guard has seen what it is judged on. What a
+# network has learned from all executions stays in its weights.
 #
-# Everybody decides as the service would let it: artifacts and heuristics behind the guard. What varies is which
-# executions runs follow, and thousands of episodes repeat that: so a verdict deals several times, and its intervals are
-# over the halves, not over episodes. Deals share executions, so that intervals are somewhat too narrow; how often they
-# hold is measured in ``benchmarks.planted_judgings``.
+# All artifacts and heuristics decide behind the guard, as in the service. Verdicts vary with the executions that runs
+# follow, which thousands of episodes repeat: so a verdict uses several splits, and its intervals are over halves, not
+# episodes. Splits share executions, which makes intervals slightly too narrow; their coverage is measured in
+# ``benchmarks.planted_judgings``.
 #
-# A half's models know half of what answers. So they need not find all of a gain that is worth a change, which is asked
-# of the whole model: here an agent must be better than what answers at all, and as good as the heuristics within the
-# margin.
+# A half's model has half of the data. So an agent need not show the full gain that is required under the whole model:
+# it must be better than the answering policy at all, and as good as the heuristics within the margin.
 
 
-MEMBERS, DEALS = 4, 3  # of each half's belief, and of the executions for a verdict
-ATTEMPTS = 4  # at each deal, of which few executions allow only some
-EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
-FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
+MEMBERS, DEALS = 4, 3  # members of each half's belief, splits per verdict
+ATTEMPTS = 4  # draws per split, since few executions have few distinct splits
+EPISODES, FEWEST_EPISODES, STEPS = (
+    128,
+    16,
+    4_096,
+)  # episodes per followed model (most, least), and their iterations in total
+FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes per model, for the choice of a heuristic
 LONGEST_COMPARED = 5_000
 """Most iterations of a run for which heuristics are compared: at about 40 ms per iteration this takes three minutes."""
-UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
+UNCHOSEN = "static_best"  # equals ``hold`` in the long run, but computes a plan at each report
 
 
 class Half(NamedTuple):
@@ -168,7 +171,11 @@ class CrossFit:
         return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Return of a policy, or of an artifact behind the guard, in each episode, [E]."""
+        """Return of a policy, or of an artifact behind the guard, in each episode, [E].
+
+        Raises:
+            IncompatibleArtifact: the artifact was made for another kind or spec.
+        """
         return np.concatenate([arena.returns(contender) for arena in self._arenas])
 
     def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
@@ -192,7 +199,8 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     The best heuristic under cross-fitting replaces model-predictive control if its return is larger by more than the
     margin of practical equivalence, with 95 % confidence corrected for the number of heuristics (Bonferroni).
     Executions are split only once, since each split costs two fits; intervals are over the models of halves. With a
-    probability on a target, too few executions or too long runs nothing is compared.
+    probability on a target, too few executions or too long runs nothing is compared; a failed split is reported in
+    ``reason``, not raised.
 
     Returns:
         The table; and ``rule``, ``reason``, and ``returns`` with an interval for each heuristic.
@@ -247,6 +255,9 @@ class _Arena:
     """Episodes in which policies assume one half's model and runs follow the other's; the same episodes for all
     policies.
 
+    Args:
+        episodes: number per member of the followed model.
+
     Attributes:
         follows: index of the model that each episode follows, [E].
     """
@@ -266,9 +277,6 @@ class _Arena:
         world = IterativeWorld(self.believed, self.followed, len(self.follows), self.seed)
         _EachInTurn(world, self.seed)
         return play(world, Level.SEEDS, self.seed, self.problem.player(contender)).returns.astype(np.float64)
-
-
-# The domain model of what level L3 holds out: fitted on those executions alone.
 
 
 class HeldOutModel(NamedTuple):
@@ -313,11 +321,11 @@ def _note(chosen: Chosen) -> str:
     )
 
 
-# The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds.
+# The judge of trainings: the exported policy, every heuristic and the exact optimum on fresh seeds.
 
 
 JUDGE_EPISODES = 4096
-BELIEF_EPISODES = 1024  # under a belief, where a step costs as much as there are members
+BELIEF_EPISODES = 1024  # with a belief, since a step's time is proportional to its members
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
 
 
@@ -341,7 +349,12 @@ class Scores:
 
 
 class Evaluator:
-    """Simulated episodes of one workload under its domain model, the same for every policy."""
+    """Simulated episodes of one workload under its domain model, the same for every policy.
+
+    Args:
+        seed: seed of the episodes.
+        episodes: number E; None: 4,096, or 1,024 under a belief.
+    """
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int | None = None) -> None:
         self.layout, self.table = Layout(spec), table
@@ -402,6 +415,9 @@ def judge(
         optimum: the solved problem; it is solved here if None or on a coarser grid than a reference needs.
         episodes: number of episodes; None: 4,096, or 1,024 under a belief.
         margin: margin of practical equivalence, as a share of the best heuristic's return.
+
+    Raises:
+        IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec.
     """
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))

@@ -51,8 +51,7 @@ class Iterative(SimulatedKind):
         return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """An ``IterativeWorld`` for evaluations; for learners a simulator whose options are ``expected`` and those of
-        ``Ranges``.
+        """An ``IterativeWorld`` for evaluations, else a simulator with options ``expected`` and those of ``Ranges``.
 
         Raises:
             TypeError: an option is unknown.
@@ -126,6 +125,9 @@ class Iterative(SimulatedKind):
         runs.
 
         Runs whose reports don't fit the present spec are left out.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read.
         """
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
@@ -137,7 +139,7 @@ class Iterative(SimulatedKind):
         for run in runs:
             try:
                 logs.append(from_reports(layout, run.reports, dict(run.start.get("targets", {}))))
-            except InvalidInput:  # the spec has changed since
+            except InvalidInput:  # the spec has changed since the run
                 continue
         try:
             return score(layout, _table(workload), load(artifact), logs)

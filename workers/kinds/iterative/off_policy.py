@@ -25,9 +25,9 @@ from workers.evaluation.statistics import jackknife, mean_interval
 
 Array = NDArray[np.float64]
 FEWEST_RUNS = 2
-TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
-SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
-SMOOTHING = 1.0  # steps of each legal kind that are added where the behaviour's probabilities are estimated
+TRUSTED_SAMPLES = 10.0  # effective number of runs below which importance sampling is unreliable
+SOFTNESS = 0.05  # share of uniform actions mixed into the candidate: a greedy policy has no overlap with a log
+SMOOTHING = 1.0  # pseudo-count of each legal action in the estimate of the behaviour's probabilities
 
 
 class TooFewRuns(ValueError):
@@ -220,7 +220,7 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
     counts = np.full((actions, actions), SMOOTHING)
     inside = trace.actions >= 0
     np.add.at(counts, (trace.advised[inside], trace.actions[inside]), 1.0)
-    legal = np.ones(trace.actions.shape)  # steps of all legal kinds where the same was advised
+    legal = np.ones(trace.actions.shape)  # total count of legal actions under the same advice
     for advised in range(actions):
         rows = trace.advised == advised
         legal[rows] = trace.legal[rows] @ counts[advised]
@@ -273,7 +273,7 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     return float((weights * rewards).sum() - correction.sum())
 
 
-# What users count of a run of an ``iterative`` workload: targets missed and by how much, hours, money, changes.
+# Outcomes of a run in users' units: targets missed and by how much, hours, money, changes.
 
 
 Floats = NDArray[np.float64]
@@ -283,9 +283,10 @@ CALLED = {"gpu": "GPU", "cpu": "core", "core": "core"}
 
 
 def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
-    """The O outcomes of a run: two per target (missed, by how much), hours per resource, cost unless it is one
-    resource's hours at price 1, and the number of changes. How much a target is missed by is a mean that includes 0 for
-    those met.
+    """The O outcomes of a run, in users' units.
+
+    They are two per target (share of runs or iterations that miss it; by how much on average, 0 for those that meet
+    it), hours per resource, cost unless it is one resource's hours at price 1, and the number of changes.
     """
     missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed(metric)]
     reserved = [Outcome(name) for name, _ in hours_of(spec.resources)]
@@ -326,7 +327,7 @@ def _priced(spec: Spec) -> bool:
 
 
 def counted(projector: Projector, before: State, after: State) -> Floats:
-    """What the iteration between two states adds to each outcome of its run, [B, O]: misses, hours, money, changes."""
+    """What the iteration between two states adds to each outcome of its run, as ``outcomes_of``, [B, O]."""
     spec, seconds = projector.layout.spec, projector.layout.seconds
     columns: list[NDArray[Any]] = []
     for i, metric in enumerate(spec.metrics):

@@ -21,9 +21,9 @@ from workers.evaluation.problem import Encoder
 from workers.kinds.iterative.world import IterativeWorld
 
 Array = NDArray[np.float64]
-LARGEST_GRID = 50_000_000  # state-actions
-LARGEST_PLAN = 150_000_000  # the same for a coarser plan, which is a policy like any other but no yardstick
-TAILS = 3.5  # standard deviations that the grids reach
+LARGEST_GRID = 50_000_000  # state-actions of an exact optimum
+LARGEST_PLAN = 150_000_000  # state-actions of a plan on a coarser grid, which is no reference
+TAILS = 3.5  # reach of the grids in standard deviations
 
 
 class Grid(NamedTuple):
@@ -59,7 +59,7 @@ class Optimum:
 
     @property
     def exact(self) -> bool:
-        """Whether the grid is fine enough for the solution to serve as the optimum."""
+        """Whether the grid is the finest, so that the solution can serve as the optimum."""
         return self.grid not in COARSER
 
 
@@ -166,7 +166,7 @@ class _Programme:
         self.spread = np.sqrt(self.variance[:-1] + self.drift + self.noise)
         rest = np.cumsum(self.median[::-1], axis=0)[::-1]  # [K, A] seconds from k on
         count = np.arange(iterations, 0, -1)
-        rest_noise = np.cumsum(self.noise[::-1])[::-1] / count**2  # of the mean over what is to come
+        rest_noise = np.cumsum(self.noise[::-1])[::-1] / count**2  # variance of the mean over the remaining iterations
         wide = np.exp(TAILS * np.sqrt(self.variance[:-1] + self.drift * (1 + count / 3) + rest_noise))
         self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
@@ -288,21 +288,21 @@ class _Programme:
         return PlannerPolicy({"algorithm": "planner", "slope": self.slope}, arrays)
 
 
-# The best sequence of actions for one episode whose noise is known: what learning as optimisation can reach at most.
+# The best sequence of actions for one episode with known noise: an upper bound for any policy.
 #
-# With everything known a run is a shortest path over iteration × allocation. A target on a run's sum couples the
+# With everything known, a run is a shortest path over iteration × allocation. A target on a run's sum couples the
 # iterations; its miss is the largest of λ · (sum − target) over an interval of λ, so the Lagrangian dual is a shortest
 # path for each λ. The sum falls with λ, and bisection finds the λ at which it meets the target (Handler and Zang 1980).
-# A label-setting pass (Joksch 1966) then finds a path: it keeps for every allocation and each of many bins of the sum
-# so far the one whose lower bound by that λ is least. Its gap to the dual bound is the stated error.
+# A label-setting pass (Joksch 1966) then finds a path: for every allocation and each of many bins of the sum so far it
+# keeps the label with the least lower bound by that λ. Its gap to the dual bound is the stated error.
 
 
 HindsightArray = NDArray[Any]
 BISECTIONS = 24
-LARGEST = 20_000_000  # moves from any allocation in any iteration
-LABELS = 100_000  # paths that are weighed at every iteration
-FACTORS = (0.25, 0.5)  # of λ, by which other paths look promising
-BINS = 1000  # of the sum
+LARGEST = 20_000_000  # pairs of iteration, allocation and action
+LABELS = 100_000  # labels kept at every iteration
+FACTORS = (0.25, 0.5)  # of λ, for further guides of the label-setting pass
+BINS = 1000  # bins of the sum
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,8 @@ from workers.kinds.iterative.off_policy import outcomes_of
 from workers.kinds.iterative.optimum import NoOptimum, Optimum, hindsight, plan
 from workers.kinds.iterative.world import IterativeWorld
 
-MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has
-EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
+MEMBERS = 4  # of the belief, in runs and policies: a simulated step's time is proportional to them
+EXACT = 0.02  # share of the return within which the optimum of one episode counts as exact
 PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
 RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
 OTHER_PARAMETERS = "it is the optimum at the registered targets and weights under the policies' own model; here {} too"
@@ -167,7 +167,11 @@ class IterativeProblem(Problem):
 
     @cached_property
     def _height(self) -> tuple[int, str]:
-        """Index of the observation's entry on the heat map's vertical axis, and that axis's title."""
+        """Index of the observation's entry on the heat map's vertical axis, and that axis's title.
+
+        Raises:
+            LookupError: no entry is suitable, which does not happen with the kind's observations.
+        """
         for prefix, form in (
             ("left.", "{} left of the target over what is projected (log)"),
             ("measured.", "{} over its target (log)"),

@@ -55,7 +55,7 @@ class Courses:
         return np.where(np.isnan(there), features, there).astype(features.dtype, copy=False)
 
 
-# What is true of simulated runs, and no policy may know.
+# Hidden variables of simulated runs.
 
 
 Indices = NDArray[np.integer]
@@ -120,7 +120,7 @@ def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Ge
     return truth
 
 
-# The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew.
+# The simulator: the domain model with a run effect and noise drawn anew for each run.
 
 
 SimulatorArray = NDArray[np.float32]
@@ -158,8 +158,8 @@ def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
     return bool(given.pop("expected", False)), Ranges(**given)
 
 
-STOCK = 4096  # beginnings drawn at once
-VARIETY = 64  # different targets and features among them: the first allocation of each is searched for
+STOCK = 4096  # new runs that are drawn at once
+VARIETY = 64  # distinct targets and features among them, since the first allocation of each is searched for
 TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 
 
@@ -378,7 +378,7 @@ class IterativeSimulator:
         """Replace the runs marked in ``done`` [B] by new ones, in place."""
         rows, episodes = np.flatnonzero(done), self._current()
         fresh = self._draw(len(rows))
-        # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
+        # Copy the last observation and effect, which callers may still hold; other arrays belong to this step alone.
         seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
         own = Truth(*(part.copy() for part in episodes.truth))
         self._episodes = replace(episodes, truth=own, view=seen)
@@ -455,7 +455,7 @@ def _posterior_variances(projector: Projector) -> SimulatorArray:
     return np.array(out, np.float32)
 
 
-# The simulator for learners: the reward of a step is its expectation over noise.
+# The simulator for learners, whose reward is the expectation over noise.
 
 
 class ExpectedSimulator(IterativeSimulator):

@@ -24,14 +24,11 @@ from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Planned, Training, TrainingProblem
 from workers.learning.training.request import Request
 
-# What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``.
-
-
 VALIDATION_EPISODES = 2_048
-TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulator costs as much as it has members
-LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
+TRAINING_MEMBERS = 4  # of the belief, except in the verdict: a simulated step's time is proportional to them
+LARGEST_ERROR = 0.01  # as a share of the return, for an optimum to count as exact
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
-LARGEST_TABLE = 6  # entries
+LARGEST_TABLE = 6  # observation entries
 UNSEEN = "under models that have not seen what it is judged on"
 
 
@@ -129,9 +126,6 @@ class IterativeTraining(TrainingProblem):
             return None
         details = planned.details
         return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))
-
-
-# The training of an agent for an ``iterative`` workload in this process.
 
 
 def training(

@@ -121,7 +121,7 @@ class SimulatedEnvironment:
         return None
 
 
-# The evaluation's view of a workload of a ``SimulatedEnvironment``. See ``Problem``.
+# The evaluation's problem for a ``SimulatedEnvironment``.
 
 
 NOTHING_HELD_OUT = "no executions were held out"
@@ -234,7 +234,7 @@ class SimulatedProblem(Problem):
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)
 
 
-# A world of numbered actions, for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple.
+# A world for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple of numbers.
 
 
 class NumberedWorld(SimulatedWorld):

@@ -18,8 +18,8 @@ from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.driver import Planned, TrainingProblem
 
-LARGEST_TABLE = 6  # entries
-FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns
+LARGEST_TABLE = 6  # observation entries
+FEWEST_JUDGED = 32  # episodes of any length, since intervals are over episodes
 AGENT, CHAMPION = "agent", "champion"
 
 
@@ -87,7 +87,7 @@ class SimulatedTraining(TrainingProblem):
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         agent = self._judged(self.load(artifact))
         experts = self.experts()
-        distinct = {id(policy): policy for policy in experts.values()}  # one of several names plays once
+        distinct = {id(policy): policy for policy in experts.values()}  # a policy with several names plays once
         played = {key: self._judged(policy) for key, policy in distinct.items()}
         rules = {name: played[id(policy)] for name, policy in experts.items()}
         present = None if champion is None else self._judged(self.load(champion))

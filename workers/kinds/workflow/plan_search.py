@@ -36,10 +36,10 @@ from workers.kinds.workflow.simulator.annealing import (
 )
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
-# Solutions to begin a search with, for what is left of a workflow while some of it runs.
+# Initial solutions for the rest of a workflow while some of it runs.
 #
-# Plain functions over arrays that also compile. ``urgent`` are the tasks that aren't fixed, each after its parents, the
-# most urgent first, [N − fixed]; ``at`` is changed, with the ends of its fixed tasks set.
+# Plain functions over arrays that also compile. ``urgent`` are the tasks that are not fixed, each after its parents,
+# most urgent first, [N − fixed]; ``at`` changes in place, and the ends of its fixed tasks are set.
 
 
 def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:
@@ -129,7 +129,7 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
     return latest
 
 
-# From what is left of a live workflow to the best plan that can be found in about a tenth of a second.
+# From the rest of a live workflow to the best plan found in about a tenth of a second.
 
 
 compilable(take, room, ready_at)
@@ -163,7 +163,7 @@ def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
 
 
 def _free(left: Remaining, rule: Rule) -> Indices:
-    """Tasks of the rule's order that are not fixed."""
+    """Tasks of the rule's order that are not fixed, [N − fixed]."""
     return rule.order[rule.order >= left.fixed]
 
 
@@ -216,7 +216,7 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
 
 
-# The child.
+# The child process.
 
 TRIAL = Remaining(
     parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.ones(1), cost=np.ones((2, 2)),
@@ -238,5 +238,5 @@ def main(descriptor: int) -> None:
             parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
 
 
-if __name__ == "__main__":  # under its own name, by which compiled loops are kept
+if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached
     import_module("workers.kinds.workflow.plan_search").main(int(sys.argv[1]))

@@ -25,7 +25,7 @@ Integers = NDArray[np.intp]
 FEWEST_TASKS = 50
 FEWEST_OF_USER = 5
 HELD_OUT = 0.25
-SHORTEST = 10.0  # seconds; below it an error counts as one of this length, as bounded slowdown has it
+SHORTEST = 10.0  # seconds; shorter run times count as this in relative errors, as in bounded slowdown
 
 
 class Fitted(NamedTuple):
@@ -125,7 +125,7 @@ def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
 
 
 def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
-    """Relative errors on held-out tasks; empty if most of them lack the estimate that the family needs."""
+    """Relative errors on held-out tasks, [k]; empty if most of them lack the estimate that the family needs."""
     predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
     found = []
     for part, cut in zip(known, cuts, strict=True):
@@ -142,7 +142,7 @@ def _at_once(part: Known, predictor: Predictor) -> Floats:
 
 
 def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
-    """Predict tasks from index ``cut`` on, in seconds, each from the tasks that had ended at its submission."""
+    """Predicted seconds of the tasks from index ``cut`` on, each from the tasks ended at its submission, [N − cut]."""
     history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []
     found = np.zeros(len(part.runtime) - cut)

@@ -36,7 +36,7 @@ from app.kinds.inference.model import (
 from app.kinds.inference.samples import Requests
 from workers.estimators.base import LEVEL, Floats
 
-# Logs of requests as counts by control interval.
+# Logs of requests as counts per control interval.
 
 
 DATED = 1e8
@@ -121,7 +121,9 @@ def _intervals(log: Requests, users: int, seconds: float, *, dated: bool) -> Cou
     count = int(interval[-1]) + 1
     size = users * count
     counts = np.bincount(log.user.astype(np.int64) * count + interval, minlength=size).reshape(users, count)
-    start = float(first if dated or first < DATED else first % DAY_SECONDS)  # no clock that jumped makes a date
+    start = float(
+        first if dated or first < DATED else first % DAY_SECONDS
+    )  # a time base that began before 1970's dates must not become a date by a clock jump
     return Counts(counts[:, : max(count - 1, 1)].astype(np.float64), start, seconds)
 
 
@@ -129,24 +131,24 @@ def _part(log: Requests, first: int, last: int) -> Requests:
     return log._replace(time=log.time[first:last], user=log.user[first:last], size=log.size[first:last])
 
 
-# How requests of a user arrive: the rate by time of day, how it varies, and what the last minutes say of the next.
+# Arrivals of a user's requests: rate by time of day, its variation, and forecasts from the last minutes.
 #
-# What a log says of a part of the day is drawn towards the day's mean by as much as days differ (empirical Bayes). A
-# forecast keeps a part of the recent difference from the profile, of the change of the profile and of the change of
-# late (a damped trend, Gardner and McKenzie, 1985); these parts, and the windows over which rates are smoothed, are
-# those of the least absolute error, one control interval ahead: bursts make squares misleading. What comes later is
-# told by ``workers.estimators.forecasting``.
+# The rate in a part of the day is shrunk to the day's mean, according to differences between days (empirical Bayes). A
+# forecast adds shares of the recent deviation from the profile, of the profile's change and of the recent trend (a
+# damped trend, Gardner and McKenzie, 1985). The shares and smoothing windows have the least absolute error one control
+# interval ahead, since bursts distort squared errors. Longer horizons are forecast by
+# ``workers.estimators.forecasting``.
 
 
 PARTS = 48
 WINDOWS = (0.0, 10.0, 30.0, 120.0, 300.0, 900.0, 3600.0)
-SLOWER = (1.0, 3.0)  # windows of the change of late, over the longer of the window and an interval
-LEAST, MOST = np.array([0.0, -1.0, -1.0]), np.ones(3)  # of the parts that a forecast keeps
+SLOWER = (1.0, 3.0)  # windows of the recent trend, relative to the longer of window and interval
+LEAST, MOST = np.array([0.0, -1.0, -1.0]), np.ones(3)  # bounds of the shares
 ROUNDS, TAKEN = 20, 5_000
 HELD_OUT = 0.25
-EARLIER = 0.6  # of a log is what forecasts of the rest go by while their numbers are fitted
+EARLIER = 0.6  # share of a log for the profile, while the forecast's parameters are fitted to the rest
 ORIGINS = 4
-FEWEST = 20  # intervals from which on something can be said of what comes next
+FEWEST = 20  # intervals required for a forecast
 
 
 class Arrivals(NamedTuple):
@@ -280,7 +282,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
     if known:
         told = stretches <= known[-1]
         found[told] = nnls(np.array(rows)[:, told], np.array(wanted))[0]
-    together = 1 + np.cumsum(found[::-1])[::-1]  # of the factors that hold at least as long
+    together = 1 + np.cumsum(found[::-1])[::-1]  # product over the factors that hold at least as long
     return np.asarray(together / np.append(together[1:], 1.0) - 1)
 
 
@@ -295,7 +297,7 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
 
 
 def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
-    """Index of dispersion about the profile of counts over ``intervals`` intervals; 1 for a Poisson process."""
+    """Index of dispersion (variance over mean) of counts over ``intervals`` intervals, about the profile."""
     count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
@@ -308,7 +310,13 @@ def smoothed(values: Floats, seconds: float, window: float) -> Floats:
 
 
 class Pairs(NamedTuple):
-    """Usual rate of the next interval, rates at the forecast's origin, and next measured rate, [n] each, per second."""
+    """One-step forecasts' inputs and results, in requests per second.
+
+    Attributes:
+        usual: usual rate of the next interval, [n].
+        recent: smoothed rates at the origin of the forecast, [n] each.
+        came: measured rate of the next interval, [n].
+    """
 
     usual: Floats
     recent: Recent
@@ -317,7 +325,7 @@ class Pairs(NamedTuple):
 
 def _pairs(log: Series, usual: Floats, windows: tuple[float, float]) -> Pairs:
     rate, slow = (smoothed(log.rate, log.seconds, window)[:-1] for window in windows)
-    # of the same window: during a steep part of the day the recent rate lags, and so must what it is compared with
+    # the same window for both: in a steep part of the day the smoothed rate lags, and so must its reference
     then = smoothed(usual, log.seconds, windows[0])[:-1]
     return Pairs(usual[1:], Recent(rate, then, slow), log.rate[1:])
 
@@ -372,12 +380,18 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
 
 
 def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
-    """Add the parameters of the forecast's uncertainty to ``numbers`` [17], in place."""
+    """Set the parameters of the forecast's uncertainty in ``numbers`` [17], in place, from forecasts and measured
+    rates.
+
+    Args:
+        mean, came: forecast and measured requests per second, [n].
+        seconds: length of an interval.
+    """
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
     numbers[[LOW, HIGH]] = np.quantile(score, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    over = came / np.maximum(mean, 1 / seconds)  # of less than a request an interval, one that comes is no burst
+    over = came / np.maximum(mean, 1 / seconds)  # a single request where less than one is expected is no burst
     numbers[CAME] = [part.mean() for part in np.array_split(np.sort(over), len(EIGHTHS))]
     return numbers
 

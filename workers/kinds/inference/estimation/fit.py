@@ -62,7 +62,7 @@ def _logs(contents: Sequence[Content]) -> list[Requests]:
     return [part for content in contents for part in (parts(content.requests, SECONDS) or [content.requests])]
 
 
-# How well service times are predicted where nothing was measured: batch sizes, server classes and cores left out.
+# Errors of service times on held-out batch sizes, server classes and cores.
 
 
 MOST_FOLDS = 8
@@ -94,7 +94,7 @@ class _Fold(NamedTuple):
 
 def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     """Hold out one batch size, server class or number of cores at a time, at most ``MOST_FOLDS`` of each."""
-    tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # classes that differ in cores are held out once
+    tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # folds of classes that differ only in cores are used once
     for kind in KINDS:
         for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
             if set(rows.variant[test]) <= set(rows.variant[~test]):
@@ -103,7 +103,7 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     if not folds:
         return HeldOut(1.0, {"mape": None, "naive_mape": None, "coverage": None, "held_out": 0, "left_out": {}})
     distances = [fold.distance for fold in folds]
-    # each fold is judged with the factor that the others ask for
+    # each fold's coverage is measured with the factor from the other folds
     within = [
         distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
     ]
@@ -122,7 +122,7 @@ def _factor(distances: list[Floats]) -> float:
 
 
 def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Mask of the rows of each fold: one distinct value each, none if there is a single value."""
+    """Mask [n] of the rows of each fold, one distinct value each; no fold if there is a single value."""
     each = np.unique(values)
     if len(each) < 2:
         return []
@@ -152,7 +152,7 @@ def _told(folds: list[_Fold]) -> dict[str, float | None]:
     }
 
 
-# Fit the domain model of a workload of kind ``inference`` to its samples: measured batches and logs of requests.
+# The fit of a domain model to measured batches and logs of requests.
 
 
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50

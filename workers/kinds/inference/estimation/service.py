@@ -64,43 +64,45 @@ def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
     return rows.take(np.sort(by_cell[np.arange(count) - first < MOST_ALIKE]))
 
 
-# How the time of a batch grows with its size and falls with cores: laws that samples may not be able to tell apart.
+# Laws by which batch seconds grow with batch size and fall with cores; samples may not tell them apart.
 #
-# Each gives the log of a factor that is 1 where its argument, relative to a usual one, is 1; it has one free number,
-# the logit of a share, and is monotone whatever that is.
+# Each gives the log of a factor that is 1 at the usual size or cores. It has one parameter, the logit of a share, and
+# is monotone for all its values.
 
 
-SMALLEST = 0.02  # of a usual capacity
-SUPERLINEAR = 1.25  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
+SMALLEST = 0.02  # relative to the usual capacity
+SUPERLINEAR = (
+    1.25  # largest share of the usual capacity that is proportional to cores; above 1 the intercept is negative
+)
 
 Law = Callable[[Floats, Floats], Floats]
 """Maps relative sizes or cores [n] and logits of shares [n] to the natural log of a factor [n]; 0 at 1."""
 
 
 def share(logit: Floats) -> Floats:
-    """The logistic function of ``logit``, a share in 0…1."""
+    """The logistic function of ``logit``, in 0…1, of the same shape."""
     return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """Log of a fixed part plus a part proportional to the batch size."""
+    """Natural log of a fixed part plus a part proportional to the relative batch size, [n]."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """Log of a power of the batch size, with exponent between 0 and 1."""
+    """Natural log of a power of the relative batch size, with exponent between 0 and 1, [n]."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Log of a serial part plus a part inversely proportional to cores (Amdahl 1967)."""
+    """Natural log of a serial part plus a part inversely proportional to relative cores (Amdahl 1967), [n]."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """Log of a power of the cores, with exponent between −1 and 0."""
+    """Natural log of a power of the relative cores, with exponent between −1 and 0, [n]."""
     return -share(logit) * np.log(cores)
 
 
@@ -130,29 +132,35 @@ LAWS = {
 """Every pair of laws, by name."""
 
 
-# A set of models of how long batches take that the samples can't tell apart, which disagree where nobody measured.
+# An ensemble of models of batch seconds that fit the samples equally well, and differ where nothing was measured.
 #
-#     log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k] +
-# rest
+#     log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k]
+#         + rest
 #
-# of variant v on server class k; shares are drawn towards those that variants have in common. A member draws its laws,
-# then is fitted to measurements and priors that are disturbed by as much as they are uncertain (randomise, then
-# optimise: Bardsley et al. 2014), which for a linear model is a draw from the posterior. What laws miss, the rest, is a
-# Gaussian process over log batch and log cores within (v, k), drawn by Matheron's rule.
+# for variant v on server class k; variants' shares are shrunk to common ones. A member draws its laws, then is fitted
+# to measurements and priors with noise of their uncertainty (randomise, then optimise: Bardsley et al. 2014), which for
+# a linear model is a draw from the posterior. The rest is a Gaussian process over log batch and log cores within (v,
+# k), drawn by Matheron's rule.
 
 
 MEMBERS = 32
 ITERATIONS, ROUNDS, CONVERGED = 40, 3, 1e-5
-FREEDOM = 4.0  # of Student's t: cells out of the ordinary weigh less
-LOGIT, LOGIT_SD = 1.0, 1.5  # of the shares that variants have in common, before any sample
-APART_SD = 0.3  # of a variant's logit about them
-CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # of the logs of server classes, and of variants on them
-MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # of the rest and of one batch before any sample, and what that is worth
+FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying cells less weight
+LOGIT, LOGIT_SD = 1.0, 1.5  # prior mean and deviation of the common shares' logits
+APART_SD = 0.3  # prior deviation of a variant's logit about the common one
+CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # prior deviations of the logs of server classes, and of variants on them
+MISS_SD, NOISE_SD, PRIOR = (
+    0.05,
+    0.05,
+    4.0,
+)  # prior deviations of the rest and of a batch's noise; their weight in measurements
 GROWTHS = {0.0: 6.0, 1.0: 0.0, 2.0: 0.0}
-"""Exponent of seconds by which variances of logs grow, and minus twice its prior log odds. Work counted per second errs
-by one unit (2) or its root (1); proportional noise (0) must be shown by the data.
+"""Exponents of seconds by which log variances may grow, with minus twice their prior log odds.
+
+Seconds of work that is counted per second err by one unit (2) or by its root (1); proportional noise (0) must be shown
+by the data.
 """
-LENGTH = 0.35  # of the rest, in logs of batch and cores
+LENGTH = 0.35  # length scale of the rest, in logs of batch and cores
 STEP = 1e-4
 LEAST_SD = 1e-3
 WIDEST = 1.5

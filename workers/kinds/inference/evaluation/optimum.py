@@ -17,11 +17,11 @@ from app.policies.artifact import TablePolicy, cell
 
 Floats = NDArray[np.float64]
 LARGEST_QUEUE = 12
-NODES = 5  # of Gauss–Hermite
+NODES = 5  # of Gauss–Hermite quadrature
 ROUNDS, PRECISE = 100, 1e-9
-BINS = 64  # in which queues of up to ``LARGEST_QUEUE`` are told apart on a logarithmic scale
-WORST = -1e6  # of what is not legal
-SURE = 3.0  # times the seconds that a whole queue takes must be within what costs nothing
+BINS = 64  # on a logarithmic scale, enough to distinguish queues of up to ``LARGEST_QUEUE``
+WORST = -1e6  # value of illegal actions
+SURE = 3.0  # safety factor on the seconds that full queues take
 
 
 class Intractable(ValueError):
@@ -131,7 +131,7 @@ def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
     chance = np.stack([one.chance for one in chosen])
     seconds, loss = (np.array([getattr(one, name) for one in chosen]) for name in ("seconds", "loss"))
     system = np.eye(len(chosen)) - chance
-    system[:, 0] = seconds  # in place of the first state's value, which is 0
+    system[:, 0] = seconds  # replaces the first state's value, which is 0
     found = np.linalg.solve(system, loss)
     per_second = float(found[0])
     found[0] = 0.0
@@ -235,7 +235,10 @@ class System:
         return chances, float(max(lost, 0.0))
 
     def _spread(self, queues: list[Floats], loaded: int) -> tuple[Floats, float, float]:
-        """Next states' probabilities [S] given the queues'; if all are empty, after one arrival: its seconds, loss."""
+        """Next states' probabilities [S], given each queue's [limit + 1]; expected extra seconds and loss.
+
+        If all queues are empty, the next state is that after one arrival, for which the server waits.
+        """
         chance, joint = np.zeros(len(self.states)), queues[0]
         for other in queues[1:]:
             joint = np.multiply.outer(joint, other)

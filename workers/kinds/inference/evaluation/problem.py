@@ -27,9 +27,9 @@ from workers.kinds.inference.simulator.arrivals import arrived
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
-# What became of every request of an evaluation's episodes under a policy.
+# Recording of every request's fate in an evaluation's episodes.
 #
-# Requests are the same whoever decides: they are drawn once, and told apart by episode, user and number.
+# Requests do not depend on decisions: they are drawn once, and identified by episode, user and number.
 
 
 Floats = NDArray[np.float64]
@@ -182,16 +182,16 @@ class Recorder:
         return Decisions(*columns)
 
 
-# What an evaluation of kind ``inference`` keeps back: logs of requests, days for instance; of a single log its end.
+# Held-out data of an evaluation: logs of requests (such as days), or the end of a single log.
 #
-# Or users: what is judged has learned whose requests come where, so those who are held out come in the place of others.
+# Or users: an agent has learned which user's requests come when, so held-out users swap places with others.
 
 
-FEWEST_BATCHES = 2  # of each variant; with fewer the measured batches of all executions are taken
+FEWEST_BATCHES = 2  # of each variant; with fewer, the measured batches of all executions are used
 MOST_EXCHANGES = 16  # domain models of L3
 USERS = "users"
 LONELY = "a workload of one user has none to hold out"
-OF_USERS = ("rate", "variation", "forecast", "parts")  # of a domain model: arrays with a row of each
+OF_USERS = ("rate", "variation", "forecast", "parts")  # arrays of a domain model with a row per user
 
 
 def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> KeptBack:
@@ -266,11 +266,11 @@ def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
     return replace(model, **{name: value[places] for name, value in by_user.items()})
 
 
-# The evaluation's view of a workload of kind ``inference``: what its policies do, in terms of requests.
+# The evaluation's problem, in terms of requests.
 
 
 BINS = 10
-BUSIEST = 2.0  # the last edge of rates, in units of the domain model's highest
+BUSIEST = 2.0  # last edge of the rates, relative to the domain model's highest
 DESCRIPTIONS = {
     Level.TRAIN: "As L1, under seeds that no test uses.",
     Level.FIXED: "One episode, the same requests and the same service times for everybody and every time.",

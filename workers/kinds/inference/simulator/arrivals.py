@@ -14,7 +14,7 @@ from app.kinds.inference.dynamics import NONE
 from app.kinds.inference.model import DAY_SECONDS
 from workers.kinds.compiling import Compiler
 
-# How this kind's loops are compiled.
+# The compiler of this kind's loops.
 
 
 OWN = Path(__file__).parent
@@ -26,9 +26,9 @@ COMPILER = Compiler(
 kernel, inlined = COMPILER.kernel, COMPILER.inlined
 
 
-# When requests come: drawn of a model, or as they were recorded. Compiled; one stream of numbers per episode and user.
+# Arrivals of requests, drawn from a model or recorded; compiled, with one random stream per episode and user.
 #
-# What is drawn depends on the episode's seed alone, never on what is decided: every policy meets the same requests.
+# Draws depend on the episode's seed alone, never on decisions: every policy meets the same requests.
 
 
 Floats = NDArray[np.float64]
@@ -193,7 +193,7 @@ def counted(
 def arrived(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
-    """Arrival times of a user's requests in the whole episode, seconds; consumes the stream."""
+    """Arrival times of a user's requests in the whole episode, seconds, [n]; consumes the stream."""
     times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
     time = opened(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
@@ -202,10 +202,10 @@ def arrived(
     return times
 
 
-# Requests as they were recorded, from which episodes take a stretch each.
+# Recorded requests, of which each episode replays a part.
 
 
-FORGOTTEN = 40.0  # time constants after which a request adds nothing to what is known of late
+FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
 
 
 class Recorded(NamedTuple):
@@ -280,17 +280,17 @@ class Recorded(NamedTuple):
         return np.concatenate(self.times), ends.astype(np.int64)
 
 
-# What learners are paid in place of what is paid: the same values, less noise, and less far ahead to look.
+# Reward shaping for learners: equal values of policies, less noise, and a shorter horizon.
 #
-# Most of what a decision leads to is told by how many requests wait after it. What each of them costs later, found once
-# in the play of a rule, makes a potential: learners are paid its differences with the rest, by which what is best stays
-# best (Ng, Harada and Russell, 1999, for discounts by time, too). And what requests cost that came by chance beyond
-# those that were to be expected is taken out: 0 on average whatever was decided, so a control variate. On a small
-# system this took the standard deviation of a temporal difference from .83 to .40 with a slope that was fitted to play
-# near the optimum; with one that is fitted to a plain rule, as learners have it, that was not measured.
+# Most consequences of a decision show in the number of waiting requests after it. The later cost of each, estimated
+# once from the play of a rule, is a potential, whose differences are added to the reward; optimal policies stay optimal
+# (Ng, Harada and Russell, 1999, also for discounts by time). And the cost of chance arrivals beyond expectation is
+# subtracted: 0 on average whatever is decided, hence a control variate. On a small system this reduced the standard
+# deviation of a temporal difference from .83 to .40 with a slope fitted to nearly optimal play; with a slope fitted to
+# a plain rule, as learners have it, it was not measured.
 
 
-RIDGE = 1.0  # transitions' worth of doubt
+RIDGE = 1.0  # pseudo-transitions
 
 
 class Transition(NamedTuple):

@@ -28,11 +28,11 @@ from workers.kinds.inference.simulator.arrivals import (
     opened,
 )
 
-MOST_ASKED = 4  # decisions about servers at one instant
+MOST_ASKED = 4  # decisions about the number of servers at one time
 NOBODY = -1
 
 # columns of Worlds.clock [B, 3], .counts [B, 8], .user_time [B, U, 5], .user_count [B, U, 7], .server_time [B, S, 3],
-# .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
+# .server_count [B, S, 5]; and of the amounts [B, 7] that a step sums
 NOW, BURN, CONTROL_AT = range(3)
 EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING, FINISHED = range(8)
 NEXT, RATE, RATE_AT, QUALITY, MISSED = range(5)
@@ -293,7 +293,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
             on += 1
             idle = s if status == IDLE else idle
             starting = s if status == STARTING else starting
-    last = starting if starting != NOBODY else idle  # what is ready can work now
+    last = starting if starting != NOBODY else idle  # an idle server can work now, a starting one can't
     if last == NOBODY or on <= rules.minimum[klass]:
         return False
     worlds.server_count[b, last, STATUS] = OFF

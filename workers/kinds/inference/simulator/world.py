@@ -42,9 +42,9 @@ FAIRNESS = Outcome("jain", SHARE)
 # to 7 % after 50 s, .3 to 2 % after 200 s. Where bursts were recorded, PPO learned less that way (return -1.1 instead
 # of -.17 on the training windows of `benchmarks.inference_agents`), and so did agents of users, each of which the
 # others change (mean quality .725 instead of .731, Jain's index .952 instead of .961; one seed each).
-NEAR, FAR = 5, 20  # control intervals after which what is paid counts 1/e, for learners; FAR: one agent, steady rates
-WATCHED, STRAYING = 96, 0.25  # decisions that tell what waiting requests are worth to learners; of them, random ones
-LOAD = 1.5  # the largest factor of the requests that a world's length is made for
+NEAR, FAR = 5, 20  # control intervals after which learners' rewards are discounted by 1/e; FAR: one agent, steady rates
+WATCHED, STRAYING = 96, 0.25  # decisions to which learners' potential is fitted, and the share of random ones
+LOAD = 1.5  # largest factor of the requests for which an episode's length is estimated
 
 
 def outcomes_of(layout: Layout) -> Sequence[Outcome]:
@@ -445,7 +445,7 @@ class Standing(NamedTuple):
     """Users' standing in B episodes, by requests that are started or dropped.
 
     Attributes:
-        missed: sum of 1 − quality over all requests of the user in the episode, [B, U].
+        missed: sum of 1 − quality so far over the number of the user's requests in the whole episode, [B, U].
         quality: mean quality; 1 before the first request, [B, U].
         jain: Jain's index of the qualities, [B].
         share: share of the episode that has passed, [B].
@@ -534,7 +534,7 @@ def _known(batch: int, layout: Layout) -> Any:
     )
 
 
-# The world as the agents of its users learn in it: all act at every decision, each is paid for its own requests.
+# The world for learners with one agent per user, all of which act at every decision.
 
 
 QUALITY, UNFAIR = TERMS.index("quality"), TERMS.index("fairness")

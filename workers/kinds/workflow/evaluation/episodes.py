@@ -59,7 +59,7 @@ def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
     if not len(trace.parents):
         return ends
     children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
-    for _ in range(trace.tasks):  # as often as the longest chain is deep
+    for _ in range(trace.tasks):  # at most the length of the longest chain
         before = trace.submit.copy()
         np.maximum.at(before, children, ends[trace.parents])
         following = before + shortest
@@ -96,7 +96,7 @@ def objective_return(weights: Floats, paid: Floats) -> float:
     return -float(weights @ paid)
 
 
-# Episodes of a workload: stretches of batch logs, or whole workflows, and what befalls them.
+# Episodes: pieces of batch logs, or whole workflows, and their disturbances.
 
 
 Random = np.random.Generator

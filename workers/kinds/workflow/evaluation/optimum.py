@@ -202,7 +202,7 @@ class _Search:
         for task in open_tasks:
             at = np.array([max(starts[task, node], last) for n, node in enumerate(self._nodes(partial))])
             own = self.seconds[task, self._nodes(partial)]
-            if not np.isfinite(at + own).any():  # a parent is open
+            if not np.isfinite(at + own).any():  # a parent is not placed
                 at, own = np.array([self._after(task, ends, last)]), self.shortest[task : task + 1]
             ends[task] = (at + own).min()
             waits[task] = at.min() - self.trace.submit[task]
@@ -235,11 +235,11 @@ class _Search:
         )
 
 
-# What the fixed episode could come to: the exact optimum of a few tasks, or the best plan that is found for more.
+# The optimum of the fixed episode: exact for few tasks, else the best plan found.
 
 
 TRIALS = 400
-PLACEMENTS = 200_000  # tasks that are placed in all trials, at most
+PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
@@ -282,7 +282,12 @@ def remembered(schedule: Schedule) -> ReplayedSchedule:
 
 
 class Fixed(EpisodeScheduler):
-    """The given schedule for its own episode, else another scheduler."""
+    """A scheduler that replays a given schedule to the second in its own episode, and uses another scheduler in others.
+
+    Args:
+        schedule: the schedule.
+        otherwise: scheduler of other episodes.
+    """
 
     name = "plan"
 

@@ -14,17 +14,17 @@ from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready, rented, slowdowns
 
-# Gantt charts: on which of a node's processors each task is drawn.
+# Gantt charts: the assignment of tasks to a node's processors.
 #
-# Processors of a node are alike: a task is drawn on the lowest that are free, in several bars where those lie apart.
+# Processors of a node are alike: a task is drawn on the lowest free ones, in several bars if they are not adjacent.
 
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
-MOST_TASKS = 400  # of one chart: more can't be told apart
+MOST_TASKS = 400  # in one chart, for legibility
 MOST_NODES = 48
-MOST_BARS = 2_000  # where many tasks lie in many pieces; the rest of the stretch is left out
-ROOM = 1e-9  # seconds by which times that should be equal may differ
+MOST_BARS = 2_000  # in one chart; the rest of the time window is left out
+ROOM = 1e-9  # tolerance in seconds between equal times
 
 
 Window = tuple[float, float]
@@ -93,7 +93,7 @@ def _window(trace: Trace, schedule: Schedule) -> Window:
     order = np.argsort(schedule.start, kind="stable")
     starts = schedule.start[order]
     waits = np.cumsum(np.append(0.0, (schedule.start - ready(trace, schedule))[order]))
-    many = MOST_TASKS * 3 // 4  # the rest is for tasks that run already
+    many = MOST_TASKS * 3 // 4  # leaves a quarter for tasks that run already
     at = int((waits[many:] - waits[:-many]).argmax())
     return float(starts[at]), float(starts[at + many]) if at + many < trace.tasks else last
 
@@ -117,16 +117,17 @@ def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.int
                 yield int(task), int(part[0]), len(part)
 
 
-# What is shown of a schedule, as plain JSON: small however many tasks there are, and enough to draw it again.
+# Charts of a schedule as JSON values, small for any number of tasks. A *picture*, the result of ``picture``, has:
 #
-# A *picture* is what ``picture`` gives:
+# ``name``, ``tasks``, and ``figures`` (``simulate.Figures``);
 #
-# - ``name``, ``tasks``, ``figures`` (see ``schedule.Figures``); - ``over_time``: ``time`` (seconds, left edges of equal
-# bins, and the last right edge), ``utilisation`` (mean busy share   of all processors), ``queue`` (mean number of tasks
-# that are ready and wait) and ``longest`` (the most of them); - ``slowdown``: ``share`` of the tasks whose bounded
-# slowdown is at most ``value``; - ``gantt``: ``from`` and ``to`` (seconds), ``whole`` (whether that is all of it),
-# ``nodes`` (``name``, ``first`` lane   and ``lanes``), and ``bars``: ``task``, ``node``, ``lane``, ``lanes``,
-# ``start``, ``end``, ``slowdown``, ``group``.
+# ``over_time``: ``time`` (seconds, left edges of equal bins, and the last right edge), ``utilisation`` (mean busy share
+# of all processors), ``queue`` (mean number of ready, waiting tasks) and ``longest`` (the largest number of them);
+#
+# ``slowdown``: ``share`` of the tasks whose bounded slowdown is at most ``value``;
+#
+# ``gantt``: ``from`` and ``to`` (seconds), ``whole`` (whether all tasks are in it), ``nodes`` (``name``, ``first`` lane
+# and ``lanes``), and ``bars`` (``task``, ``node``, ``lane``, ``lanes``, ``start``, ``end``, ``slowdown``, ``group``).
 
 
 BINS = 240
@@ -194,7 +195,7 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
     order = np.argsort(times, kind="stable")
     times, steps = times[order], np.concatenate([amount, -amount])[order]
     level = np.cumsum(steps)
-    area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])  # up to each event
+    area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])  # cumulative, up to each event
     place = np.searchsorted(times, edges, side="right") - 1
     inside = np.maximum(place, 0)
     held = np.where(place >= 0, area[inside] + level[inside] * (edges - times[inside]), 0.0)
@@ -220,7 +221,7 @@ def _rounded(values: Floats, digits: int) -> list[float]:
     return [round(float(value), digits) for value in values]
 
 
-# What users count of a schedule: bounded slowdown, waits and makespan, deadlines missed, node-hours and money.
+# Outcomes of a schedule in users' units: bounded slowdown, waits and makespan, missed deadlines, node-hours and money.
 
 
 QUEUED = (Outcome("bounded slowdown"), Outcome("wait", "s"), Outcome("makespan", "s"))

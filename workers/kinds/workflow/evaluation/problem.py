@@ -222,7 +222,7 @@ def _leaning(trace: Trace, schedule: Schedule) -> float:
     return float(stats.spearmanr(waits, area).statistic)
 
 
-# Artifacts as ways of scheduling.
+# Artifacts as schedulers.
 
 
 CONSERVATIVE = "conservative"

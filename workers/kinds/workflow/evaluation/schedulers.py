@@ -18,7 +18,7 @@ from workers.kinds.workflow.simulator.pool import opened, play_conservative, pla
 from workers.kinds.workflow.simulator.simulate import Schedule
 
 NO_LIMITS = Limits()
-FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism
+FULL = ("fcfs", "sjf", "f1", "f4")  # rules that are combined with every mechanism
 ORDERS = ("fcfs", "sjf")
 FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 

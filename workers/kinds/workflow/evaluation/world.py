@@ -32,11 +32,11 @@ from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.simulate import Schedule
 from workers.learning.simulator import Step
 
-# Cache of drawn episodes: all policies of an evaluation play the same ones.
+# Cache of drawn episodes, since all policies of an evaluation play the same ones.
 
 
 Floats = NDArray[np.float64]
-MOST_TASKS = 1_500_000  # that are kept in all; some 160 bytes each
+MOST_TASKS = 1_500_000  # in the cache; about 160 bytes each
 
 
 class Turned:
@@ -69,7 +69,7 @@ class Drawn:
         """The episodes under ``disturbance`` [B]; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
         if key not in self._turned:
-            self._turned = {key: Turned(self.known, disturbance)}  # in one evaluation there is one luck for each
+            self._turned = {key: Turned(self.known, disturbance)}  # an evaluation draws its disturbances once per world
         return self._turned[key]
 
 
@@ -97,16 +97,15 @@ def _size(drawn: Drawn) -> int:
     return sum(one.trace.tasks for one in {id(one): one for one in drawn.known}.values())
 
 
-# The world of a ``workflow`` workload: a step is a whole sequence of tasks, played by one way of scheduling them.
+# The world: a step is a whole episode, played by one scheduler.
 #
-# What takes turns in it are *ways* (see ``ways``): the kind's strategies and mechanisms are numbered, and whatever else
-# wants to schedule is given a number when it comes in. Disturbances are still asked task by task: what they say of step
-# k befalls the task that is submitted k-th.
+# The kind's rules and strategies are numbered schedulers; any other scheduler gets a number when it is added.
+# Disturbances are drawn task by task: their step k applies to the task that is submitted k-th.
 
 
-JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
-FIXED_OF = 16  # draws of which the fixed episode is the busiest
-LEAST_FACTOR = 1e-9  # a run time is never 0 by bad luck
+JITTER = 0.1  # standard deviation of the log factor of gaps between submissions under a seed
+FIXED_OF = 16  # draws from which the fixed episode is the busiest
+LEAST_FACTOR = 1e-9  # keeps run times above 0
 
 
 class View(NamedTuple):
@@ -203,7 +202,7 @@ class WorkflowWorld(Disturbed):
     def schedule(self, row: int, action: int) -> Schedule:
         """The schedule of episode ``row`` by scheduler ``action``, cached."""
         episode = self.truth[row]
-        key = (id(episode), action)  # where all episodes are one, it is played once
+        key = (id(episode), action)  # equal episodes are one object, played once
         if key not in self._played:
             self._played[key] = self.schedulers[action].play(episode)
         return self._played[key]
@@ -343,7 +342,7 @@ class WorkflowWorld(Disturbed):
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 
-# Policies of a world in which an action is a way of scheduling.
+# Policies whose action is the number of a scheduler.
 
 
 @dataclass(frozen=True)

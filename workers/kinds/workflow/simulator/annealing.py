@@ -12,10 +12,10 @@ from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indice
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, cost_rules, length, money, rules
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
-DRAWS = 6  # random numbers that an attempt needs
-THRESHOLD = 0.01  # share of the best worth by which a solution may be worse at the beginning; it falls to zero
-MEAN_WEIGHT = 0.05  # what the mean end of all tasks counts beside the last one: many solutions end alike
-NODE, BESIDE, SOONEST, TOGETHER = 0.2, 0.35, 0.5, 0.65  # cumulated shares of the sorts of moves; the rest change turns
+DRAWS = 6  # random numbers per attempt
+THRESHOLD = 0.01  # share of the best value by which a solution may be worse at first; it falls to zero
+MEAN_WEIGHT = 0.05  # weight of the tasks' mean end beside the last one, as a tie-breaker
+NODE, BESIDE, SOONEST, TOGETHER = 0.2, 0.35, 0.5, 0.65  # cumulative shares of kinds of moves; the rest change positions
 
 
 class Course(NamedTuple):
@@ -366,7 +366,7 @@ def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Flee
     return Plan(at.start, at.end, node)
 
 
-# Plans for workflows, by the kind's own functions, compiled.
+# Plans by the kind's own functions, compiled.
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
@@ -392,16 +392,16 @@ def plan_by(given: Problem, strategy: str) -> Plan:
     return plan(given, STRATEGIES[strategy](given))
 
 
-# Search for a better plan than any rule's: the best rules' plans, bettered by threshold accepting, then the best.
+# Search for better plans: the best rules' plans, improved by threshold accepting in stages.
 
 
 Solution = TypeVar("Solution")
-LEGS = ((3, 0.4), (1, 0.3), (1, 0.3))  # of a search: how many of the best go on, and their share of all attempts
+LEGS = ((3, 0.4), (1, 0.3), (1, 0.3))  # stages: number of solutions kept, and share of all attempts
 STARTS = LEGS[0][0]
-WORK = 8e4  # of a search, in what takes about a microsecond
+WORK = 8e4  # of a search, in units of about a microsecond
 MOST_ATTEMPTS = 100_000
-ATTEMPT_WORK = (0.4, 0.0055, 0.001)  # of an attempt: whatever its size, for each task, for each edge
-MOMENTS = 100  # from which a lower bound looks at what is left
+ATTEMPT_WORK = (0.4, 0.0055, 0.001)  # of an attempt: constant, per task, per edge
+MOMENTS = 100  # times at which a lower bound looks at the remaining work
 SHORT = SearchObjective()
 
 
@@ -426,7 +426,9 @@ def bound(given: Problem) -> float:
         parents = graph.parents[graph.parent_start[task] : graph.parent_start[task + 1]]
         ready = (head[parents] + least[parents]).max(initial=0.0)
         head[task] = max(work.submit[task], fleet.available.min(), ready)
-    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)  # of each node against the quickest
+    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(
+        axis=0
+    )  # of each node relative to the fastest
     rates = np.concatenate([[0.0], np.cumsum(np.sort(np.repeat(speed, fleet.processors))[::-1])])
     found = float((head + least + after).max())
     moments = np.unique(head)
@@ -446,7 +448,7 @@ def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
 
 
 def attempts_for(given: Problem) -> int:
-    """Attempts in about a tenth of a second, by the input's size alone, which keeps results reproducible."""
+    """Attempts in about a tenth of a second, at most 100,000, by the input's size, not by the clock."""
     each, task, edge = ATTEMPT_WORK
     cost = each + task * len(given.average) + edge * len(given.along)
     return int(min(MOST_ATTEMPTS, WORK / cost))

@@ -60,7 +60,7 @@ from workers.kinds.workflow.simulator.world import (
     release,  # fmt: skip
 )
 
-OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
+OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run so far
 
 
 def cleared(
@@ -348,10 +348,7 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
 
 
-# Node failures, for any simulation that takes breakdowns.
-
-
-# A workflow by any strategy, published or the agent: planned with estimates, then played with the true run times.
+# A workflow by a published strategy or the agent: planned with estimates, then played with true run times.
 
 
 AGENT = "agent"
@@ -413,7 +410,7 @@ def scheduled(
     return simulated(trace, nodes, strategy, breakdowns)
 
 
-# ``steward simulate`` on workflows: planned or dispatched on several nodes.
+# ``steward simulate`` on workflows, planned or dispatched on several nodes.
 
 
 def read(arguments: Namespace) -> Reading:

@@ -36,7 +36,7 @@ compilable(run_times.describe, run_times.learn, run_times.remember, planning.sco
 
 @compiled_as(dispatch.by_end)
 def _by_end(tasks: Tasks, started: Indices) -> Indices:
-    """Sort by expected end, by insertion: few tasks start together, and a general sort takes seconds to compile."""
+    """``started`` [k] sorted by expected end; by insertion, since few start at once and a sort compiles slowly."""
     if len(started) < 2:
         return started
     expected, found = tasks.expected, started.copy()
@@ -195,7 +195,7 @@ def correct(play: Play) -> None:
 
 @kernel
 def leave(play: Play, task: int) -> None:
-    """Remove ``task`` from the machine, and let the regression learn from it."""
+    """Remove ``task`` from the machine: free its processors and user's quota, and teach the regression its run time."""
     pool, level = play.pool, play.pool.level
     ends, held, which = pool.ends, pool.held, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
@@ -251,7 +251,7 @@ def close_up(play: Play) -> None:
 
 @kernel
 def enter(play: Play, started: Indices) -> None:
-    """Start jobs on the machine."""
+    """Start the jobs ``started`` [k] now: take their processors and queue their true and expected ends."""
     now, level = play.clock[NOW], play.pool.level
     begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
@@ -326,9 +326,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predicted(play: Play, trust: float) -> Seconds:
-    """Natural log of waiting jobs' predicted seconds, [Q]; ``trust`` multiplies the predicted log share (at most 0) of
-    the requested time.
-    """
+    """Natural log of waiting jobs' predicted seconds, [Q]; ``trust`` multiplies the log of predicted over requested."""
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
@@ -347,7 +345,7 @@ def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     if mechanism != EASY:
         return counts[HEAD] >= 0 and free == 0
     if rule == FCFS and counts[ARRIVED] and last > free and not counts[OVERRUNS]:
-        return True  # the newcomer does not fit, and the others did not before it came
+        return True  # the new job does not fit, and the others did not before it came
     for i in range(counts[QUEUED]):  # noqa: SIM110 - a generator is slow where this is compiled
         if need[queue[i]] <= free:
             return False
@@ -383,7 +381,7 @@ def opened(
         each[users] = UNLIMITED
     running = min(processors, count) + 1
     submit, runtime, expected = (
-        np.ascontiguousarray(each, np.float64)  # loops are compiled for whole arrays alone
+        np.ascontiguousarray(each, np.float64)  # loops are compiled for contiguous arrays only
         for each in (trace.submit, trace.runtime, trace.expected if planned is None else planned)
     )
     processors_of, user_of = (np.ascontiguousarray(each, np.int64) for each in (trace.processors, trace.user))
@@ -419,9 +417,7 @@ def _check(trace: Trace, processors: int) -> None:
         raise ValueError(f"task {trace.names[unknown[0]]} has no run time, so it cannot be played")
 
 
-# Batch jobs on one pool with conservative backfilling, event by event.
-#
-# Beside submissions and ends, reservations that fall due are events.
+# Conservative backfilling: reservations that fall due are events beside submissions and ends.
 
 
 compilable(dispatch.empty_profile, dispatch.begin, dispatch.point, dispatch.hold, dispatch.place)

@@ -24,13 +24,10 @@ from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
 
-# `steward simulate`: request, progress, schedules and output.
+# The result of a simulation: time and node of each task, and metrics.
 
 
-# What a simulator answers: when and where each task ran, and what that was worth.
-
-
-SHORTEST = 10.0  # seconds: what runs shorter counts as that long in a bounded slowdown
+SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
 
 
 class Rentals(NamedTuple):
@@ -146,7 +143,7 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
     )
 
 
-# How far a simulation is, on the terminal of whoever waits for it.
+# Progress of a simulation on the terminal.
 
 
 Item = TypeVar("Item")
@@ -159,7 +156,7 @@ def watched(items: Sequence[Item]) -> Iterable[Item]:
     return track(items, "simulate", console=console, transient=True, disable=hidden)
 
 
-# What ``steward simulate`` is asked, and what it answers with.
+# Arguments and results of ``steward simulate``.
 
 
 AGENT = "agent"
@@ -242,7 +239,7 @@ def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
     return found
 
 
-# What ``steward simulate`` prints: figures per sequence, means, and strategies compared paired.
+# Output of ``steward simulate``: metrics per sequence, means, and paired comparisons of strategies.
 
 
 Json = dict[str, Any]
@@ -325,9 +322,6 @@ def _compared(each: Json, first: str) -> str:
     error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
     difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
     return f"{difference}, lower in {pair['better_in']} of {pair['of']}"
-
-
-# Batches of simulated queues, generated logs and tuning.
 
 
 # Agents on a pool: the policies of ``app.kinds.workflow.policies``, compiled.

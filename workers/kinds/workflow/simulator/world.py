@@ -40,10 +40,10 @@ def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
     return decorate
 
 
-# A simulated workflow at a moment: its tasks, its nodes, what is known to come, and what happens to nodes.
+# The state of a simulated workflow: tasks, nodes, future events, and failures of nodes.
 
 
-END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision of their time
+END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision at the same time
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 OFF, STARTING, ON, DOWN = 0, 1, 2, 3
 Event = tuple[float, int, int, int]
@@ -122,7 +122,7 @@ class Queues(NamedTuple):
 
 
 def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
-    """The state before any submission; the kept nodes are on."""
+    """The state before any submission; nodes in ``kept`` [M] are on, the others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
     return World(

@@ -23,7 +23,7 @@ from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
 from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
 
-# What a training shows of what it made: one sequence that was judged on, as the agent and its rivals schedule it.
+# Charts of one judged sequence, as the agent and its rivals schedule it.
 
 
 Json = dict[str, Any]
@@ -107,7 +107,7 @@ def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
     return [best] if figures_of[best].cost > 0 else []
 
 
-# The verdict on a scheduler: the artifact that will answer, played beside every strategy on sequences of its own.
+# The verdict: the artifact and every rule on sequences reserved for it.
 
 
 class Scores(NamedTuple):
@@ -142,6 +142,9 @@ def judge(
         champion: the serving artifact, which the candidate must beat; None: there is none.
         answering: name of the rule that decides without an agent; other names and None are ignored.
         margin: margin of practical equivalence, as a share of the best rule's loss.
+
+    Raises:
+        IncompatibleArtifact: an artifact can't be read.
     """
     agent = scored(load(artifact), sequences)
     rules = {name: scored(StrategyPolicy({"rule": name}), sequences) for name in RULES}

@@ -33,7 +33,7 @@ def machine_of(spec: Spec) -> Nodes:
 
 
 def objective_weights(spec: Spec) -> ObjectiveWeights | None:
-    """A workload's objective; None if it is the default, mean bounded slowdown alone."""
+    """The weights of a workload's objective; None: it is the default, mean bounded slowdown alone."""
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 
@@ -46,14 +46,14 @@ def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
     return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
 
 
-# Sequences to learn from and to be judged on: pieces of traces, and traces that are made from them.
+# Sequences for learning and judging: pieces of traces, and resampled traces.
 
 
-GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
-JITTER = 0.15  # of the log run time, so that no task is met twice
-LOADS = (0.65, 1.05)  # factors on the time between submissions
-FILLING = 0.25  # share of a sequence that fills machine and queue, and is not counted
-MOST, FEWEST = 96, 8  # pieces that are judged on, and that a trace is cut into at least
+GAPS = (60, 200)  # length of blocks of submissions when arrivals are resampled
+JITTER = 0.15  # standard deviation of log run times, so that no task occurs twice
+LOADS = (0.65, 1.05)  # factors of the time between submissions
+FILLING = 0.25  # share of a sequence that fills machine and queue, left out of the loss
+MOST, FEWEST = 96, 8  # most pieces for judging, and fewest pieces of a trace
 
 
 class Sequence(NamedTuple):

@@ -34,13 +34,21 @@ from workers.learning.training.request import Untrainable
 
 # A search for priorities on the exact objective: the cross-entropy method (Rubinstein 1999).
 #
-# Candidates are drawn around the best of those before, and played on the same sequences; each counts by the mean
-# logarithm of its losses over those of where the search began, which heavy sequences do not drown.
+# Candidates are drawn around the previous elite, and played on common sequences. Each is scored by the mean log ratio
+# of its losses to those of the initial weights, in which heavy sequences don't dominate.
 
 
 POPULATION, ELITE, SEQUENCES = 16, 5, 12
-SPREAD = (0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3)  # of the first candidates, in the order of ``priority.NAMES``
-NARROWEST = 0.1  # share of it that is always left
+SPREAD = (
+    0.25,
+    0.25,
+    0.15,
+    1.5,
+    0.3,
+    0.4,
+    0.3,
+)  # deviations of the first candidates, in the order of ``priority.NAMES``
+NARROWEST = 0.1  # smallest share of the initial spread
 INERTIA = 0.3
 
 
@@ -92,16 +100,16 @@ def allowed(weights: Seconds) -> Seconds:
     return weights
 
 
-# The training of a scheduler from traces, in chunks: a search for priorities, a choice, a verdict.
+# The training in chunks: search, choice, verdict.
 #
-# Each trace is split in time: what is chosen on lies after what was searched on, and what is judged on after both, so
-# that no job is met twice. What is chosen and judged on are pieces that do not overlap.
+# Each trace is split in time: data for the choice follow those of the search, and data for the verdict follow both, so
+# no job is used twice. Choice and verdict use disjoint pieces.
 
 
 FEWEST_TASKS = 64
-LENGTH = 1_000  # tasks of a sequence, at most
-SEARCHED, CHOSEN = 0.5, 0.7  # shares of a trace, in order of submission, at which search and choice end
-BUDGET = 5_000_000  # tasks
+LENGTH = 1_000  # most tasks of a sequence
+SEARCHED, CHOSEN = 0.5, 0.7  # shares of a trace, by submission, at which search and choice end
+BUDGET = 5_000_000  # simulated tasks
 KEPT = ("middle", "spread", "start")
 
 
@@ -196,7 +204,7 @@ class SchedulerTrainer:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """One stage, the search."""
+        """The training's single stage: the search, until the budget of tasks is used."""
         return (Stage("search", 1.0, self._search, self._share),)
 
     def _share(self) -> float:
