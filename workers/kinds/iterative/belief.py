@@ -32,10 +32,7 @@ SWEEPS, CONVERGED = 10, 1e-4
 ROUNDS = 3
 FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying executions and iterations less weight
 EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # prior deviation of log run effects, and its weight in executions
-NOISE_SD, NOISE_PRIOR = (
-    0.1,
-    4.0,
-)  # prior deviation of log noise; weight in measurements of the prior, by which stages are pooled
+NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # prior deviation of log noise; weight of all stages in each one's, in measurements
 LEAST_SD = 1e-3
 TAIL = 4.0
 """Residuals beyond so many of Student's scales are clipped; that scale is 6 to 9 % below normal noise's deviation."""

@@ -209,9 +209,7 @@ def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: n
 
 STEPS = (20, 10, 6)  # steps of a share, with one, two and three resources
 COARSEST = 4
-CONCENTRATIONS = np.array(
-    [100.0, 10.0, 3.0, 1.0, 0.3]
-)  # from equal stages to stages of which some scale and some don't
+CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from equal stages to stages of which only some scale
 LEAST_SHARE = 0.02  # mean share of stages of an application that does not scale
 SMALLEST = 1e-9
 

@@ -57,11 +57,7 @@ from workers.kinds.iterative.world import IterativeWorld
 
 MEMBERS, DEALS = 4, 3  # members of each half's belief, splits per verdict
 ATTEMPTS = 4  # draws per split, since few executions have few distinct splits
-EPISODES, FEWEST_EPISODES, STEPS = (
-    128,
-    16,
-    4_096,
-)  # episodes per followed model (most, least), and their iterations in total
+EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # most, least per followed model; their iterations in all
 FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes per model, for the choice of a heuristic
 LONGEST_COMPARED = 5_000
 """Most iterations of a run for which heuristics are compared: at about 40 ms per iteration this takes three minutes."""

@@ -121,9 +121,7 @@ def _intervals(log: Requests, users: int, seconds: float, *, dated: bool) -> Cou
     count = int(interval[-1]) + 1
     size = users * count
     counts = np.bincount(log.user.astype(np.int64) * count + interval, minlength=size).reshape(users, count)
-    start = float(
-        first if dated or first < DATED else first % DAY_SECONDS
-    )  # a time base that began before 1970's dates must not become a date by a clock jump
+    start = float(first if dated or first < DATED else first % DAY_SECONDS)  # a clock jump must not look like a date
     return Counts(counts[:, : max(count - 1, 1)].astype(np.float64), start, seconds)
 
 

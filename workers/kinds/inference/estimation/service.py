@@ -71,9 +71,7 @@ def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
 
 
 SMALLEST = 0.02  # relative to the usual capacity
-SUPERLINEAR = (
-    1.25  # largest share of the usual capacity that is proportional to cores; above 1 the intercept is negative
-)
+SUPERLINEAR = 1.25  # largest share of usual capacity proportional to cores; the rest may be negative
 
 Law = Callable[[Floats, Floats], Floats]
 """Maps relative sizes or cores [n] and logits of shares [n] to the natural log of a factor [n]; 0 at 1."""
@@ -149,11 +147,7 @@ FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying cells l
 LOGIT, LOGIT_SD = 1.0, 1.5  # prior mean and deviation of the common shares' logits
 APART_SD = 0.3  # prior deviation of a variant's logit about the common one
 CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # prior deviations of the logs of server classes, and of variants on them
-MISS_SD, NOISE_SD, PRIOR = (
-    0.05,
-    0.05,
-    4.0,
-)  # prior deviations of the rest and of a batch's noise; their weight in measurements
+MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # prior deviations of the rest and a batch; weight in batches
 GROWTHS = {0.0: 6.0, 1.0: 0.0, 2.0: 0.0}
 """Exponents of seconds by which log variances may grow, with minus twice their prior log odds.
 

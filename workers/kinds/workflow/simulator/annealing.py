@@ -426,9 +426,7 @@ def bound(given: Problem) -> float:
         parents = graph.parents[graph.parent_start[task] : graph.parent_start[task + 1]]
         ready = (head[parents] + least[parents]).max(initial=0.0)
         head[task] = max(work.submit[task], fleet.available.min(), ready)
-    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(
-        axis=0
-    )  # of each node relative to the fastest
+    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)  # of each node over the fastest
     rates = np.concatenate([[0.0], np.cumsum(np.sort(np.repeat(speed, fleet.processors))[::-1])])
     found = float((head + least + after).max())
     moments = np.unique(head)

@@ -39,15 +39,7 @@ from workers.learning.training.request import Untrainable
 
 
 POPULATION, ELITE, SEQUENCES = 16, 5, 12
-SPREAD = (
-    0.25,
-    0.25,
-    0.15,
-    1.5,
-    0.3,
-    0.4,
-    0.3,
-)  # deviations of the first candidates, in the order of ``priority.NAMES``
+SPREAD = (0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3)  # first deviations, in the order of ``priority.NAMES``
 NARROWEST = 0.1  # smallest share of the initial spread
 INERTIA = 0.3
 
