@@ -76,7 +76,7 @@ class LearnedKind(Protocol):
         ...
 
     def spaces(self, spec: Any) -> Spaces:
-        """Observation and action spaces of policies for ``spec``.
+        """Observation and action spaces of policies for ``spec``, of one environment each.
 
         Raises:
             ValueError: policies of this spec have no numbered actions.
@@ -158,7 +158,16 @@ class Online(Protocol):
         ...
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """The problem of learning in one part of the window and judging in another, disjoint part."""
+        """The problem of an online training: learning in one part of the window and judging in another, disjoint part.
+
+        Args:
+            workload: with its domain model.
+            request: options and seed of the training.
+            window: the result of ``window``.
+
+        Raises:
+            CheckpointError: the window's bytes can't be read.
+        """
         ...
 
 

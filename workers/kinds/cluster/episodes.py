@@ -386,7 +386,7 @@ def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
 
 
 def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
-    """Forecasts made on drawn curves before their first point and after each point, [DRAWN, STEPS + 1] each."""
+    """Forecasts on drawn curves before the first and after each point: level, gain, half-width, [DRAWN, STEPS + 1]."""
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
     found = [np.full((len(Ahead._fields), DRAWN), np.nan)]
     for told in range(1, STEPS + 1):
@@ -435,7 +435,14 @@ def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
 def limited(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: Ahead, before: Converging
 ) -> Converging:
-    """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place."""
+    """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.
+
+    Args:
+        layout: the workload's layout.
+        convergence: tolerance, doubt and window of the spec.
+        left: forecasts of the jobs, [B, L] each; NaN: none.
+        before: the previous state, [B, L].
+    """
     tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
     runs = clusters.gpus > 0
     level, gain, half = (np.where(runs, column, np.nan) for column in left)

@@ -155,7 +155,10 @@ def none() -> LearningCurves:
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Principal components of whole curves: grid of iterations [E], mean [E], basis [E, R] and noise variance [E]."""
+    """Principal components of whole curves: grid of iterations [E], mean [E], basis [E, R] and noise variance [E].
+
+    ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
+    """
     grid = np.linspace(
         min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
     )
@@ -382,7 +385,8 @@ def _enough(steps: Floats) -> bool:
 
 
 def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
-    """Steps of one application that had its nodes alone, converted to GPUs of speed 1.
+    """Steps of one application that had its nodes alone, converted to GPUs of speed 1 by ``speeds`` of the node
+    classes.
 
     The reported computing time of a distributed step counts as a step on one GPU, unless that size was measured itself.
     """
@@ -397,7 +401,13 @@ def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
 
 
 def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
-    """Expected seconds of each step alone, [n]; NaN for applications that are not in the table."""
+    """Expected seconds of each step alone, [n]; NaN for applications that are not in the table.
+
+    Args:
+        steps: steps with the columns of samples, [n, columns].
+        table: fitted throughput of the applications.
+        speeds: relative GPU speed of each node class.
+    """
     found = np.full(len(steps), np.nan)
     known = steps[:, APPLICATION] < len(table.largest)
     own = steps[known]
@@ -408,8 +418,8 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 
 def beside(gathered: Gathered, expected: Floats) -> Shared:
-    """Steps measured beside other jobs, relative to the median of the same step measured alone, else to the
-    expectation.
+    """Steps measured beside other jobs, relative to the median of the same step measured alone, else to ``expected``
+    [n].
 
     Steps without either are left out.
     """

@@ -33,7 +33,7 @@ class Rules(NamedTuple):
         weight: weight of each queue, [Q].
         ageing: seconds of waiting after which a job counts as one queue more urgent, infinite: never, [Q].
         patience: seconds of waiting after which a job precedes all others.
-        constants: of ``app.kinds.cluster.strategies.values``.
+        constants: exponents and horizon in the value of GPUs (``app.kinds.cluster.strategies.Constants``).
         log_slowdown: natural log of the factor on an application's (row) seconds per step beside a job of another
             (column), [A, A]; [0, 0]: no interference.
     """

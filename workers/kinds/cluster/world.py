@@ -192,11 +192,14 @@ class ClusterWorld(SimulatedWorld):
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
-        """As in every world; for learners the reward is the gain in return over unchanged weights, times ``PAY``."""
+        """Take one action per cluster, [B], after ``reset``; for learners the reward is the gain over unchanged
+        weights, times ``PAY``.
+        """
         found = super().step(actions)
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
     def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
+        """Let the answering rule decide on all jobs of each cluster; number of jobs with GPUs that moved, [B]."""
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
@@ -214,6 +217,7 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
+        """Update the state of convergence of the jobs, [B, L]; unchanged if the spec has none."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
         if convergence is None or ahead is None:

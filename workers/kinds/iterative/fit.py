@@ -204,10 +204,11 @@ def fit_domain_model(
 
 
 def check_judge(layout: Layout, flat: Flat) -> None:
-    """Check that ``flat`` can carry a model to judge others by: at least 3 executions at enough different allocations.
+    """Check that ``flat`` can carry a model to judge others by.
 
     Raises:
-        TooLittleData, EstimationError: it can't.
+        TooLittleData: fewer than 3 executions, too few different allocations, or durations that never differ.
+        EstimationError: a metric is not greater than 0 everywhere.
     """
     if lacking := _lacking_to_judge(layout, flat):
         raise lacking

@@ -440,7 +440,12 @@ def judge(
 def alone(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """Return of an artifact's policy without the guard, and its gap to the optimum, or the reason for none."""
+    """Return of an artifact's policy without the guard (mean and interval), and its gap to the optimum, or the reason
+    for none.
+
+    Raises:
+        IncompatibleArtifact: the artifact can't be read.
+    """
     evaluator = Evaluator(spec, table, seed)
     scores = evaluator.score(load(artifact).policy)
     return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum, {})
@@ -476,6 +481,9 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
 
     All candidates play the same episodes. One is accepted while its return is below the first's by at most 0.1 %, or
     not significantly.
+
+    Raises:
+        IncompatibleArtifact: the artifact can't be read.
     """
     evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
     candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]

@@ -68,8 +68,8 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
     Returns:
         ``runs``, ``incomplete``, ``logged`` (return that the runs had), ``replay`` {``return``, ``advantage``},
-            ``importance`` (the result of ``importance``), ``agreement`` (share of decisions in which the candidate
-            takes the logged action, in 0…1). Intervals are 95 %.
+        ``importance`` (the result of ``importance``), ``agreement`` (share of decisions in which the candidate takes
+        the logged action, in 0…1). Intervals are 95 %.
 
     Raises:
         TooFewRuns: fewer than two runs are finished.
@@ -182,8 +182,8 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 
     Returns:
         Jackknife intervals ``per_decision``, ``weighted`` and ``doubly_robust``; ``effective_sample_size`` in runs;
-            ``behaviour`` (``logged`` or ``estimated`` probabilities), ``softness``, and ``trusted`` (at least 10 runs'
-            worth).
+        ``behaviour`` (``logged`` or ``estimated`` probabilities), ``softness``, and ``trusted`` (at least 10 runs'
+        worth).
     """
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)

@@ -432,6 +432,7 @@ class _Path:
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
     def _moves(self) -> None:
+        """Set legality and goal of actions by allocation, [N, A] each; their pauses, and costs of moving, [N]."""
         layout, projector = self.layout, self.projector
         levels = projector.grid_levels
         goals = levels[None] + layout.deltas[:, None]  # [N, A, R]

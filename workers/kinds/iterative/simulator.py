@@ -459,7 +459,7 @@ def _posterior_variances(projector: Projector) -> SimulatorArray:
 
 
 class ExpectedSimulator(IterativeSimulator):
-    """As ``IterativeSimulator``, with each step's reward and potential averaged over the possible measurements.
+    """An ``IterativeSimulator`` whose rewards and potentials are averaged over the possible measurements of each step.
 
     The log measurement is normal about the posterior mean, so the average is a Gauss–Hermite sum over ``nodes``
     outcomes, all metrics moving together. The transition itself is one drawn outcome. Rewards keep their expectation
@@ -474,7 +474,7 @@ class ExpectedSimulator(IterativeSimulator):
         self.outcomes = outcomes(nodes)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """As ``IterativeSimulator.step``, with the expected reward [B].
+        """Change allocations by ``actions`` [B] and run one iteration; the reward is the expected one, [B].
 
         Raises:
             RuntimeError: before the first ``reset``.

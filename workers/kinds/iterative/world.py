@@ -103,7 +103,7 @@ class IterativeWorld(Disturbed):
 
     @property
     def truth(self) -> Truth:
-        """The hidden variables, for optima and tests."""
+        """Hidden variables of the B runs, which policies must not read; for optima and tests."""
         return Truth(self._followed, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:

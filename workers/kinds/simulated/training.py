@@ -148,7 +148,9 @@ class WindowTraining(SimulatedTraining):
     """Online learning on a window of recent runs, judged against the default heuristic and the champion only.
 
     Args:
-        kind, workload, seed: as for ``SimulatedTraining``.
+        kind: the environment.
+        workload: the workload with its domain model.
+        seed: seed of the training.
         window: the packed window, which simulators replay.
         look: how many times the champion has been judged so far, from 1; the verdict's confidence grows with it.
     """

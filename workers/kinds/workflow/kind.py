@@ -66,7 +66,11 @@ class Workflow(LearnedKind):
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The schedulers that suit the traces, by name; each is a policy that always picks its own number."""
+        """The schedulers that suit the traces, by name; each is a policy that always picks its own number.
+
+        Raises:
+            ValueError: no task can be played, or one fits no node.
+        """
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics

@@ -183,7 +183,7 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Each user's rates in intervals of ``LASTING[0]`` control intervals."""
+    """Each user's rates in intervals of ``LASTING[0]`` (a tenth) of a control interval, in the layout's order."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
     counts = counts_counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]

@@ -122,7 +122,7 @@ class Recorder:
         self._decisions: list[Decisions] = []
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Record the batches that the next step starts."""
+        """Record the batches that the next step starts, in episodes that are still ``going`` [B]."""
         if self._requests is None:
             self._begin()
         self._settle()

@@ -146,7 +146,9 @@ class InferenceWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view of the present decisions; raises RuntimeError before the first ``reset``."""
+        """Projector (with the last transitions), state and view of the present decisions; only after the first
+        ``reset``.
+        """
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
@@ -202,7 +204,7 @@ class InferenceWorld(Disturbed):
         return self.view
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B]; for learners, episodes that end begin anew.
+        """Take one action per environment, [B], after the first ``reset``; for learners, episodes that end begin anew.
 
         Learners are charged for fairness as it changes: (Jain's index − 1) times the share of the episode that has
         passed is an undiscounted potential (Ng, Harada and Russell, 1999) whose differences add up to the episode's
@@ -210,7 +212,6 @@ class InferenceWorld(Disturbed):
 
         Raises:
             ValueError: an action is illegal.
-            RuntimeError: before the first ``reset``.
         """
         elapsed, ended = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         if self.renews:
@@ -567,6 +568,9 @@ class Clients(JointSimulator):
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
         """Award servers to the best offers, and step the world: one ``Step`` per agent.
+
+        Args:
+            actions: offer of each agent by name, [B] each.
 
         Raises:
             ValueError: an action is illegal.

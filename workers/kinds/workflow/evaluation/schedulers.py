@@ -116,7 +116,11 @@ class ReplayedSchedule:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task; tasks beyond the N known ones come last, on any node."""
+        """Schedule an episode: time and node of each task; tasks beyond the N known ones come last, on any node.
+
+        Raises:
+            ValueError: a task fits no node, or dependencies form a cycle.
+        """
         count, nodes = episode.trace.tasks, len(episode.nodes.kind)
         rank = np.arange(count) + len(self.order)
         known = self.order[self.order < count]

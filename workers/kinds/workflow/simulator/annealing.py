@@ -414,8 +414,9 @@ def rest(given: Problem) -> Floats:
 def bound(given: Problem) -> float:
     """Lower bound of any plan's last end, seconds.
 
-    The larger of the critical path on the fastest nodes, and of the work between a time and the rest of the workflow,
-    on as many of the fastest processors as the tasks can use (Fernandez and Bussell 1973).
+    It is the largest of the critical path on the fastest nodes and, for all times t and tails r, t + r + the time that
+    the tasks which start at t or later and are followed by at least r need on as many of the fastest processors as they
+    can use (Fernandez and Bussell 1973).
     """
     graph, work, fleet = given.graph, given.work, given.fleet
     least, after = work.cost.min(axis=1), rest(given)
@@ -481,7 +482,7 @@ def forgetful(given: Problem) -> bool:
 
 
 def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
-    """Place the tasks of a solution anew in the same order and on the same nodes, with memory respected."""
+    """Place the tasks of a solution anew in the same order and on the same nodes, now within their memory."""
     bias = np.full(given.work.cost.shape, np.inf)
     bias[np.arange(len(node)), node] = 0.0
     rule = Rule(order, bias, np.full(len(node), np.inf), 1.0, 0.0)
@@ -507,7 +508,11 @@ def agent(
 ) -> Plan:
     """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's.
 
-    ``attempts``: number of attempts; None: as many as ``attempts_for`` gives.
+    Args:
+        given: the workflow and its nodes.
+        random: random generator of the search.
+        objective: what to minimise.
+        attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
     return bettered(
         begun(given, objective),

@@ -414,10 +414,11 @@ def scheduled(
 
 
 def read(arguments: Namespace) -> Reading:
-    """Read the workflow file.
+    """Read the workflow file, JSON or gzip, into a trace.
 
     Raises:
-        OSError, InvalidInput: as ``read_wfformat``.
+        OSError: the file can't be read.
+        InvalidInput: it is no valid workflow; the issues have JSON pointers.
     """
     return read_wfformat(arguments.trace)
 

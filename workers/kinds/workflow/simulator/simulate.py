@@ -368,10 +368,11 @@ OWN = "strategy"
 
 
 def read(arguments: Namespace) -> Reading:
-    """Read the batch log.
+    """Read the batch log (SWF), plain or gzip, into a trace.
 
     Raises:
-        OSError, InvalidInput: as ``read_swf``.
+        OSError: the file can't be read.
+        InvalidInput: it is no valid log; the issues name lines.
     """
     return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
 

@@ -131,7 +131,7 @@ def played(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Mean bounded slowdown of a sequence under a policy, without its first quarter; or the objective's charge."""
+    """Mean bounded slowdown of a sequence under a policy, without its first quarter; with an objective, ``charged``."""
     return charged_for(sequence, played(sequence, policy))
 
 

@@ -300,9 +300,17 @@ def training(
     *,
     champion: bytes | None = None,
 ) -> Training:
-    """Make the ``Training`` of a scheduler in this process; ``checkpoint`` resumes an interrupted one.
+    """Make the ``Training`` of a scheduler in this process.
+
+    Args:
+        spec: the workload's spec.
+        traces: past executions by name.
+        budget: number of simulated tasks; None: about a minute's worth.
+        checkpoint: state of an interrupted training to resume; None: begin anew.
+        champion: the serving artifact, which a new one must beat; None: there is none.
 
     Raises:
-        Untrainable: as ``SchedulerTrainer``.
+        Untrainable: backfilling is conservative, or too few tasks fit on one node.
+        CheckpointError: the checkpoint can't be read.
     """
     return Training(SchedulerTrainer(spec, traces, seed, budget, champion=champion), checkpoint)
