@@ -147,7 +147,7 @@ def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
-    """Tabulate the fits of all applications; ``nodes``: GPUs per node, and number of nodes."""
+    """Tabulate the fits of all applications; ``nodes`` are GPUs per node, and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])

@@ -170,7 +170,10 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
 
 
 def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
-    """Simulate jobs of one class that have the time of their steps on all GPUs, under convergence."""
+    """Simulate jobs of class ``own`` under convergence: GPUs kept and freed, and the loss of the final value.
+
+    Each job runs as long as its steps would take on all GPUs.
+    """
     played, jobs = drawn(curves, own), np.arange(DRAWN)
     gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
     state, table = none(DRAWN), foreseen(curves, own, played)

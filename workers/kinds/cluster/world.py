@@ -192,8 +192,9 @@ class ClusterWorld(SimulatedWorld):
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
-        """Take one action per cluster, [B], after ``reset``; for learners the reward is the gain over unchanged
-        weights, times ``PAY``.
+        """Take one action per cluster, [B], after ``reset``.
+
+        For learners the reward is the gain in return over clusters with unchanged weights, times ``PAY``.
         """
         found = super().step(actions)
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found

@@ -245,7 +245,7 @@ class MetaLearner:
         self._optimiser = torch.optim.Adam([*self.start.values(), *self.rates.values()], LEARNING_RATE)
 
     def advance(self, updates: int) -> float:
-        """Do ``updates`` updates; their mean loss."""
+        """Do ``updates`` gradient updates; returns their mean loss (squared error of the log pace)."""
         losses = []
         for _ in range(updates):
             rows = torch.from_numpy(self._random.choice(self._learned, min(BATCH, len(self._learned))))

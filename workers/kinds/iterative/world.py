@@ -87,7 +87,9 @@ class IterativeWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """The runs as policies get them: state and view under the assumed model."""
+        """The runs as policies get them, state and view under the assumed model; raises RuntimeError before
+        ``reset``.
+        """
         return Situation(self.projector, self.state, self._view)
 
     @property

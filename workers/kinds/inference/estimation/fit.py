@@ -93,7 +93,12 @@ class _Fold(NamedTuple):
 
 
 def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
-    """Hold out one batch size, server class or number of cores at a time, at most ``MOST_FOLDS`` of each."""
+    """Predict held-out rows, one batch size, server class or number of cores at a time, at most ``MOST_FOLDS`` of each.
+
+    Args:
+        rows: measured batches.
+        variants, servers: numbers of variants and of server classes.
+    """
     tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # folds of classes that differ only in cores are used once
     for kind in KINDS:
         for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
@@ -208,7 +213,7 @@ class Became(NamedTuple):
 
 
 def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
-    """Drift between the measurement of ``execution`` and now."""
+    """Factors of drift between the measurement of ``execution`` and now."""
     now, then = (_together(layout, chain) for chain in (drifts.now, drifts.then.get(execution, ())))
     return Became(now.seconds / then.seconds, now.requests / then.requests)
 

@@ -195,7 +195,7 @@ class ServiceTime:
         self._reference: _Fit | None = None
 
     def fit(self, rows: Rows) -> Self:
-        """Fit to measured batches; returns itself."""
+        """Fit the ensemble to measured batches, at least one; returns itself."""
         self._cells = cells(rows)
         points = self._cells.points
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
@@ -301,7 +301,7 @@ class ServiceTime:
         return np.concatenate(rows), centre
 
     def _mean(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Log seconds by the laws, [n]."""
+        """Natural log of seconds by the laws, [n]."""
         variants = self._variants
         level, batch, cores = parameters[: 3 * variants].reshape(3, -1)[:, points.variant]
         shifts = parameters[3 * variants + 2 :]

@@ -68,7 +68,9 @@ class Solution:
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """The optimum's entries in a report."""
+        """The optimum's entries in a report: loss per request, number of states, and seconds relative to
+        ``full_until``.
+        """
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),
@@ -77,7 +79,7 @@ class Solution:
         }
 
     def policy(self, layout: Layout) -> TablePolicy:
-        """The policy as a table over queue lengths and the loaded variant."""
+        """The policy as a table over queue lengths and the loaded variant, with losses as negative values."""
         users, variants, _ = layout.shape
         entries = [*range(users), *(layout.entries.index(f"loaded.{name}") for name in layout.variants)]
         config = {

@@ -220,7 +220,7 @@ def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
 
 @inlined
 def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
-    """End the batch of server ``s``."""
+    """End the batch of server ``s``: count its quality, record kind and pace, and make the server idle."""
     user, variant, size = worlds.server_count[b, s, SERVES], worlds.server_count[b, s, LOADED], 0
     while rules.batches[size] < worlds.server_count[b, s, HOLDS]:
         size += 1
@@ -236,7 +236,7 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 
 @inlined
 def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, s: int, action: int) -> None:
-    """Start the batch of ``action`` on server ``s``."""
+    """Start the batch that ``action`` denotes on server ``s``; its seconds and qualities are determined here."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count

@@ -146,9 +146,7 @@ class InferenceWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """Projector (with the last transitions), state and view of the present decisions; only after the first
-        ``reset``.
-        """
+        """Projector (with last transitions), state and view of the present decisions; only after a ``reset``."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
@@ -429,7 +427,7 @@ class InferenceWorld(Disturbed):
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``."""
+        """Restore the result of ``get_state``; later steps are bit-identical."""
         self.given = _owned(kernels.Given(**state["given"]))
         self.load = _owned(Load(**state["load"]))
         self.worlds = _owned(kernels.Worlds(**state["worlds"]))

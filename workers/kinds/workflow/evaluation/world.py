@@ -338,7 +338,7 @@ class WorkflowWorld(Disturbed):
         ]
 
     def value(self, row: int, action: int) -> float:
-        """The return of episode ``row`` under scheduler ``action``."""
+        """The return (negative weighted sum of terms) of episode ``row`` under scheduler ``action``."""
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 

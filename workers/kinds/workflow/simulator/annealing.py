@@ -496,7 +496,7 @@ def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
 
 
 def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
-    """Plans of the best few rules with distinct objectives, best first."""
+    """Plans of the best few rules, of different objective value each, the best one first."""
     made = [plan(given, rule) for rule in candidates(given, objective)]
     worth = [value(given, one, objective) for one in made]
     _, first = np.unique(np.round(worth, 9), return_index=True)

@@ -66,7 +66,7 @@ OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run 
 def cleared(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
-    """Reduce what ``task`` waits for by one; when ready, a planned task is woken at its data's arrival."""
+    """Reduce the number of things that ``task`` waits for by one; at 0 it is ready, and woken when its data arrive."""
     world.missing[task] -= 1
     if world.missing[task] == 0:
         world.status[task] = READY

@@ -52,7 +52,9 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """Charts of each scheduler's schedule, as JSON values of ``evaluation.pictures.picture``."""
+        """Charts of each scheduler's schedule over a common time window, as ``evaluation.pictures.picture`` gives
+        them.
+        """
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
