@@ -87,9 +87,7 @@ class IterativeWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """The runs as policies get them, state and view under the assumed model; raises RuntimeError before
-        ``reset``.
-        """
+        """Projector, state and view under the assumed model, for policies; raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self._view)
 
     @property

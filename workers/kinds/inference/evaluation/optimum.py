@@ -68,7 +68,7 @@ class Solution:
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """The optimum's entries in a report: loss per request, number of states, and seconds relative to
+        """The optimum's entries in a report: loss per request, number of states, queues' seconds over
         ``full_until``.
         """
         return {

@@ -427,7 +427,7 @@ class InferenceWorld(Disturbed):
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``; later steps are bit-identical."""
+        """Restore the result of ``get_state``, and go on with its episodes."""
         self.given = _owned(kernels.Given(**state["given"]))
         self.load = _owned(Load(**state["load"]))
         self.worlds = _owned(kernels.Worlds(**state["worlds"]))

@@ -52,9 +52,7 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """Charts of each scheduler's schedule over a common time window, as ``evaluation.pictures.picture`` gives
-        them.
-        """
+        """Charts of each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
