@@ -1,1 +1,1 @@
-"""What learns, by kind: a package each, found through entry points; ``contract`` says what it has to be."""
+"""The learning halves of kinds, one package each, found through entry points; ``contract`` has their interface."""

@@ -1,7 +1,7 @@
-"""How kinds' loops are compiled, and kept.
+"""Compilation of simulators' loops with Numba, and its cache on disk.
 
-Numba looks only at the file of the function that it compiles, not at those of the functions that are called: so the
-compiled code is kept in a folder that is named for what all sources say, and for how they are compiled.
+Numba notices changes only in the file of the function that it compiles, not in those of the functions called from it.
+So the cache is a folder named by a digest of all sources and of the compiler's settings.
 """
 
 import hashlib
@@ -21,21 +21,21 @@ SETTINGS: Any = numba.config
 
 
 class Compiler:
-    """Compiles functions of ``sources``, files or folders of them, and keeps what it compiled within ``home``.
+    """Compiles functions and caches the machine code on disk, keyed by the content of ``sources`` (files or folders).
 
-    Where ``home`` cannot be written it is kept in the user's own corner of the temporary folder, and where
-    ``NUMBA_CACHE_DIR`` says.
+    The cache is ``home/__pycache__``; where ``home`` is not writable, a folder of this user in the temporary directory.
+    The environment variable ``NUMBA_CACHE_DIR`` overrides both.
     """
 
     def __init__(self, home: Path, *sources: Path) -> None:
         self._folder = str(_writable(home) / _digest(sources))
 
     def kernel(self, function: Function) -> Function:
-        """``function`` compiled at its first call, and kept; it releases the interpreter's lock."""
+        """``function``, compiled at its first call and cached; compiled code releases the global interpreter lock."""
         return self._compiled(function)
 
     def inlined(self, function: Function) -> Function:
-        """As ``kernel``, for what is called at every event: handing over dozens of arrays would take longer than it."""
+        """As ``kernel``, and inlined into compiled callers: for functions whose arguments cost more than the body."""
         return self._compiled(function, forceinline=True)
 
     def _compiled(self, function: Function, **options: Any) -> Function:
@@ -57,7 +57,7 @@ def _writable(home: Path) -> Path:
 
 
 def _digest(sources: tuple[Path, ...]) -> str:
-    """Of everything that may be compiled, and how."""
+    """SHA-256 (16 hexadecimal digits) of this module, ``sources``, Numba's version and optimisation level."""
     texts = hashlib.sha256(f"{numba.__version__} {SETTINGS.OPT}".encode())
     for path in (Path(__file__), *sources):
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -74,7 +74,7 @@ def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
 
 
 def _borrowed(_: Any, given: Any) -> Any:
-    """How ``borrowed`` is compiled: each array's structure with nobody as its owner."""
+    """Code generator of ``borrowed``: copies each array's structure with its owner set to null."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if isinstance(given, types.Array):
@@ -88,4 +88,6 @@ def _borrowed(_: Any, given: Any) -> Any:
 
 
 borrowed: Any = intrinsic(_borrowed)
-"""An array, or a named tuple's arrays, without an owner: references are not counted. Whoever calls keeps them alive."""
+"""An array, or a named tuple of arrays, without an owner, so that compiled code does not count references to it. The
+caller must keep the original alive.
+"""

@@ -1,15 +1,14 @@
-"""The contract of a kind's learning half: what tasks ask of it, whatever the kind.
+"""The contract of a kind's learning half: the calls that worker tasks make, whatever the kind.
 
 A kind exports one object under the entry-point group ``steward.learned_kinds``, by the name of its serving half. Every
-task reads plain inputs (``workers.inputs``), closes its session, makes one of the calls below, and publishes what comes
-of it. What is heavy (torch, scikit-learn, numba) is imported within the calls, never with the object.
+task reads plain inputs (``workers.inputs``), closes its database session, makes one of the calls below, and publishes
+the result. Heavy packages (torch, scikit-learn, numba) are imported within the calls, never with the object.
 
-``workers.kinds.simulated.SimulatedKind`` has a ready-made part for most of it: a kind whose decisions are numbered
-actions in a simulator writes ``fit`` and ``world``, and inherits the rest. Every registered kind is run through
+``workers.kinds.simulated.SimulatedKind`` implements most of it: a kind whose decisions are numbered actions in a
+simulator writes ``fit`` and ``world``, and inherits the rest. Every registered kind is run through
 ``tests/contracts/test_learned_kind.py``.
 
-Arrays: B environments in lock-step, N actions, T terms of the reward; returns are larger where better, and durations
-are seconds.
+Arrays: B environments in lock-step, N actions, T terms of the reward. Larger returns are better; durations are seconds.
 """
 
 from __future__ import annotations
@@ -31,19 +30,20 @@ if TYPE_CHECKING:
 
 
 class Fitted(NamedTuple):
-    """A domain model as bytes that the serving half reads, and its report: plain values, ``family`` among them."""
+    """A fitted domain model as bytes for the serving half, and its report of JSON-like values with ``family``."""
 
     model: bytes
     report: dict[str, Any]
 
 
 class Spaces(NamedTuple):
-    """What a policy of a workload sees and does.
+    """The observation and action spaces of a workload's policies.
 
     Attributes:
-        observation: of one environment, [D].
-        action: N actions.
-        advice: of a set of candidates, the feature that scores each in the unit of the reward, to begin from; or None.
+        observation: space of one environment's observation, [D].
+        action: space of N numbered actions.
+        advice: columns of the per-candidate features that hold each candidate's score in units of the reward, with
+            which learners initialise their policy; None: the kind gives no scores.
     """
 
     observation: spaces.Box
@@ -52,7 +52,7 @@ class Spaces(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """What an evaluation plays, and what is said of the executions that were held out for it."""
+    """The problem that an evaluation plays, and the report on the executions that were held out for level L3."""
 
     problem: Problem
     held_out: dict[str, Any]
@@ -63,8 +63,8 @@ class LearnedKind(Protocol):
     """The learning half of a kind.
 
     Attributes:
-        name: of the kind.
-        reads_runs: whether ``off_policy`` wants the runs that ended.
+        name: the kind's name, equal to its entry point's.
+        reads_runs: whether ``off_policy`` needs the logs of finished runs.
     """
 
     name: str
@@ -72,112 +72,128 @@ class LearnedKind(Protocol):
 
     @property
     def algorithms(self) -> Sequence[str]:
-        """Names of the algorithms that a training may ask for."""
+        """Names of the algorithms that a training request may choose."""
         ...
 
     def spaces(self, spec: Any) -> Spaces:
-        """What policies of a spec see and do; raises ValueError where they have no numbered actions."""
+        """Observation and action spaces of policies for ``spec``, of one environment each.
+
+        Raises:
+            ValueError: policies of this spec have no numbered actions.
+        """
         ...
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """Fit a domain model to all of a workload's samples.
+        """Fit a domain model to all of a workload's samples; ``seed`` makes it reproducible.
 
         Raises:
-            TooLittleData, CriterionMissed, EstimationError: see ``workers.estimators.base``.
+            TooLittleData: there are too few samples for a model.
+            CriterionMissed: a simulated iteration takes longer than the spec allows.
+            EstimationError: the samples can't be modelled for another reason.
         """
         ...
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator | JointSimulator:
-        """B environments of the workload under conditions; for evaluations a ``World``, which the protocol plays.
+        """Make B environments of the workload: a ``World`` for evaluations, a simulator of either protocol for
+        learners.
 
-        Where the workload has a policy for each of several roles, learners get one in which they learn together.
+        It is a ``JointSimulator`` where the workload has a policy for each of several roles, which then learn together.
 
         Raises:
-            ValueError: the kind makes none for this purpose.
+            ValueError: the kind has no simulator for this purpose.
         """
         ...
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The classic policies, by name, as they decide in the simulator; at least one."""
+        """Heuristic policies by name, as they decide in the simulator; at least one."""
         ...
 
     def reference(self, workload: Workload) -> Planned:
-        """The optimum, or the best plan that can be had without learning; or why there is none."""
+        """The optimal policy or the best plan computed without learning; else the reason why there is none."""
         ...
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """What a training does in one process.
+        """Make the trainer that carries out one training in this process.
 
         Args:
-            workload: with its domain model, or its samples where agents learn from these alone.
-            request: what is asked for.
-            champion: the artifact that answers now; it must be beaten to be replaced.
+            workload: with its domain model, or with its samples where agents learn from samples alone.
+            request: algorithm, budget, seed and options of the training.
+            champion: the serving artifact, which a new agent must beat to replace; None: there is none.
 
         Raises:
-            Untrainable: the workload, or what is asked for, gives no agent; the message says why.
-            ExecutionError, BackendError: it can't be run in the way that was asked for.
+            Untrainable: no agent can be trained for this workload or request; the message says why.
+            ExecutionError, BackendError: the requested way of execution or numeric backend is not available.
         """
         ...
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """What an evaluation plays; pictures, heat maps and words for its report are the problem's.
+        """Prepare an evaluation; its problem also makes the charts, heat maps and texts of the report.
 
         Args:
-            workload: with samples where something is held out or agents learn from these alone.
-            held_out: what is kept back for L3; None: the evaluation ends before it.
-            seed: of what is drawn of the samples.
+            workload: with samples where executions are held out or agents learn from samples alone.
+            held_out: which executions to hold out for level L3; None: the evaluation has no L3.
+            seed: seed of the random choice of samples.
         """
         ...
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """What an agent would have earned in the runs that really happened; ``reason`` where that can't be said."""
+        """Estimate the return that an agent would have had in logged runs; ``{"reason": …}`` where that fails."""
         ...
 
 
 @runtime_checkable
 class Online(Protocol):
-    """A kind whose agents can go on learning from what runs have just reported: see ``TrainingOptions.online``."""
+    """A kind whose agents can continue learning from recently reported runs (``TrainingOptions.online``)."""
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
-        """What runs met in a window of time, so that simulators can let it be met again.
+        """Pack the conditions that runs met in a window of time as bytes, from which simulators reproduce them.
 
         Args:
             workload: with its domain model.
-            runs: what each has reported in the window, and no more, at least one report each; perhaps none did.
+            runs: of each run its reports within the window, at least one; may be empty.
 
         Raises:
-            TooLittleData: nothing can be learned from it; the message says what is missing.
+            TooLittleData: the window is too short or empty to learn from; the message names what is missing.
         """
         ...
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """What is learned in, and judged on: parts of the window that have nothing in common."""
+        """The problem of an online training: learning in one part of the window and judging in another, disjoint part.
+
+        Args:
+            workload: with its domain model.
+            request: options and seed of the training.
+            window: the result of ``window``.
+
+        Raises:
+            CheckpointError: the window's bytes can't be read.
+        """
         ...
 
 
 @runtime_checkable
 class Competing(Protocol):
-    """A kind whose trainings may be a sweep: algorithms and seeds that compete, each on a worker of its own."""
+    """A kind whose trainings may be a sweep: algorithms and seeds that compete, one trial per worker."""
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """What all trials of one training learn in, and are compared on."""
+        """The problem in which all trials of one training learn, and on which they are compared."""
         ...
 
 
-# The learning halves of all kinds that are installed: entry points of the group ``steward.learned_kinds``.
+# Discovery of the installed learning halves, by entry points of the group ``steward.learned_kinds``.
 
 
 def learned_kinds() -> tuple[str, ...]:
-    """Names of the kinds that can be learned for, in order."""
+    """Names of the installed kinds that have a learning half, sorted."""
     return plugins.names(plugins.LEARNED_KINDS)
 
 
 def learned_kind(name: str) -> LearnedKind:
-    """The learning half of a kind.
+    """Load the learning half of a kind.
 
     Raises:
-        PluginError: none of that name is installed, or it is broken: it can't be imported, lacks a part of the
-            contract, or goes by another name.
+        PluginError: no installed package has a kind of that name, or the object can't be imported, lacks a part of the
+            contract, or has another name.
     """
     found = plugins.load(plugins.LEARNED_KINDS, name)
     missing = [part for part in _PARTS if not hasattr(found, part)]

@@ -1,4 +1,4 @@
-"""Kind ``cluster``: what learns for training jobs that share the GPUs of some nodes."""
+"""The learning half of kind ``cluster`` (training jobs that share the GPUs of some nodes)."""
 
 from workers.kinds.cluster.kind import KIND
 

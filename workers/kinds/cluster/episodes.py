@@ -1,4 +1,4 @@
-"""Episodes that are drawn from a model."""
+"""Simulated episodes of clusters: jobs drawn from a domain model, rewards, and convergence of jobs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
 
 class Drawn(NamedTuple):
-    """What is true of the jobs of B episodes beside their clusters.
+    """Hidden facts about the L jobs of each of B episodes.
 
     Attributes:
-        start: steps that each had made before it came, as ``Clusters`` count them, [B, L].
-        steps: of each until it is finished; 0 where there is none, [B, L].
-        ideal: seconds that it would take alone on the cluster, [B, L].
-        believed: its application in the model that rules believe in, [B, L].
-        begins: seconds since 0:00 UTC at which an episode does, [B].
-        data: size of each one's data; not a number where it isn't known, [B, L].
-        curve: the number of its learning curve; −1: it tells of none, [B, L].
+        start: iterations that each job has made before it comes, in the count of ``Clusters``, [B, L].
+        steps: iterations from there until the job is finished; 0 where there is no job, [B, L].
+        ideal: seconds that the job would take alone on the cluster, [B, L].
+        believed: index of its application in the model that rules assume, [B, L].
+        begins: time of day at which the episode begins, seconds since 0:00 UTC, [B].
+        data: size of the job's data; NaN: unknown, [B, L].
+        curve: index of its learning curve; −1: none, [B, L].
     """
 
     start: Floats
@@ -44,18 +44,19 @@ class Drawn(NamedTuple):
 
 
 class Episodes(NamedTuple):
-    """B episodes.
+    """State of B episodes with L jobs each.
 
     Attributes:
-        clusters: of them; they change in place.
-        beside: the same with nobody's weights changed, to tell learners what these are worth.
-        drawn: what is true of their jobs.
+        clusters: the clusters, changed in place.
+        beside: copies in which no weight is changed, as learners' baseline.
+        drawn: hidden facts about the jobs.
         effect: factor of the seconds of all steps, [B].
-        pace, paced_on: steps a second of each job as it was measured last, and on how many GPUs, [B, L].
-        demoted: when each had its share of service, or ``NEVER``, [B, L].
-        weighed: when the weight of each was settled, before 0: never, [B, L].
-        asked: the job whose weight is asked for, [B].
-        converging, converging_beside: what convergence has made of jobs in each, [B, L].
+        pace: last measured steps per second of each job, NaN before that, [B, L].
+        paced_on: GPUs on which ``pace`` was measured, [B, L].
+        demoted: seconds at which each job had received its share of service, or ``NEVER``, [B, L].
+        weighed: seconds at which each job's weight was last decided; negative: never, [B, L].
+        asked: job whose weight is to be decided next, or ``NOBODY``, [B].
+        converging, converging_beside: state of convergence of the jobs in ``clusters`` and ``beside``, [B, L].
     """
 
     clusters: Clusters
@@ -72,7 +73,7 @@ class Episodes(NamedTuple):
 
 
 def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -> Jobs:
-    """The jobs that are there in one of the clusters, [J]; ``minimum`` and ``maximum`` are GPUs that each can use."""
+    """The J active jobs of cluster ``b``; ``minimum`` and ``maximum`` limit the GPUs of each."""
     clusters = episodes.clusters
     there = clusters.there[b, : clusters.counts[b, THERE]]
     ceiling = clusters.ceiling[b, there]
@@ -91,53 +92,56 @@ def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -
 
 
 class Source(Protocol):
-    """Where clusters come from.
+    """A generator of clusters and their jobs.
 
     Attributes:
-        rules: see ``Rules``.
-        applications: names, by position in ``Drawn.believed``.
+        rules: constants that all clusters share.
+        applications: names, indexed by ``Drawn.believed``.
     """
 
     rules: Rules
     applications: Sequence[str]
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
-        """B clusters before anything has happened.
+        """Draw B clusters at time 0.
 
         Args:
-            load: factor of how many jobs come, [B].
-            model: the number of the domain model that each follows, [B].
-            random: draws.
+            load: factor of the rate at which jobs come, [B].
+            model: index of the domain model that each cluster follows, [B].
+            random: random generator.
+
+        Raises:
+            TooLittleData: the model has no jobs to draw from.
         """
         ...
 
     def coming(self, second_of_day: Floats) -> Floats:
-        """GPUs that are expected to be asked for within an hour, from times of day on, [B]."""
+        """GPUs expected to be requested within the next hour, at times of day in seconds, [B]."""
         ...
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """What rules see of one of the clusters."""
+        """Cluster ``b`` as scheduling rules see it."""
         ...
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """What is left to gain of jobs at a part of their iterations, [B, L]; None: nothing converges."""
+        """Forecast of jobs' remaining gain after the fraction ``part`` of iterations, [B, L]; None: no convergence."""
         ...
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """What jobs' metrics lack of their last ones, 1 to 0, at a part of their iterations, [B, L]."""
+        """Gap of jobs' metrics to their final values, 1 to 0, after the fraction ``part`` of iterations, [B, L]."""
         ...
 
 
 class Spent(NamedTuple):
-    """What an interval took.
+    """Amounts of one interval.
 
     Attributes:
-        present: seconds for which each job was there, [B, L].
-        price: of the GPUs that it had then, by the hour, [B, L].
-        gpus: how many these were, [B, L].
-        ended: jobs that did, [B].
-        lacking: what the metrics of those that go on lack of their last ones, [B, L].
-        unfair: by how much ``unfairness`` rose in it, [B].
+        present: seconds for which each job was in the cluster, [B, L].
+        price: hourly price of the GPUs that each job held, [B, L].
+        gpus: GPUs that each job held, [B, L].
+        ended: number of jobs that ended, [B].
+        lacking: gap of the metrics of unfinished jobs to their final values, 1 to 0, [B, L].
+        unfair: increase of ``unfairness``, [B].
     """
 
     present: Floats
@@ -149,14 +153,14 @@ class Spent(NamedTuple):
 
 
 def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, intervals: int) -> Spent:
-    """Let an interval pass.
+    """Let one interval pass, and return its amounts.
 
     Args:
-        source: of the clusters.
-        clusters: they change in place.
-        drawn: what is true of their jobs.
-        price: of a GPU and hour on each node, [N].
-        intervals: of an episode.
+        source: source of the clusters.
+        clusters: changed in place.
+        drawn: hidden facts about their jobs.
+        price: price of a GPU per hour on each node, [N].
+        intervals: number of intervals of an episode.
     """
     before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
     seconds = source.rules.interval
@@ -172,13 +176,14 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
 
 
 def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
-    """``TERMS`` of one interval, [B, T]; those of the last interval count what is left of jobs, too.
+    """The reward's terms (``TERMS``) of one interval, [B, T], all costs; the last interval adds the jobs' unfinished
+    work.
 
     Args:
         layout, drawn, clusters: after the interval.
-        spent: in it.
-        moved: jobs whose nodes were changed before it, [B].
-        last: whether it is the last one.
+        spent: amounts of the interval.
+        moved: number of jobs whose nodes changed before it, [B].
+        last: whether it is the episode's last interval.
     """
     count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
@@ -192,17 +197,16 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
 
 
 def left(clusters: Clusters, drawn: Drawn) -> Floats:
-    """The share that is left of each job that has come, [B, L]."""
+    """Share of iterations left of each job that has come, 0…1, [B, L]; 0 for finished and future jobs."""
     ends = np.where(drawn.steps > 0, drawn.steps, 1.0)
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
 
 
 def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
-    """How many times as long each job that has come takes as it would alone on the cluster, [B, L]; 0 of others.
+    """Ratio of each job's time so far plus its remaining time alone to its time alone, [B, L]; 0 before it comes.
 
-    What is left of a job counts as if it were alone from now on. So a job that is served at full speed stays at 1, and
-    that of one which waits rises with the time for which it has waited.
+    It is 1 for a job that has always run at full speed, and grows with waiting.
     """
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
@@ -211,17 +215,17 @@ def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
 
 
 def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int) -> Floats:
-    """What Jain's index of the jobs' slow-downs lacks of 1, times the share of the episode that is over, [B].
+    """1 − Jain's index of the jobs' slow-downs, times the share of the episode that has passed, [B].
 
-    Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At the end of an episode this is what the episode costs;
-    its rises from one interval to the next, which add up to that, are a potential's differences (Ng, Harada and
-    Russell, 1999), so that what one decision does is paid with it.
+    Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At an episode's end this is its fairness cost; its
+    increases per interval add up to that and are differences of a potential (Ng, Harada and Russell, 1999), so each
+    decision is charged at once.
 
     Args:
-        clusters: B.
-        drawn: what is true of their jobs.
-        seconds: of an interval; the first decision comes after one.
-        intervals: of an episode, from there on.
+        clusters: B clusters.
+        drawn: hidden facts about their jobs.
+        seconds: length of an interval; the first decision comes after one.
+        intervals: number of intervals of an episode after that.
     """
     slow, over = slowdowns(clusters, drawn), (clusters.now / seconds - 1) / intervals
     count, squares = (slow > 0).sum(axis=1), (slow**2).sum(axis=1)
@@ -229,7 +233,7 @@ def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int)
     return np.asarray(over * (1.0 - index), np.float64)
 
 
-# What jobs' losses or metrics lack of their last ones, by how far the jobs are.
+# The gap of jobs' losses or metrics to their final values, by progress.
 
 
 PARTS = np.linspace(0.0, 1.0, 33)
@@ -237,17 +241,18 @@ ITERATIONS = 100.0
 
 
 def usual(part: Floats) -> Floats:
-    """As 1/(k + 1) after k of ``ITERATIONS``, which is how first-order methods converge; of any shape.
+    """Default gap of a job's loss to its final value, 1 to 0, as 1/(k + 1) after k of ``ITERATIONS``: the rate of
+    first-order methods.
 
     Args:
-        part: of a job's iterations that it has made, 0 to 1.
+        part: fraction of the job's iterations that are done, 0 to 1, of any shape.
     """
     last = 1.0 / (ITERATIONS + 1.0)
     return np.asarray((1.0 / (ITERATIONS * part + 1.0) - last) / (1.0 - last), np.float64)
 
 
 def courses(model: ClusterModel, applications: Sequence[str]) -> Floats:
-    """Of applications, by name, at ``PARTS`` of a job: by their mean curve, else ``usual``, [A, 33]."""
+    """Gap to the final value of A applications at fractions ``PARTS``: of the mean curve, else ``usual``, [A, 33]."""
     return np.stack([_course(model, name) for name in applications])
 
 
@@ -261,32 +266,32 @@ def _course(model: ClusterModel, application: str) -> Floats:
 
 
 def known_class(model: ClusterModel, application: str) -> int:
-    """The class of an application's curves, its metric's first; −1: none was learned that gains anything."""
+    """Index of an application's learning curves, of its metric before its loss; −1: none was learned that improves."""
     mean = model.curves.mean
     known = [model.curve_class(application, rises) for rises in (True, False)]
     return next((own for own in known if own >= 0 and mean[own, -1] > mean[own, 0]), -1)
 
 
 def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
-    """What jobs lack at a part of their iterations, linear between ``PARTS`` of a table of courses; any shape."""
+    """Gap to the final value after the fraction ``part`` of iterations, interpolated in ``table`` [A, 33]."""
     place = np.clip(part, 0.0, 1.0) * (len(PARTS) - 1)
     at = np.minimum(place.astype(np.int64), len(PARTS) - 2)
     before, after = table[application, at], table[application, at + 1]
     return np.asarray(before + (place - at) * (after - before), np.float64)
 
 
-# Jobs of an episode, drawn as the domain model has seen jobs come.
+# Jobs of an episode, drawn from the domain model's log.
 
 
 class Coming(NamedTuple):
-    """K jobs of an episode in order of their time, [K] each.
+    """K jobs of an episode in order of time, [K] each.
 
     Attributes:
         time: seconds since the episode began.
-        queue, application: positions.
-        asked: GPUs.
-        data: size of its data; not a number where it isn't known.
-        seconds: that it would train on the GPUs that it asked for.
+        queue, application: indices.
+        asked: requested GPUs.
+        data: size of its data; NaN: unknown.
+        seconds: training time on the requested GPUs.
     """
 
     time: Floats
@@ -298,15 +303,15 @@ class Coming(NamedTuple):
 
 
 def playable(arrivals: Arrivals) -> bool:
-    """Whether it is known of any job how long it trained, and how many come."""
+    """Whether the log has a rate of jobs, and a job whose training time is known."""
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 
 def _check(arrivals: Arrivals) -> None:
-    """Make sure that it is known how many jobs come, and of some how long they trained.
+    """Check that jobs can be drawn from ``arrivals``.
 
     Raises:
-        TooLittleData: it isn't; it says what samples have to tell.
+        TooLittleData: no rate of jobs or no training time is known; the message says what samples need.
     """
     if playable(arrivals):
         return
@@ -317,21 +322,21 @@ def _check(arrivals: Arrivals) -> None:
 
 
 def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
-    """The jobs of ``seconds`` from an hour of the day on.
+    """Draw the jobs of an episode that begins at an hour of the day.
 
-    Each queue's come as a Poisson process of its hour's rate, times a gamma variable of its variation for each hour;
-    what they ask for is that of one of its jobs in the log, or of any where it has none.
+    The jobs of each queue come as a Poisson process at the hour's rate, times a gamma variable per hour with the
+    queue's variation. Each copies a random job of its queue in the log, or of any queue if that has none.
 
     Args:
-        arrivals: as they were seen.
-        first: the hour.
-        seconds: of an episode.
+        arrivals: rates, variation and logged jobs.
+        first: hour of the day, 0 to 23.
+        seconds: length of the episode.
         load: factor of all rates.
-        most: GPUs of a job; those that asked for more ask for these.
-        random: draws.
+        most: largest number of GPUs of a job; larger requests are reduced to it.
+        random: random generator.
 
     Raises:
-        TooLittleData: no jobs were seen that could be drawn from.
+        TooLittleData: the log has no jobs to draw from.
     """
     hours = int(np.ceil(seconds / HOUR_SECONDS))
     _check(arrivals)
@@ -355,22 +360,22 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
     return Coming(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
 
 
-# How jobs of played clusters learn, and what convergence makes of them, as the service judges it.
+# Learning curves of simulated jobs, and convergence as the service judges it.
 
 
 DRAWN, STEPS = 64, 40
-"""Curves that are drawn of each class, and points of each."""
+"""Number of curves drawn per class, and of points per curve."""
 
 
 class DrawnCurves(NamedTuple):
-    """Curves of one class: rising values [DRAWN, STEPS] at iterations [STEPS]."""
+    """Drawn learning curves of one class: increasing values [DRAWN, STEPS] at iterations [STEPS]."""
 
     value: Floats
     iteration: Floats
 
 
 def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
-    """Of class ``own``, from the normal distribution of whole curves."""
+    """Draw curves of class ``own`` from the fitted normal distribution of whole curves, always the same ones."""
     grid, random = curves.grid[own], np.random.default_rng(0)
     iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
     factors = random.standard_normal((DRAWN, curves.basis.shape[2]))
@@ -381,7 +386,7 @@ def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
 
 
 def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
-    """What is left of drawn curves after each of their points, and before the first, [DRAWN, STEPS + 1] each."""
+    """Forecasts on drawn curves before the first and after each point: level, gain, half-width, [DRAWN, STEPS + 1]."""
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
     found = [np.full((len(Ahead._fields), DRAWN), np.nan)]
     for told in range(1, STEPS + 1):
@@ -392,11 +397,11 @@ def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
 
 
 class Foreseen(NamedTuple):
-    """What is left of curves that were drawn of some of A applications.
+    """Forecasts on the drawn curves of A applications.
 
     Attributes:
-        first: the number of the first of each one's curves; −1: nothing is known of them, [A].
-        left: of all, [K, STEPS + 1] each.
+        first: index of each application's first curve; −1: it has no curves, [A].
+        left: forecasts on all K curves, [K, STEPS + 1] each.
     """
 
     first: Integers
@@ -404,7 +409,7 @@ class Foreseen(NamedTuple):
 
 
 def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
-    """Of the applications of some models, one model after the other; None where no curves are known of any."""
+    """Forecasts for the applications of several models in order; None if no application has curves."""
     first, tables = list[int](), list[Ahead]()
     for model, names in known:
         for own in (known_class(model, name) for name in names):
@@ -417,12 +422,12 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen
 
 
 def unlimited(shape: tuple[int, int]) -> Converging:
-    """Of the jobs of B logs, before any has come, [B, L]."""
+    """Initial state of convergence of the jobs of B logs, [B, L]: no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
 
 def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
-    """What can be said of jobs that follow curves of a table, −1: none, at a part of their iterations; any shape."""
+    """Forecasts on curves of ``table`` after the fraction ``part`` of iterations; NaN for curve −1; any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 
@@ -430,7 +435,14 @@ def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
 def limited(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: Ahead, before: Converging
 ) -> Converging:
-    """What convergence makes of the jobs that hold GPUs, [B, L]; ``ceiling`` of ``clusters`` changes in place."""
+    """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.
+
+    Args:
+        layout: the workload's layout.
+        convergence: tolerance, doubt and window of the spec.
+        left: forecasts of the jobs, [B, L] each; NaN: none.
+        before: the previous state, [B, L].
+    """
     tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
     runs = clusters.gpus > 0
     level, gain, half = (np.where(runs, column, np.nan) for column in left)

@@ -1,4 +1,4 @@
-"""Estimation of steps, interference, arrivals and forecasts."""
+"""Estimation for kind ``cluster``: seconds per step, interference between jobs, arrivals and their forecasts."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MEMBERS = 6
 SIZES, LOCAL_POINTS = 24, 9
 FEWEST = 3
 MOST_PLACES = 160
-"""Places (GPUs, nodes, samples of a GPU) from which an application is learned; more are drawn from at random."""
+"""Most places (combinations of GPUs, nodes, samples per GPU) used per application; of more a random subset is taken."""
 LIKELY = 1.25
-"""How much larger than the best family's a family's error may be for it to be a member."""
+"""Largest ratio of a family's error to the best family's at which it may still be a member."""
 BEYOND = 3.0
-"""By how much steps may be shorter or longer than any that was measured, with as many samples of a GPU."""
+"""Factor by which predicted seconds per step may leave the measured range, below and above."""
 INPUTS = Inputs(("gpus", "nodes"), ("local_batch",))
 TRIED = {
     "mean": 1,
@@ -39,11 +39,11 @@ TRIED = {
     "ernest_gaussian_process": 9,
     "throughput_gaussian_process": 10,
 }
-"""Families, and places (GPUs, nodes, samples of a GPU) from which on each is tried: fewer than of other inputs."""
+"""Families, and the least number of places from which each is tried: fewer than with other inputs."""
 
 
 class Measured(NamedTuple):
-    """Steps of one application on GPUs of speed 1, [n] each."""
+    """Steps of one application on GPUs of speed 1, [n] each: GPUs, nodes, samples per GPU, seconds."""
 
     gpus: Floats
     nodes: Floats
@@ -52,21 +52,21 @@ class Measured(NamedTuple):
 
     @property
     def inputs(self) -> Floats:
-        """As ``INPUTS``, [n, 3]."""
+        """Columns of ``INPUTS``: GPUs, nodes, samples per GPU, [n, 3]."""
         return np.column_stack([self.gpus, self.nodes, self.local])
 
     def take(self, rows: Integers) -> Measured:
-        """The steps at these rows, [len(rows)] each."""
+        """The steps with the indices ``rows``."""
         return Measured._make(column[rows] for column in self)
 
 
 class Fitted(NamedTuple):
-    """What an application's steps come to.
+    """The fit of one application's seconds per step.
 
     Attributes:
-        members: families fitted to all places, or to as many drawn with replacement.
-        bounds: of the log of a step about its median, 90 %.
-        report: plain values.
+        members: fitted estimators, on all places or on bootstrap samples of them.
+        bounds: 90 % interval of the natural log of measured over median seconds.
+        report: JSON-like values.
     """
 
     members: list[Estimator]
@@ -75,10 +75,10 @@ class Fitted(NamedTuple):
 
 
 def fit_steps(measured: Measured, seed: int) -> Fitted:
-    """Families that predict places left out about equally well, each place being GPUs on nodes.
+    """Fit families that predict held-out places (GPUs on nodes) about equally well.
 
     Raises:
-        TooLittleData: fewer than ``FEWEST`` places.
+        TooLittleData: fewer than 3 measured steps, or all on one number of GPUs and nodes.
     """
     rng = np.random.default_rng([seed, 7])
     first, place = distinct(measured.gpus, measured.nodes)
@@ -114,7 +114,7 @@ def _constant(least: int) -> Callable[[Inputs], int]:
 
 
 def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
-    """Rows of at most ``MOST_PLACES`` places, GPUs alone and the extremes of samples among them."""
+    """Indices of the rows [k] of a random subset of at most ``MOST_PLACES`` places."""
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
         return np.arange(len(cell))
@@ -124,7 +124,7 @@ def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
 
 
 def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random.Generator) -> list[Estimator]:
-    """The chosen family and those about as good, each fitted to all places first, then to places drawn again."""
+    """Estimators of the selected family and of those about as good, on all places, then on bootstrap samples."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
     order = sorted(likely, key=lambda name: name != chosen.family)
@@ -141,13 +141,13 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
 
 
 def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
-    """Rows of as many places as there are, drawn with replacement."""
+    """Indices of the rows [k] of a bootstrap sample of places."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
-    """Tables of all applications; ``nodes``: GPUs of a node, and how many there are."""
+    """Tabulate the fits of all applications; ``nodes`` are GPUs per node, and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
@@ -164,19 +164,19 @@ def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -
 
 
 def sizes(most: int) -> Integers:
-    """Numbers of GPUs from 1 to ``most``: each of the first eight, then in about equal ratios, [G]."""
+    """Numbers of GPUs from 1 to ``most``: all up to 8, then in about equal ratios, [G]."""
     found = np.unique(np.rint(np.geomspace(1, most, SIZES)).astype(np.int64))
     return np.unique(np.concatenate([found, np.arange(1, min(most, 8) + 1)]))
 
 
 def _local(values: Floats) -> Floats:
-    """Samples of a GPU from the fewest to the most that were measured, in equal ratios, [K]."""
+    """Samples per GPU in equal ratios over the measured range, [K]."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, max(high, 1.001 * low), LOCAL_POINTS)
 
 
 def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Floats:
-    """[M, 3, G, K]."""
+    """Natural log of seconds per step of M members, 3 layouts on nodes, G sizes and K samples per GPU, [M, 3, G, K]."""
     nodes = layout_nodes(gpus, node).astype(np.float64)
     places = np.stack(np.broadcast_arrays(gpus[None, :, None], nodes[:, :, None], local), axis=-1)
     points = places.reshape(-1, 3).astype(np.float64)
@@ -185,32 +185,32 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
 
 
 def _bounded(logs: Floats, measured: Measured) -> Floats:
-    """Families that follow lines may come to nothing where there are fewer GPUs than were measured."""
+    """Clip log seconds [M, 3, G, K] to the measured range times ``BEYOND``, since extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
 
 
-# Recover pairwise slow-downs from steps that were measured beside other jobs.
+# Pairwise slow-downs, from steps measured beside other jobs.
 #
-# log slow-down of a beside b = usual + how sensitive a is + how much b presses + what is particular to the pair; each
-# part normal, its variance chosen by the marginal likelihood (empirical Bayes). So a pair that was never measured is
-# told by what is known of both, and one that was measured often by that alone.
+# log slow-down of a beside b = common part + sensitivity of a + pressure of b + a part of the pair; each part is
+# normal, with a variance by maximum marginal likelihood (empirical Bayes). So a pair that was never measured is
+# predicted from both applications, and one that was measured often from its own data.
 
 
 SEARCH_ROWS, MOST_ROWS = 400, 2_000
 FOLDS = 5
 START = np.log([0.1, 0.1, 0.1, 0.05, 0.1])
-"""Standard deviations: of what is usual, of sensitivity, of pressure, of pairs, of one measurement."""
+"""Initial log standard deviations of: common part, sensitivity, pressure, pairs, a measurement's noise."""
 LOWEST, HIGHEST = np.log(1e-3), np.log(3.0)
 
 
 class Shared(NamedTuple):
-    """Steps that were measured beside others.
+    """Steps measured beside other jobs.
 
     Attributes:
-        application: positions, [n].
-        beside: how many jobs of each application were there, [n, B].
-        log: of seconds over those that it takes alone, [n].
+        application: index of the application, [n].
+        beside: number of jobs of each application on the same nodes, [n, B].
+        log: natural log of seconds over seconds alone, [n].
     """
 
     application: Integers
@@ -218,12 +218,15 @@ class Shared(NamedTuple):
     log: Floats
 
     def take(self, rows: Integers) -> Shared:
-        """The steps at these rows, [len(rows)] each."""
+        """The steps with the indices ``rows``."""
         return Shared(self.application[rows], self.beside[rows], self.log[rows])
 
 
 def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interference, dict[str, Any] | None]:
-    """Slow-downs of all pairs, and what they err on pairs that were left out; nothing known from too few rows."""
+    """Slow-downs of all pairs of applications, and a report of their error on held-out pairs.
+
+    With fewer than 3 rows the interference is unknown, and the report None.
+    """
     if len(shared.log) < FEWEST:
         return unknown(), None
     rng = np.random.default_rng([seed, 13])
@@ -232,7 +235,7 @@ def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interferenc
 
 
 def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
-    """All pairs, under given standard deviations."""
+    """Posterior of the slow-downs of all pairs, given the parts' log standard deviations ``spreads`` [5]."""
     one, other = (part.ravel() for part in np.indices((applications, applications)))
     asked = Shared(one, np.eye(applications)[other], np.zeros(len(one)))
     solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
@@ -246,7 +249,10 @@ def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
 
 
 def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
-    """Errors of the slow-down on pairs that were left out, fold by fold, beside those of none and of the mean."""
+    """Cross-validated errors of the slow-down on held-out pairs, with those of no slow-down and of the mean one.
+
+    Errors are fractions, ``coverage`` the share within the 90 % interval; None where nothing can be held out.
+    """
     _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
     number = int(pair.max()) + 1
     fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
@@ -277,7 +283,7 @@ def _judged(
 
 
 def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of the log of measurements that were not seen, [n] each."""
+    """Predictive mean and standard deviation of the natural log of the slow-downs ``asked``, [n] each."""
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(asked, known, spreads)
     mean = across @ cho_solve(solved, known.log)
@@ -286,7 +292,7 @@ def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Flo
 
 
 def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
-    """Logs of the standard deviations of the parts that make what was measured likeliest, [5]."""
+    """Log standard deviations of the five parts by maximum marginal likelihood, on a random subset of rows, [5]."""
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)
 
@@ -301,7 +307,7 @@ def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
 
 
 def _parts(one: Shared, other: Shared) -> Floats:
-    """Of the covariance of two sets of measurements, by the four parts, [4, n, m]."""
+    """The four parts of the covariance between two sets of measurements, at unit variance, [4, n, m]."""
     number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
     same = one.application[:, None] == other.application
     together = one.beside @ other.beside.T
@@ -316,16 +322,22 @@ def _noise(shared: Shared, spreads: Floats) -> Floats:
     return np.asarray(np.exp(2 * spreads[4]) * np.eye(len(shared.log)), np.float64)
 
 
-# Learn how jobs arrive from logs: rates by hour of the day, how far hours stray, and a draw of the jobs themselves.
+# Arrivals of jobs: rates by hour of the day, their variation, and a sample of the jobs.
 
 
 MOST_JOBS = 4_096
 SHRUNK = 4.0
-"""Hours of the mean rate that each hour of the day counts beside its own."""
+"""Hours at the mean rate that are added to each hour of the day, to shrink its rate towards the mean."""
 
 
 def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arrivals, dict[str, Any] | None]:
-    """Of logs, [n, 7] each as samples have them; the first and the last hour of each count as far as they were seen."""
+    """Fit rates of jobs by hour of the day and queue, and their variation; a report of them, None without any job.
+
+    Args:
+        logs: jobs by time with the columns of samples, [n, 7] each; partial hours count by their length.
+        queues: number of queues.
+        seed: seed of the draw of at most 4,096 jobs that are kept.
+    """
     logs = [log for log in logs if len(log)]
     if not logs:
         return none(queues), None
@@ -348,7 +360,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
 
 
 def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
-    """Jobs in each hour by queue, [h, Q]; parts of it that the log saw, [h]; hour of the day, [h]."""
+    """Jobs by hour and queue [h, Q], the fraction of each hour that the log covers [h], and its hour of the day [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
     number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
@@ -363,22 +375,19 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
 
 
 def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
-    """Beyond what counts of a steady rate vary by, [Q]."""
+    """Squared coefficient of variation of the hourly rate, beyond that of a Poisson process, [Q]."""
     expected = rate * seen[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
 
 
-# Forecasts of the jobs that come to each queue.
-
-
 def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """What the model keeps of forecasters, and the report of each by queue, from the log that lasts longest.
+    """Fit forecasters of each queue's jobs to the longest log: their stored form, and a report by queue.
 
     Args:
-        logs: of jobs by time, as samples have them, [n, 6] each.
-        queues: names.
-        seed: of networks and trees.
+        logs: jobs by time with the columns of samples, [n, 7] each.
+        queues: names of the queues.
+        seed: seed of networks and trees.
     """
     log = max(logs, key=lambda one: one[-1, TIME] - one[0, TIME] if len(one) else 0.0, default=np.zeros((0, 6)))
     return forecasters(counted(log[:, TIME], log[:, QUEUE], queues), seed)

@@ -1,4 +1,4 @@
-"""Problems, recordings and pictures of evaluations of kind `cluster`."""
+"""Evaluations of kind ``cluster``: the problem, recordings of jobs, and charts."""
 
 from __future__ import annotations
 
@@ -26,21 +26,22 @@ from workers.kinds.cluster.kernels import CAME, NOBODY
 from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
-# What becomes of jobs under a policy: when each is finished, and, in one episode, what each has at any time.
+# Recording of jobs under a policy: their ends, and in one episode their GPUs over time.
 
 
 class Recorded(NamedTuple):
-    """E episodes under one policy; over time, the one with the most jobs: K jobs, T intervals.
+    """Jobs of E episodes under one policy; courses over time are of the episode with the most jobs: K jobs, T
+    intervals.
 
     Attributes:
-        names: of those jobs: what each trains, and its number, [K].
+        names: application and number of each of those jobs, [K].
         time: seconds since the episode began at which each comes, [K].
-        asked: GPUs, [K].
-        hour: of the day at which the episode begins.
-        completion: seconds from submission to its end of every job of all episodes; not a number: it isn't finished.
-        begins: seconds at which each interval does, [T].
-        gpus: that each job has in each interval, [T, K].
-        waiting: whether a job is there and has none, [T, K].
+        asked: requested GPUs, [K].
+        hour: hour of the day at which that episode begins.
+        completion: seconds from submission to end of every job of all episodes; NaN: unfinished.
+        begins: seconds at which each interval begins, [T].
+        gpus: GPUs of each job in each interval, [T, K].
+        waiting: whether a job is present without GPUs, [T, K].
     """
 
     names: list[str]
@@ -54,7 +55,7 @@ class Recorded(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The episode with the most jobs at the end of an interval: its time, GPUs [L], and which jobs are there [L]."""
+    """The charted episode at the end of an interval: seconds, GPUs of each job [L], and which jobs are present [L]."""
 
     now: float
     gpus: Integers
@@ -62,7 +63,7 @@ class Shown(NamedTuple):
 
 
 class Recorder:
-    """Watches the episodes of one world; see ``workers.evaluation.arena.Watcher``."""
+    """A watcher of the episodes of one world, for ``workers.evaluation.arena.play``."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -72,7 +73,7 @@ class Recorder:
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
-        """Note what jobs have had until now."""
+        """Record the state before a decision."""
         last: Episodes = situation.state
         if self._last is None:
             self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
@@ -82,10 +83,10 @@ class Recorder:
         self._shown.append(Shown(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
     def recorded(self) -> Recorded:
-        """What was seen, once the episodes are over; the last interval isn't.
+        """The recording, after the episodes; their last interval is not in it.
 
         Raises:
-            RuntimeError: nothing was seen.
+            RuntimeError: no state was recorded.
         """
         if self._last is None:
             raise RuntimeError("an episode is watched before it is told")
@@ -110,13 +111,17 @@ class Recorder:
 
 
 def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
-    """Let a player decide all episodes of a fresh world in which seeds alone differ."""
+    """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs.
+
+    Raises:
+        TooLittleData: the world's domain model has no jobs to draw from.
+    """
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
     return recorder.recorded()
 
 
-# What convergence would give back: jobs that learn as the domain model has seen jobs learn, played one by one.
+# What convergence would free: jobs with learning curves from the domain model, played one by one.
 
 
 Json = dict[str, Any]
@@ -125,12 +130,12 @@ MOST_CLASSES = 6
 
 
 class GivenBack(NamedTuple):
-    """Of jobs of one class.
+    """Jobs of one class under convergence.
 
     Attributes:
-        kept: mean share of a job's GPUs that it has in each part of its time, [STEPS].
-        freed: of all node-hours.
-        lost: of the final level, on average; 0 where it ends as it would have.
+        kept: mean share of its GPUs that a job keeps in each part of its time, 0…1, [STEPS].
+        freed: share of node-hours that are freed, 0…1.
+        lost: mean relative loss of the final value; 0: none.
     """
 
     kept: Floats
@@ -139,7 +144,7 @@ class GivenBack(NamedTuple):
 
 
 def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
-    """One plot, where the spec has convergence and curves are known."""
+    """A chart of what convergence frees and costs, in a list; empty if the spec has none or no curves are known."""
     wanted, curves = layout.spec.convergence, model.curves
     if wanted is None or not len(curves.family):
         return []
@@ -165,7 +170,10 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
 
 
 def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
-    """Jobs of one class that have the time of their steps on all GPUs, and no more."""
+    """Simulate jobs of class ``own`` under convergence: GPUs kept and freed, and the loss of the final value.
+
+    Each job runs as long as its steps would take on all GPUs.
+    """
     played, jobs = drawn(curves, own), np.arange(DRAWN)
     gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
     state, table = none(DRAWN), foreseen(curves, own, played)
@@ -181,13 +189,13 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
     return GivenBack(np.array(kept), 1 - float(np.mean(kept)), float(lost.mean()))
 
 
-# What is shown of policies that share the same cluster among the same jobs, as plots (``workers.evaluation.report``).
+# Charts of policies with the same jobs on the same cluster (``workers.evaluation.report``).
 #
-# Completion times are of all episodes, what happens over time is of the one with the most jobs.
+# Completion times are of all episodes, courses over time of the episode with the most jobs.
 
 
 MOST_LINES, MOST_NAMED = 6, 5
-"""Policies, and jobs that have a colour of their own; what is more can't be told apart."""
+"""Most policies in a chart, and most jobs with a colour of their own."""
 BINS, DRAWS = 12, 400
 SHARES = np.linspace(0, 1, 51)
 OTHERS, FREE = "other jobs", "free"
@@ -201,14 +209,14 @@ TOLD = (
 def pictures(
     layout: Layout, model: ClusterModel, played: Mapping[str, Recorded], compared: Sequence[str], episodes: int
 ) -> Json:
-    """All plots.
+    """All charts of an evaluation.
 
     Args:
-        layout: of the workload.
+        layout: the workload's layout.
         model: its domain model.
-        played: by policy, in the order in which to show them; all of the same jobs.
-        compared: those that are shown over time.
-        episodes: that were played.
+        played: recordings by policy's name, in display order; all with the same jobs.
+        compared: names of the policies that are charted over time.
+        episodes: number of episodes played.
     """
     shown = dict(list(played.items())[:MOST_LINES])
     beside = {name: played[name] for name in compared}
@@ -219,7 +227,7 @@ def pictures(
 
 
 def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
-    """Who has how many GPUs, stacked; the same jobs have the same colour under each policy."""
+    """A stacked chart of each job's GPUs over time; a job has the same colour under every policy."""
     first = next(iter(played.values()))
     most = np.argsort(-first.gpus.sum(axis=0), kind="stable")[:MOST_NAMED]
     chosen = sorted(most[first.gpus.sum(axis=0)[most] > 0].tolist())
@@ -244,7 +252,7 @@ def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
 
 
 def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
-    """A picture: how many jobs wait for GPUs over the time of an episode, a line for each policy."""
+    """A chart of the number of waiting jobs over time, one line per policy."""
     series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
     return {
         "heading": "Queue",
@@ -257,7 +265,11 @@ def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
 
 
 def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
-    """GPUs that are asked for over the episode, and what the domain model expects, with its band."""
+    """A chart of requested GPUs over the episode, with the domain model's mean and 90 % band.
+
+    Raises:
+        TooLittleData: the model has no jobs to draw from.
+    """
     seconds = layout.spec.interval_seconds * layout.spec.episode_intervals
     edges = np.linspace(0, seconds, BINS + 1)
     random, total = np.random.default_rng(0), int(layout.capacity.sum())
@@ -291,7 +303,7 @@ def _asked(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
 
 
 def completion(played: Mapping[str, Recorded]) -> Json:
-    """Share of the jobs that are finished within that time."""
+    """A chart of the share of jobs that are finished within a time, one line per policy."""
     series = []
     for name, one in played.items():
         ended = one.completion[~np.isnan(one.completion)]
@@ -313,7 +325,7 @@ def _hours(layout: Layout) -> Json:
 
 
 def _line(one: Recorded, name: str, values: NDArray[Any]) -> Json:
-    """Steps, the last of which goes on to the end."""
+    """A step line over hours, with the last step extended to its end."""
     wide = one.begins[1] - one.begins[0] if len(one.begins) > 1 else 1.0
     return _series(name, np.append(one.begins, one.begins[-1:] + wide) / 3600, _last_twice(values))
 
@@ -330,7 +342,7 @@ def _values(values: NDArray[Any]) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 
-# The evaluation's view of a workload of kind ``cluster``: what its policies do to jobs, and what is random.
+# The evaluation's problem.
 
 
 PROBLEM_BINS = 10
@@ -347,11 +359,11 @@ DESCRIPTIONS = {
 
 
 class ClusterProblem(SimulatedProblem):
-    """The evaluation's view of a cluster workload: a decision sets the weight of one job."""
+    """The evaluation's problem of a cluster workload: each decision sets the weight of one job."""
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Change of a job's weight in doublings, over hours that are left of it and the GPUs that it has."""
+        """Hours left of the job, and its GPUs; the colour is the change of its weight in doublings."""
         spec, gpus = self.layout.spec, int(self.layout.capacity.sum())
         hours = np.linspace(0.0, spec.episode_intervals * spec.interval_seconds / 3600, PROBLEM_BINS + 1).round(3)
         held = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
@@ -360,7 +372,7 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """NaN where no job is asked for."""
+        """Heat map coordinates and colour of each decision, [B] each; the colour is NaN where no job is asked for."""
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The fit of a domain model of kind `cluster`."""
+"""The fit of a domain model of kind ``cluster``: learning curves, steps, interference, arrivals."""
 
 from __future__ import annotations
 
@@ -61,35 +61,37 @@ from workers.kinds.cluster.estimation import (
 from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
 from workers.kinds.contract import Fitted as FittedModel
 
-# Learn how curves of an application go, and which family tells best what is left, on later points of other curves.
+# Learning curves of an application, and the family that forecasts held-out curves best.
 
 
 LEVEL = 0.9
 POINTS, DIRECTIONS = 48, 8
 FEWEST_CURVES, FEWEST_POINTS = 9, 5
-"""Of nine errors one is beyond a tenth of those to come (``_factor``); of fewer none is."""
+"""Least number of whole curves, and of points per curve. With nine errors a conformal 90 % quantile exists."""
 WHOLE = 0.95
-"""Of the median length that a curve must reach to say how others go."""
+"""Share of the median length from which a curve counts as whole."""
 OWN_NOISE = 0.02
 FOLDS = 5
 SMALLEST = 1e-9
 
 
 class Curve(NamedTuple):
-    """One job's: iterations, ascending, and values that rise, [n] each."""
+    """One job's learning curve: iterations, ascending, and values where larger is better, [n] each."""
 
     iteration: Floats
     value: Floats
 
 
 class Tested(NamedTuple):
-    """Ends that were foretold from ``AGES`` on, [n]; NaN where a family says nothing.
+    """Forecasts of the end of held-out curves from the fractions ``AGES`` of their length, n in all; NaN: none was
+    made.
 
     Attributes:
-        error, half: of each family, and half its interval, [2, n].
-        gain: what was gained by the end.
-        curve: of which curve.
-        age: from which of ``AGES``.
+        error: forecast minus true final value, by family, [2, n].
+        half: half-width of the forecast's interval, by family, [2, n].
+        gain: true gain from the fraction to the end, [n].
+        curve: index of the curve, [n].
+        age: index into ``AGES``, [n].
     """
 
     error: Floats
@@ -100,7 +102,7 @@ class Tested(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A class of curves, as ``LearningCurves`` has them, and its report."""
+    """A class of curves with the columns of ``LearningCurves``, and its report."""
 
     grid: Floats
     mean: Floats
@@ -112,7 +114,7 @@ class Fitted(NamedTuple):
 
 
 def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
-    """How curves of one application go; with too few whole ones nothing is learned but how wide intervals must be."""
+    """Fit the curves of one application; with fewer than nine whole ones only the intervals' factors are learned."""
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
@@ -134,7 +136,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
-    """The learning curves of all classes: their position among the applications, direction and fit."""
+    """Combine fitted classes; ``application`` are their indices, ``rises`` whether their values rise."""
     if not fitted:
         return none()
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
@@ -153,7 +155,10 @@ def none() -> LearningCurves:
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Grid [E], mean [E], basis [E, R] and noise [E] of whole curves: their principal components."""
+    """Principal components of whole curves: grid of iterations [E], mean [E], basis [E, R] and noise variance [E].
+
+    ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
+    """
     grid = np.linspace(
         min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
     )
@@ -165,7 +170,7 @@ def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
     basis[:, :number] = across[:number].T * size[:number] / np.sqrt(max(len(curves) - 1, 1))
     varied = table.var(axis=0)
     rest = np.maximum(varied - (basis**2).sum(axis=1), 0.0)
-    # points of a grid that is finer than the curve repeat what it says
+    # points of a grid that is finer than the curve are redundant
     denser = max(1.0, POINTS / float(np.median([len(one.value) for one in curves])))
     return grid, mean, basis, denser * (rest + OWN_NOISE * varied) + SMALLEST * max(float(varied.max()), SMALLEST)
 
@@ -178,8 +183,9 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
-    """Ends of the ``asked`` curves, of which the service has what it keeps; by the parametric family alone where none
-    are known.
+    """Forecast the end of the curves ``asked`` from the points that the service would have kept.
+
+    Without ``known`` curves only the parametric family makes forecasts; the other's are NaN.
     """
     which, ages = np.repeat(asked, len(AGES)), np.tile(np.arange(len(AGES)), len(asked))
     own = [curves[at] for at in which.tolist()]
@@ -195,7 +201,7 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
-    """What is kept of curves at their first points at which a part is done, the last never; and where they end."""
+    """Kept points of each curve up to a fraction of its length, never its last one [C, k]; its last iteration [C]."""
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until
     there = [
@@ -212,7 +218,7 @@ _kept = cache(kept)
 
 
 def _errors(tested: Tested) -> Floats:
-    """Mean absolute error of each family over what all of them foretell, [2]; NaN: one foretells nothing."""
+    """Mean absolute error of each family over the forecasts that all made, [2]; NaN if there are none."""
     told = np.isfinite(tested.error).all(axis=0)
     if not told.any():
         return np.full(len(tested.error), np.nan)
@@ -220,22 +226,22 @@ def _errors(tested: Tested) -> Floats:
 
 
 def _factors(tested: Tested) -> Floats:
-    """Of each family and age, by which half intervals must be multiplied to hold, [2, 10]."""
+    """Factor by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few errors."""
     distance = _distance(tested)
     return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
 
 def _distance(tested: Tested) -> Floats:
-    """Errors in half intervals, [2, n]."""
+    """Absolute errors in units of the interval's half-width, [2, n]."""
     return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
 
 
 def _factor(distance: Floats) -> float:
-    """What the distance of the next job is within with a probability of ``LEVEL``, if it is one like these [n].
+    """Upper bound of the next curve's distance with probability ``LEVEL``, given exchangeable ones ``distance`` [n].
 
-    Conformal prediction: the ⌈``LEVEL``·(n + 1)⌉-th smallest (Lei et al., "Distribution-free predictive inference for
-    regression", JASA 2018, section 2), here of curves that were left out (Barber et al., "Predictive inference with
-    the jackknife+", Annals of Statistics 2021). NaN where n is too small for that.
+    Split conformal prediction: the ⌈``LEVEL``·(n + 1)⌉-th smallest (Lei et al., "Distribution-free predictive inference
+    for regression", JASA 2018, section 2), here of held-out curves (Barber et al., "Predictive inference with the
+    jackknife+", Annals of Statistics 2021). NaN if n is too small.
     """
     told = np.sort(distance[np.isfinite(distance)])
     place = math.ceil(LEVEL * (len(told) + 1) - SMALLEST)
@@ -250,7 +256,7 @@ def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
 
 
 def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
-    """Errors of the end of curves, over ``AGES``, beside that of what they have by then."""
+    """Mean absolute errors of forecast final values and of the present value instead, in the curve's unit."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
     told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
     if not told.any():
@@ -273,7 +279,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
 
 
 def _coverage(tested: Tested, family: int) -> float | None:
-    """Share of ends within intervals whose width the other half of the curves told, age by age; None: too few."""
+    """Share of final values in intervals calibrated on the other half of curves, by age; None: too few."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = list[bool]()
     for own, age in itertools.product((odd, ~odd), range(len(AGES))):
@@ -283,16 +289,17 @@ def _coverage(tested: Tested, family: int) -> float | None:
     return float(np.mean(inside)) if inside else None
 
 
-# Fit the domain model of a workload of kind ``cluster`` to its samples: steps, learning curves, logs of jobs.
+# The fit of a domain model: steps, learning curves, logs of jobs.
 
 
 TENTHS = 10
 
 
 class Gathered(NamedTuple):
-    """All executions together, with positions of applications that hold for all.
+    """All executions together, with common application indices.
 
-    Those of enough steps come first, then others that steps were measured beside, or that have steps beside others.
+    Applications with enough steps alone come first (``measured`` of them), then others that occur in steps beside other
+    jobs (``paired`` in all), then the rest.
     """
 
     applications: tuple[str, ...]
@@ -304,7 +311,7 @@ class Gathered(NamedTuple):
 
 
 def fit(workload: Workload, seed: int) -> FittedModel:
-    """A belief on seconds of steps, how applications learn and disturb one another, and how jobs arrive.
+    """Fit seconds per step, learning curves, interference and arrivals of a workload.
 
     Raises:
         TooLittleData: no application has three measured steps on two allocations.
@@ -343,7 +350,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
 
 
 def gather(contents: Sequence[Content]) -> Gathered:
-    """Executions with one list of applications."""
+    """Concatenate executions under one list of applications."""
     names = list(dict.fromkeys(name for content in contents for name in content.applications))
     steps = np.concatenate(
         [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
@@ -363,7 +370,7 @@ _NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arriva
 
 
 def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
-    """A table whose applications stand as in ``names``; −1 stays."""
+    """A copy of ``table`` [n, columns] whose application columns hold indices into ``names``; −1 stays −1."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
     found = table.copy()
@@ -378,9 +385,10 @@ def _enough(steps: Floats) -> bool:
 
 
 def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
-    """Steps of one application that had its nodes alone, on GPUs of speed 1.
+    """Steps of one application that had its nodes alone, converted to GPUs of speed 1 by ``speeds`` of the node
+    classes.
 
-    What computing alone took is what one GPU would have taken, where that was not measured itself.
+    The reported computing time of a distributed step counts as a step on one GPU, unless that size was measured itself.
     """
     own = steps[(steps[:, APPLICATION] == application) & (steps[:, BESIDE] < 0)]
     speed = speeds[own[:, NODE_CLASS].astype(np.int64)]
@@ -393,7 +401,13 @@ def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
 
 
 def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
-    """Seconds that each step is expected to take alone; NaN for applications that aren't in the table, [n]."""
+    """Expected seconds of each step alone, [n]; NaN for applications that are not in the table.
+
+    Args:
+        steps: steps with the columns of samples, [n, columns].
+        table: fitted throughput of the applications.
+        speeds: relative GPU speed of each node class.
+    """
     found = np.full(len(steps), np.nan)
     known = steps[:, APPLICATION] < len(table.largest)
     own = steps[known]
@@ -404,9 +418,10 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 
 def beside(gathered: Gathered, expected: Floats) -> Shared:
-    """Steps that were measured beside jobs of other applications, and of which it is known what they take alone.
+    """Steps measured beside other jobs, relative to the median of the same step measured alone, else to ``expected``
+    [n].
 
-    Where the same step was measured alone, what it took is compared with that, else with what is expected.
+    Steps without either are left out.
     """
     key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
     lone = gathered.steps[gathered.steps[:, BESIDE] < 0]
@@ -430,7 +445,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
 
 
 def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
-    """Classes of curves by application and direction, and their reports by name."""
+    """Fit a class of learning curves by application and direction (metric, loss); the reports by class name."""
     found: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
         by_job = table[np.argsort(table[:, JOB], kind="stable")]
@@ -446,7 +461,7 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
 
 
 def noise_scales(gathered: Gathered) -> Floats:
-    """Median noise scale of each measured application in each tenth of its jobs' runs, gaps bridged, [A, 10]."""
+    """Median gradient noise scale of each measured application by tenth of a run, gaps interpolated, [A, 10]."""
     rows = [np.zeros((0, 3))]
     for table in gathered.curves:
         told = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
@@ -470,7 +485,7 @@ def _by_tenth(rows: Floats) -> Floats:
 
 
 def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
-    """Of the application that was measured most its family answers for the whole."""
+    """The fit's report; ``family`` is that of the application with the most steps, errors are means."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
     told = {name: one.report for name, one in zip(names, fitted, strict=True)}

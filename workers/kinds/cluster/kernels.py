@@ -1,4 +1,4 @@
-"""Compiled loops of the simulator."""
+"""The compiled simulator of clusters: time, allocation of GPUs, placement on nodes, and observations."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ UNDISTURBED = np.zeros((0, 0))
 
 
 class Rules(NamedTuple):
-    """What all clusters have in common: A applications of up to E epochs, Q queues, up to G GPUs.
+    """Constants of all clusters: A applications with up to E epochs, Q queues, up to G GPUs.
 
     Attributes:
-        sizes: numbers of GPUs among which jobs are given theirs, ascending from 0, [R].
-        rate: iterations a second, of ``sizes`` at least, [A, G + 1, E].
+        sizes: numbers of GPUs that jobs may get, ascending from 0, [R].
+        rate: iterations per second by application, GPUs (at least at ``sizes``) and epoch, [A, G + 1, E].
         ends: iterations at which epochs end, [A, E].
-        epochs: of each application, [A].
-        most: GPUs that a job of it can use, [A].
-        interval, restart: seconds.
-        growth: a job may have so many times the GPUs on which it has been; 0: any number.
-        weight, ageing: of each queue, see ``app.kinds.cluster.strategies.completing``, [Q].
-        patience: seconds of waiting, after which a job comes before all others.
-        constants: of ``app.kinds.cluster.strategies.values``.
-        log_slowdown: natural log of what the seconds of steps of the one application (row) are multiplied by beside a
-            job of the other (column), [A, A]; [0, 0]: nobody disturbs anybody.
+        epochs: number of epochs, [A].
+        most: most GPUs that a job can use, [A].
+        interval: length of an interval, seconds.
+        restart: time that a restart takes, seconds.
+        growth: largest factor of growth over the most GPUs a job has had; 0: unlimited.
+        weight: weight of each queue, [Q].
+        ageing: seconds of waiting after which a job counts as one queue more urgent, infinite: never, [Q].
+        patience: seconds of waiting after which a job precedes all others.
+        constants: exponents and horizon in the value of GPUs (``app.kinds.cluster.strategies.Constants``).
+        log_slowdown: natural log of the factor on an application's (row) seconds per step beside a job of another
+            (column), [A, A]; [0, 0]: no interference.
     """
 
     sizes: Integers
@@ -52,26 +54,28 @@ class Rules(NamedTuple):
 
 
 class Clusters(NamedTuple):
-    """B clusters; all but the first seven change in place.
+    """State of B clusters with L jobs and N nodes each; all but the first seven arrays change in place.
 
     Attributes:
-        time, application, queue, asked: of the jobs of each log, [B, L]; of a shorter log the last times are infinite.
-        expected: iterations that a job is believed to need before it has run; nobody guesses where it is 0, [B, L].
-        change: seconds, node and its GPUs from then on, of each change of a node in their order, [B, K, 3].
-        speed: of a GPU of each node; of a job the slowest of its nodes counts, [B, N].
-        now: seconds, [B].
-        counts: jobs that came, are there, have ended, and changes that were made, [B, 4].
-        there: the jobs that are there, in order of submission; first ``counts[THERE]`` of each row, [B, L].
-        done, epoch: iterations, and epochs that have ended, [B, L].
-        gpus: that each has, [B, L].
-        held: GPUs on each node, [B, L, N].
-        running: seconds for which it had any, [B, L].
-        restarting, restarts: seconds until it trains, and how often its nodes have changed, [B, L].
+        time, application, queue, asked: submission in seconds, indices and requested GPUs of each job, [B, L]; times
+            after the end of a shorter log are infinite.
+        expected: iterations that a job is believed to need before it runs; 0: the true number is used, [B, L].
+        change: seconds, node, and the node's GPUs from then on, of each change of capacity in order, [B, K, 3].
+        speed: relative speed of each node's GPUs; a job runs at the slowest of its nodes, [B, N].
+        now: seconds since the start, [B].
+        counts: jobs that have come, are active, have ended; changes of capacity made, [B, 4].
+        there: active jobs in order of submission, in the first ``counts[THERE]`` columns, [B, L].
+        done, epoch: iterations and epochs completed, [B, L].
+        gpus: GPUs of each job, [B, L].
+        held: its GPUs on each node, [B, L, N].
+        running: seconds for which it has had GPUs, [B, L].
+        restarting: seconds until it trains again, [B, L].
+        restarts: number of changes of its nodes, [B, L].
         been: most GPUs on which it has trained, [B, L].
-        completed: seconds from submission to completion, not a number before that, [B, L].
-        factor: of a job's weight, [B, L].
-        worth: of its completion time by its data, a factor, too, [B, L].
-        ceiling: GPUs that it may have, since it converges, [B, L].
+        completed: seconds from submission to completion; NaN before, [B, L].
+        factor: factor of its weight, set by agents, [B, L].
+        worth: factor of its weight by its data, [B, L].
+        ceiling: most GPUs that convergence leaves it, [B, L].
         capacity: GPUs of each node, [B, N].
     """
 
@@ -102,7 +106,7 @@ class Clusters(NamedTuple):
 
 @kernel
 def passed(rules: Rules, clusters: Clusters, b: int) -> None:
-    """Let an interval pass in one cluster: jobs train and end, nodes change, jobs come."""
+    """Let an interval pass in cluster ``b``: jobs train and end, capacity changes, jobs come."""
     stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
     for at in range(c.counts[b, THERE]):
         job = c.there[b, at]
@@ -128,7 +132,7 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 @kernel
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
-    """What neighbours multiply the seconds of each job's steps by, [J]: ``app.kinds.cluster.placement.slowdowns``."""
+    """Factor of each active job's seconds per step by neighbours, [J], as ``placement.slowdowns`` of the kind."""
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
@@ -150,8 +154,9 @@ def _share_a_node(one: Integers, other: Integers) -> bool:
 
 @kernel
 def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
-    """A job trains for an interval, at steps that take ``slower`` times as long; seconds into it at which it ended, or
-    −1. Epochs end after whole seconds.
+    """Train a job for an interval, with seconds per step times ``slower``; the second in it at which it ended, or −1.
+
+    Epochs end after whole seconds.
     """
     kind, gpus, seconds = c.application[b, job], c.gpus[b, job], rules.interval
     if not gpus:
@@ -181,7 +186,7 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> floa
 
 @kernel
 def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
-    """The jobs that are there get GPUs, [J], and nodes; who is on others restarts. How many had any, and change."""
+    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Returns how many with GPUs moved."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = placed(c.capacity[b], before, wanted)
@@ -197,12 +202,12 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
     return moved
 
 
-# GPUs for the jobs of a cluster as ``app.kinds.cluster.strategies.completing`` gives them; compiled.
+# Allocation of GPUs in one cluster, as ``app.kinds.cluster.strategies.completing``; compiled.
 
 
 @kernel
 def most(rules: Rules, c: Clusters, b: int) -> Integers:
-    """GPUs that each job that is there may have, [J]."""
+    """Most GPUs that each active job may get, [J]: by application, growth and convergence."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -215,7 +220,7 @@ def most(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
-    """The queue that each job counts as, 0 the most urgent, [J]: ``app.kinds.cluster.strategies.urgency``."""
+    """Effective queue of each active job, 0 the most urgent, [J]: ``app.kinds.cluster.strategies.urgency``."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -228,7 +233,7 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def decided(rules: Rules, c: Clusters, b: int) -> Integers:
-    """GPUs of each job that is there, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
+    """GPUs of each active job, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
     limit, level = most(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
@@ -239,9 +244,10 @@ def decided(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
-    """Positions in ``sizes`` that jobs begin at, [J]: 1 (the fewest GPUs), 0 (none yet), −1 (none at all).
+    """Initial index into ``sizes`` of each job, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
 
-    Of one ``level`` [J] those with the largest ``first`` [J] come first; who no longer fits keeps all after it waiting.
+    Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
+    all are excluded.
     """
     found, used, fewest = np.zeros(len(level), np.int64), 0, rules.sizes[1]
     for one in np.unique(level):
@@ -255,7 +261,7 @@ def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Intege
 
 @kernel
 def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
-    """What is expected of a job on each of the sizes, [R]: by what it needs, or before it ran by what is believed."""
+    """Seconds left of a job at each of ``sizes``, infinite at 0 GPUs, [R]; before it ran, by ``Clusters.expected``."""
     kind, epoch = c.application[b, job], c.epoch[b, job]
     left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
     if not c.been[b, job] and c.expected[b, job]:
@@ -268,14 +274,14 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """The seconds that are left of a job on an equal share, or else on what is best for it."""
+    """Least seconds left within ``fair`` GPUs, or at any size if none of those is finite."""
     found = each[sizes <= fair].min()
     return found if found < np.inf else each.min()
 
 
 @kernel
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
-    """Worth of each of ``sizes`` to each job, [J, R]; −∞ above ``limit``: ``app.kinds.cluster.strategies.values``."""
+    """Value of each of ``sizes`` to each job, −∞ above ``limit`` [J], as ``strategies.values`` of the kind, [J, R]."""
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
@@ -303,9 +309,14 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
 
 @kernel
 def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
-    """Positions in ``sizes`` [R] that jobs end at, [J]: ``app.kinds.cluster.strategies.marginal``.
+    """Final index into ``sizes`` of each job by greedy marginal value, [J]: ``app.kinds.cluster.strategies.marginal``.
 
-    ``begin`` [J] are the positions of what they have, −1 of those that get nothing; ``free`` GPUs are left beside it.
+    Args:
+        value: value of each size to each job, [J, R].
+        sizes: numbers of GPUs, [R].
+        limit: most GPUs of each job, [J].
+        begin: initial indices; −1: the job gets nothing, [J].
+        free: GPUs left beside the initial ones.
     """
     count = len(value)
     at, target = begin.copy(), np.full(count, -1)
@@ -330,7 +341,7 @@ def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, f
         at[best], stale[best] = target[best], True
 
 
-# All clusters at once: they decide, time passes, and what agents see of one job of each; compiled.
+# All clusters at once: decisions, time, and observations of one job of each; compiled.
 
 
 NOBODY, WIDTH = -1, len(ENTRIES)
@@ -338,7 +349,7 @@ NOBODY, WIDTH = -1, len(ENTRIES)
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """``decided`` in each cluster; how many jobs that had GPUs have others, or none, from now on, [B]."""
+    """Allocate GPUs in each cluster by ``decided``; number of jobs that had GPUs and were moved, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:
@@ -355,7 +366,7 @@ def elapse(rules: Rules, clusters: Clusters) -> None:
 
 @kernel
 def beside_others(rules: Rules, clusters: Clusters) -> Floats:
-    """What the seconds of each job's steps are multiplied by beside those on its nodes, [B, L]."""
+    """Factor of each job's seconds per step by its neighbours, 1 without any, [B, L]."""
     found = np.ones(clusters.time.shape)
     for b in range(len(found)):
         slower = slowdowns(rules, clusters, b)
@@ -366,7 +377,7 @@ def beside_others(rules: Rules, clusters: Clusters) -> Floats:
 
 @kernel
 def priced(clusters: Clusters, price: Floats) -> Floats:
-    """What the GPUs of each job cost together by the nodes' prices [N], [B, L]."""
+    """Hourly price of each job's GPUs, from nodes' ``price`` per GPU and hour [N], [B, L]."""
     found = np.zeros(clusters.time.shape)
     for b in range(len(found)):
         for at in range(clusters.counts[b, THERE]):
@@ -378,11 +389,11 @@ def priced(clusters: Clusters, price: Floats) -> Floats:
 
 @kernel
 def chosen(clusters: Clusters, weighed: Floats) -> Integers:
-    """The job of each cluster that agents are asked for: whose weight was settled longest ago, [B]; none: ``NOBODY``.
+    """Active job of each cluster whose weight is oldest, or ``NOBODY``, [B].
 
     Args:
-        clusters: B.
-        weighed: when that was, [B, L].
+        clusters: B clusters.
+        weighed: seconds at which each weight was decided; negative: never, [B, L].
     """
     found = np.full(len(clusters.now), NOBODY)
     for b in range(len(found)):
@@ -395,12 +406,12 @@ def chosen(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """What agents see of one job of each cluster, [B, F], by ``ENTRIES``: ``app.kinds.cluster.policies.observe``.
+    """Observation of one job of each cluster, [B, F], by ``ENTRIES``: ``app.kinds.cluster.policies.observe``.
 
     Args:
         rules, clusters: B clusters.
-        jobs: numbers in their logs, [B]; ``NOBODY`` is seen as zeros.
-        coming: GPUs that are expected to be asked for within an hour, [B].
+        jobs: index of the job, [B]; ``NOBODY`` gives zeros.
+        coming: GPUs expected to be requested within an hour, [B].
     """
     found = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
@@ -454,12 +465,12 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
     )
 
 
-# Jobs on nodes: what ``app.kinds.cluster.placement`` places and packs, for the jobs of one cluster.
+# Placement of jobs on nodes, as ``app.kinds.cluster.placement``, in one cluster.
 
 
 @kernel
 def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
-    """GPUs of each job on each node, [J, N], on few nodes with few moves: ``app.kinds.cluster.placement.place``."""
+    """GPUs of each job on each node, [J, N], with few nodes and moves: ``app.kinds.cluster.placement.place``."""
     held, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
@@ -510,7 +521,7 @@ def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
 
 @kernel
 def _room(free: Integers, held: Integers, size: int) -> int:
-    """The fullest node with room, or where fewest GPUs are moved for it; −1: none."""
+    """The fullest node with ``size`` free GPUs, else the one where the fewest must be moved away; −1: none."""
     found, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (found < 0 or free[node] < least):

@@ -1,4 +1,4 @@
-"""Kind ``cluster`` as workers know it: its domain model, clusters that are played, and the rules to hold against."""
+"""The learning half of kind ``cluster``: fitting, simulated clusters, trainings, baselines and charts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 IMITATING = frozenset({"auto", "ppo", "a2c", "vtrace"})
 CLONING_ENTROPY = 0.5
-"""With it about a third of the weights are changed at first; with the usual one nothing else is ever tried."""
+"""Entropy bonus while a policy imitates the rule: about a third of the weights then change at first. With the usual
+bonus a trained policy never deviates from the rule.
+"""
 
 
 class LearnedCluster(SimulatedKind):
@@ -31,7 +33,7 @@ class LearnedCluster(SimulatedKind):
 
     name = "cluster"
     cloning_entropy = CLONING_ENTROPY
-    judged_episodes = 64  # each decision of each weighs all jobs of a cluster
+    judged_episodes = 64  # each decision of each episode weighs all jobs of a cluster
     pictured_episodes = 8
 
     @override
@@ -54,7 +56,11 @@ class LearnedCluster(SimulatedKind):
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition; policy gradients imitate the rule first. Raises Untrainable where jobs have no times."""
+        """A competition of algorithms; policy gradients first imitate the rule unless the request says otherwise.
+
+        Raises:
+            Untrainable: no sample tells when jobs came and how long they ran.
+        """
         from app.kinds.cluster.model import ClusterModel
         from workers.kinds.cluster.episodes import playable
         from workers.learning.training.request import Untrainable
@@ -65,7 +71,7 @@ class LearnedCluster(SimulatedKind):
         return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """Every rule of the layout but the one that looks ahead; the one that answers without an agent is first."""
+        """The layout's rules by name, without the one that simulates ahead; the default rule comes first."""
         from workers.kinds.cluster.world import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
@@ -85,7 +91,7 @@ class LearnedCluster(SimulatedKind):
         return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """GPUs, queue and completions of jobs under the policies shown, beside other rules."""
+        """Charts of GPUs, queue and completions of jobs under the policies ``shown``, beside some rules."""
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
         from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded

@@ -1,7 +1,7 @@
-"""B clusters of a workload, stepped by the compiled simulator. See ``World``.
+"""The world of a ``cluster`` workload: B clusters stepped by the compiled simulator.
 
-At each interval learners settle what one job of each cluster weighs, the one that was settled longest ago; GPUs go by
-that, as ``soonest`` gives them. Who is published, and rules, answer for all jobs at once, as the service lets them.
+In each interval a learner sets the weight of one job per cluster, of the one whose weight is oldest; GPUs are then
+allocated by the rule ``soonest``. Published agents and rules decide on all jobs at once, as in the service.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ OUTCOMES = (
     Outcome("restarts"),
 )
 SPREAD = 0.1
-"""Standard deviation of the log of how much slower the steps of an episode are than the domain model believes."""
+"""Standard deviation of the natural log of an episode's common factor of all seconds per step."""
 NESTED = {
     "clusters": Clusters,
     "beside": Clusters,
@@ -83,17 +83,17 @@ NESTED = {
     "converging_beside": Converging,
 }
 PAY = 100.0
-"""Returns of clusters differ by hundredths."""
+"""Factor of learners' rewards, since returns of clusters differ by hundredths."""
 
 
 class ClusterWorld(SimulatedWorld):
     """B clusters in lock-step: a decision sets the weight of one job of each, then an interval passes.
 
     Args:
-        layout: of the workload.
-        source: of its clusters.
-        conditions: how many episodes, and their seed.
-        held_out: how many models of held-out executions ``source`` has.
+        layout: the workload's layout.
+        source: generator of its clusters.
+        conditions: batch size B, seed and purpose.
+        held_out: number of held-out domain models of ``source``.
     """
 
     terms_of = TERMS
@@ -125,7 +125,7 @@ class ClusterWorld(SimulatedWorld):
         return self._counted
 
     def answer(self, who: str | Published) -> None:
-        """From now on let a rule, by its name, or an agent answer for all jobs at once."""
+        """Let a rule, by name, or a published agent decide on all jobs at once from now on."""
         layout = self.layout
         if isinstance(who, str):
             self._answering = lambda _: layout.rules[who]
@@ -133,7 +133,11 @@ class ClusterWorld(SimulatedWorld):
             self._answering = lambda coming: layout.weighing(who, coming)
 
     def begin(self) -> Episodes:
-        """Draw clusters; an interval passes before the first decision, which needs jobs."""
+        """Draw B clusters and let one interval pass, so that there are jobs to decide on.
+
+        Raises:
+            TooLittleData: a followed domain model has no jobs to draw from.
+        """
         self._counted = np.zeros_like(self._counted)
         effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
         rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
@@ -160,7 +164,7 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def seen(self, state: Episodes) -> View:
-        """What is observed of the job of each cluster that is asked for; all weights are legal."""
+        """Observation [B, D] of the job that each cluster asks for; all weights are legal."""
         found = observed(self.rules, state.clusters, state.asked, self._coming(state))
         return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
@@ -168,7 +172,7 @@ class ClusterWorld(SimulatedWorld):
         return self.source.coming(state.drawn.begins + state.clusters.now)
 
     def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Step) -> tuple[Episodes, Floats]:
-        """Set weights, give GPUs, and let an interval pass; ``state`` changes in place."""
+        """Set weights, allocate GPUs and let an interval pass: the state, changed in place, and the terms [B, T]."""
         clusters = state.clusters
         rows = np.flatnonzero(state.asked != NOBODY)
         clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
@@ -188,11 +192,15 @@ class ClusterWorld(SimulatedWorld):
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
-        """For learners the reward is by how much the return is better than without changed weights."""
+        """Take one action per cluster, [B], after ``reset``.
+
+        For learners the reward is the gain in return over clusters with unchanged weights, times ``PAY``.
+        """
         found = super().step(actions)
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
     def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
+        """Let the answering rule decide on all jobs of each cluster; number of jobs with GPUs that moved, [B]."""
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
@@ -200,7 +208,7 @@ class ClusterWorld(SimulatedWorld):
         return moved
 
     def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
-        """An interval under conditions, and its terms, [B, T]."""
+        """Let an interval pass under ``conditions``: its amounts, and its terms [B, T]."""
         slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
         clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
         gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
@@ -210,6 +218,7 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
+        """Update the state of convergence of the jobs, [B, L]; unchanged if the spec has none."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
         if convergence is None or ahead is None:
@@ -217,7 +226,7 @@ class ClusterWorld(SimulatedWorld):
         return limited(self.layout, convergence, clusters, ahead, before)
 
     def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """How fast jobs go alone, by steps ``made`` in ``seconds`` [B, L], and who has had its share of service."""
+        """Update jobs' pace alone from ``made`` steps in ``seconds``, [B, L], and who has had its share of service."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
@@ -228,7 +237,7 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
-        """Hours of a job, jobs that ended, GPU hours and restarts of one interval, [B, O]."""
+        """Outcomes of one interval, [B, O]: mean job hours, jobs ended, GPU-hours, restarts."""
         hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
         used = (spent.gpus * spent.present).sum(axis=1) / 3600
         return np.stack([hours, spent.ended, used, moved], axis=1)
@@ -247,7 +256,7 @@ class ClusterWorld(SimulatedWorld):
         return deepcopy(found)
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``get_state``; begin another episode where members have come or gone since."""
+        """Restore the result of ``get_state``; begin new episodes instead if the number of applications has changed."""
         if state.get("applications") != len(self.rules.epochs):
             self.reset()
             return
@@ -260,7 +269,7 @@ class ClusterWorld(SimulatedWorld):
 
 
 def empty(time: Floats, capacity: Integers) -> Clusters:
-    """Clusters of nodes [N] to which jobs of the first application come, alone in their queue, at times [B, L]."""
+    """Clusters of nodes with ``capacity`` GPUs [N] and default jobs that come at ``time`` seconds [B, L]."""
     (batch, length), nodes = time.shape, len(capacity)
     real, whole = np.zeros((batch, length)), np.zeros((batch, length), np.int64)
     return Clusters(
@@ -290,19 +299,19 @@ def empty(time: Floats, capacity: Integers) -> Clusters:
     )
 
 
-# Clusters as the domain models of a workload have them: tables of what these believe, and jobs that come.
+# Clusters by a workload's domain models: tables of steps per second, and jobs.
 
 
 WHOLE = 2.0**30
-"""Steps at which all jobs end: one of fewer begins so much nearer to it."""
+"""Iterations at which every job ends; a shorter job starts nearer to it."""
 
 
 class PlayedSource(Source):
-    """Clusters as M domain models have them; the applications of all, and an unknown one of each, stand in one table.
+    """A source of clusters by M domain models; one table holds all their applications and an unknown one per model.
 
     Args:
-        layout: of the workload.
-        beliefs: of its models; the first is the one that rules believe in.
+        layout: the workload's layout.
+        beliefs: the domain models; rules assume the first.
     """
 
     def __init__(self, layout: Layout, beliefs: Sequence[Beliefs]) -> None:
@@ -331,14 +340,18 @@ class PlayedSource(Source):
         )
 
     def _rates(self, beliefs: Beliefs) -> Floats:
-        """Steps a second of a model's applications, and of an unknown one, [A, G + 1, 1]."""
+        """Steps per second of a model's applications and of an unknown one, by GPUs, [A, G + 1, 1]."""
         known = np.array([*range(len(beliefs.applications)), UNKNOWN])
         every = np.broadcast_to(np.arange(self._total + 1), (len(known), self._total + 1))
         seconds = beliefs.step_seconds(known, np.full(len(known), np.nan), every)
         return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
-        """Jobs come as each cluster's model has seen them come, from an hour of the day on that is drawn."""
+        """Draw jobs by each cluster's model, from a random hour of the day on.
+
+        Raises:
+            TooLittleData: a model has no jobs to draw from.
+        """
         spec, hours = self._layout.spec, random.integers(HOURS, size=len(load))
         seconds = spec.interval_seconds * spec.episode_intervals
         each = zip(model.tolist(), hours.tolist(), load.tolist(), strict=True)
@@ -377,11 +390,11 @@ class PlayedSource(Source):
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """What applications with a learning curve have left to gain; None where the spec wants no convergence."""
+        """Forecast of each job's remaining gain, NaN without a learning curve; None if the spec has no convergence."""
         return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Read off the courses of the jobs' applications."""
+        """Gap of each job's metric to its final value, 1 to 0, from the courses of the applications; any shape."""
         return lacking(self._courses, application, part)
 
     @override
@@ -389,17 +402,17 @@ class PlayedSource(Source):
         return self._beliefs[0].coming_at(second_of_day)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """As the service would see it, if launchers reported pace, iterations and data of each job."""
+        """Cluster ``b`` as the service would see it if every job reported its pace, iterations and data."""
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)
         outlook = BelievedOutlook(self._beliefs[0], jobs, self._told(episodes, b), int(capacity.sum()))
-        outlook.neighbours = None  # what they cost is taken from the pace as it is measured: see ``ClusterWorld``
+        outlook.neighbours = None  # interference is already in the measured pace
         worth = outlook.worth(spec.data_power) if spec.data_power else None
         return Situation(now, capacity, jobs, outlook, spec.restart_seconds, factor=worth)
 
     def _told(self, episodes: Episodes, b: int) -> Records:
-        """Data, iterations and pace of each job, and nothing else."""
+        """Records of the active jobs with data, iterations and pace alone."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         return untold(len(there))._replace(
@@ -413,7 +426,7 @@ class PlayedSource(Source):
 
 
 def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
-    """``Rules.log_slowdown`` of all models' applications: 0 between models, whose jobs never meet."""
+    """``Rules.log_slowdown`` of all models' applications, [A, A]; 0 between models, [0, 0] without interference."""
     parts = []
     for one in beliefs:
         known = one.neighbours(np.array([*one.applications, ""], object))
@@ -422,19 +435,19 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
 
 
-# Who answers in played clusters for all jobs at once: rules, to hold agents against.
+# Rules that decide on all jobs at once, as baselines.
 
 
 class Ruled:
-    """A rule of the layout, by its name; where it is imitated, it leaves every weight as the queue has it."""
+    """A rule of the layout, as a policy. When learners imitate it, its action leaves every weight unchanged."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def watch(self, world: ClusterWorld) -> None:
-        """Have the rule decide in ``world`` from now on, for all jobs at once."""
+        """Let the rule decide on all jobs of ``world`` at once from now on."""
         world.answer(self.name)
 
     def act(self, situation: PolicySituation) -> Choice:
-        """Action 0 for each cluster, [B]: the weight of the job stays as its queue has it."""
+        """Action 0 for each cluster, [B]: the job keeps its queue's weight."""
         return Choice(np.zeros(len(situation.view.mask), np.int64))

@@ -1,4 +1,4 @@
-"""Kind ``inference``: requests of several users, on model variants, in batches, on servers; its learning half."""
+"""The learning half of kind ``inference``: estimation, simulator, training, evaluation."""
 
 from workers.kinds.inference.kind import KIND
 

@@ -1,4 +1,4 @@
-"""The adaptive planner of kind `inference`, algorithm ``grbal``: worlds, experience, learning, training."""
+"""Algorithm ``grbal`` of kind ``inference``: data, meta-learning and training of the adaptive planner."""
 
 from __future__ import annotations
 
@@ -43,24 +43,24 @@ from workers.learning.training.conclude import Contender, conclude
 from workers.learning.training.driver import Stage, TrainedAgent, Trainer, TrainingProblem
 from workers.learning.training.request import Entry, Request, TrialRecord
 
-# Experience of adaptive rules, and what is learned over loads.
+# Training data of the adaptive planner.
 
 
-STRAYED = 0.2  # share of the starts that are any legal one
+STRAYED = 0.2  # share of random actions
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 class Tasks(NamedTuple):
-    """Adapting: N tasks. Loads: M users at some moment.
+    """Training data: N adaptation tasks, and M samples of a user's load.
 
     Attributes:
-        past: what *pace* adapts to, [N, K, …].
-        coming: what it is to tell then, [N, Q, …].
-        episode: of each, [N].
-        parts: requests of a user in the last parts, [M, PARTS].
-        next: how many came in each of those that followed, on average, [M, 1].
-        user: whose they were, [M].
+        past: batches that *pace* adapts to, [N, K, …].
+        coming: batches that it then predicts, [N, Q, …].
+        episode: episode of each task, [N].
+        parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
+        next: mean number per part in the following control interval, [M, 1].
+        user: index of the user, [M].
     """
 
     past: Examples
@@ -72,7 +72,13 @@ class Tasks(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Runs at the beginnings of parts of control intervals; n of them, ordered by episode and part."""
+    """Snapshots at the beginnings of parts of control intervals, n in all, ordered by episode and part.
+
+    Attributes:
+        episode, part: indices, [n].
+        ended: number of batches ended so far, [n].
+        recent: last transitions, [n] rows.
+    """
 
     episode: Integers
     part: Integers
@@ -81,7 +87,7 @@ class _Looks(NamedTuple):
 
 
 class Exploring(Policy, Scaler):
-    """Looks ahead, strays now and then, and has any number of servers on."""
+    """A policy that looks ahead, takes a share of random actions, and turns on random numbers of servers."""
 
     name = "exploring"
 
@@ -103,11 +109,11 @@ class Exploring(Policy, Scaler):
 
 
 def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
-    """What there is to learn from B episodes played to their ends, and the decisions that took.
+    """Play B episodes to their end: training data, and the number of decisions made.
 
     Args:
-        world: not begun yet.
-        seed: of what is tried.
+        world: a world that has not begun.
+        seed: seed of the exploration.
     """
     looks, steps = _played(world, Exploring(np.random.default_rng(seed)))
     return Tasks(*_paces(world.layout, looks), *_loads(looks)), steps
@@ -142,7 +148,7 @@ def _ordered(found: list[_Looks]) -> _Looks:
 
 
 def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
-    """Positions of looks, and of those so many parts later in the same episode."""
+    """Indices of snapshots [k], and of those ``parts`` parts later in the same episode [k]."""
     key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
     later = np.searchsorted(key, key + parts)
     found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
@@ -150,7 +156,7 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
 
 
 def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
-    """What batches take that end in the part that follows."""
+    """Batches known at a snapshot [N, K, …], batches that end in the next part [N, Q, …], and the episode [N]."""
     now, later = _after(looks, 1)
     past, coming = (examples(layout, _rows(looks.recent, which)) for which in (now, later))
     count = coming.weight.shape[1]
@@ -161,7 +167,7 @@ def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]
 
 
 def _loads(looks: _Looks) -> tuple[Integers, Floats, Integers]:
-    """How many requests come in the control interval that follows, a part on average."""
+    """Requests in the last parts [M, PARTS], mean per part in the next control interval [M, 1], user [M]."""
     now, later = _after(looks, PARTS_OF_INTERVAL)
     known = looks.recent.arrived[now]
     coming = looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:].mean(axis=2)
@@ -174,7 +180,7 @@ def _of(several: Examples, rows: NDArray[np.bool_]) -> Examples:
 
 
 def joined(several: Sequence[Tasks]) -> Tasks:
-    """Tasks of several worlds, whose episodes are told apart."""
+    """Concatenate the data of several worlds; episodes get distinct numbers."""
     first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
     told = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
     past, coming = (
@@ -185,25 +191,27 @@ def joined(several: Sequence[Tasks]) -> Tasks:
     return Tasks(past, coming, *rest)
 
 
-# The outer loop: parameters from which one step of the gradient on what was tells best what comes.
+# Meta-learning: initial parameters from which one gradient step on past batches predicts the coming ones best.
 #
-# First-order MAML (Finn et al., 2017) with a step size of each parameter's own: the outer gradient takes the inner
-# slope as given. Going through it told no better (see ``benchmarks/inference_adaptation.py``), and took three times as
-# long.
+# First-order MAML (Finn et al., 2017) with a step size per parameter: the outer gradient treats the inner one as
+# constant. Differentiating through it predicted no better (``benchmarks/inference_adaptation.py``), and took three
+# times as long.
 
 
 UNITS = 16
 BATCH, LEARNING_RATE = 512, 0.01
-FIRST_RATE = 0.05  # of the inner step
-HELD_OUT = 5  # one in so many episodes tells how well it is learned
+FIRST_RATE = 0.05  # initial step size of the inner step
+HELD_OUT = 5  # every fifth episode is held out
 
 
 class Fit(NamedTuple):
-    """A network that adapts.
+    """A network that adapts by gradient steps.
 
     Attributes:
-        start, rates: parameters and their learning rates.
-        errors: root mean squared, on held-out episodes: adapted, as it starts, of always 0.
+        start: initial parameters.
+        rates: learning rate of each parameter.
+        errors: root mean squared error of the log pace on held-out episodes: ``adapted``, ``unadapted``, and
+            ``expected`` (predicting 0).
     """
 
     start: Mapping[str, NDArray[np.float64]]
@@ -212,12 +220,12 @@ class Fit(NamedTuple):
 
 
 class MetaLearner:
-    """Learns *pace* of ``Dynamics``.
+    """Learns *pace* of ``Dynamics`` by first-order MAML.
 
     Args:
-        tasks: what it learns from.
-        seed: of what is drawn.
-        steps: of the inner gradient; 0: it learns not to adapt.
+        tasks: the training data.
+        seed: seed of initial parameters and minibatches.
+        steps: number of inner gradient steps; 0: the network learns without adapting.
     """
 
     def __init__(self, tasks: Tasks, seed: int, steps: int = 1) -> None:
@@ -237,7 +245,7 @@ class MetaLearner:
         self._optimiser = torch.optim.Adam([*self.start.values(), *self.rates.values()], LEARNING_RATE)
 
     def advance(self, updates: int) -> float:
-        """Learn for so many updates; the mean loss."""
+        """Do ``updates`` gradient updates; returns their mean loss (squared error of the log pace)."""
         losses = []
         for _ in range(updates):
             rows = torch.from_numpy(self._random.choice(self._learned, min(BATCH, len(self._learned))))
@@ -250,7 +258,7 @@ class MetaLearner:
         return float(np.mean(losses))
 
     def loss(self, rows: Tensor, steps: int) -> Tensor:
-        """Mean squared error of what comes, once adapted to what was."""
+        """Weighted mean squared error of the log pace on coming batches, after ``steps`` steps on past ones."""
         past, coming = (Examples(*(part[rows] for part in whole)) for whole in (self._past, self._coming))
         now: Mapping[str, Tensor] = self.start
         for _ in range(steps):
@@ -261,7 +269,7 @@ class MetaLearner:
         return found / coming.weight.sum()
 
     def fit(self) -> Fit:
-        """What was learned: parameters, their learning rates, and errors on held-out episodes."""
+        """The learned parameters and rates, and the errors on held-out episodes."""
         rows = torch.from_numpy(self._held_out)
         weight, target = self._coming.weight[rows], self._coming.target[rows]
         with torch.no_grad():
@@ -277,7 +285,7 @@ class MetaLearner:
 
 
 def tensors(several: Examples) -> Examples:
-    """The same arrays as float64 tensors of torch."""
+    """The arrays as float64 tensors of torch."""
     return Examples(*(torch.from_numpy(np.ascontiguousarray(part, np.float64)) for part in several))
 
 
@@ -285,29 +293,26 @@ def _variable(value: NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(np.array(value, np.float64)).requires_grad_()
 
 
-# Training of adaptive rules: conditions and loads.
-
-
-# Worlds under many conditions: what a dynamics model that is to adapt is learned in.
+# Worlds under varied conditions, in which the dynamics model learns to adapt.
 #
-# Every user's load goes from level to level at times of its own, bursts come on top, servers become slower or faster
-# for good, and some are lost for a while.
+# Every user's load changes its level at random times, with bursts; servers permanently change their pace, or some are
+# lost for a while.
 
 
-LEVELS = (0.25, 3.0)  # of the usual rate, drawn log-uniformly
-LASTING = 45.0  # seconds of a level on average
-BURSTS = (0.0, 0.3)  # variance of a control interval's rate over its level, drawn by stretch
-PACES = (0.6, 2.5)  # factors of seconds, drawn log-uniformly
-SHIFTED, LOST = 0.7, 0.3  # shares of the episodes in which servers change pace, or are lost
-STRETCH = 3_600  # seconds of requests that episodes are drawn from
-SHARPNESS = 0.05  # standard deviation of the log of seconds from one variant and size to another
+LEVELS = (0.25, 3.0)  # factors of the usual rate, log-uniform
+LASTING = 45.0  # mean seconds of a level
+BURSTS = (0.0, 0.3)  # variance of a control interval's rate relative to its level, drawn once per user
+PACES = (0.6, 2.5)  # factors of batch seconds, log-uniform
+SHIFTED, LOST = 0.7, 0.3  # shares of the episodes in which servers change pace, and in which some are lost
+STRETCH = 3_600  # seconds of requests from which episodes are drawn
+SHARPNESS = 0.05  # standard deviation of log seconds between variants and sizes
 
 
 class Shifting(Disturbance):
     """A disturbance that draws when servers change their pace, and when some are lost.
 
     Args:
-        seed: of all that is drawn.
+        seed: seed of the draws.
     """
 
     def __init__(self, seed: int) -> None:
@@ -334,7 +339,7 @@ class Shifting(Disturbance):
 
 
 def varied(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
-    """B episodes, each under conditions of its own."""
+    """A world of B episodes, each under its own random conditions."""
     random = np.random.default_rng(seed)
     apart = random.normal(0.0, SHARPNESS, (8, *model.log_seconds.shape[1:]))
     members = model.log_seconds[random.integers(len(model.log_seconds), size=8)] + apart
@@ -346,20 +351,20 @@ def varied(layout: Layout, model: ServiceModel, batch: int, seed: int) -> Infere
 
 
 def requests(layout: Layout, model: ServiceModel, seed: int) -> Recorded:
-    """Requests of all users over a stretch."""
+    """Draw the requests of all users over one hour, with changing levels and bursts."""
     random, window = np.random.default_rng([seed, 1]), layout.spec.control_seconds
     counts = [random.poisson(rate * _level(random) * _bursts(random, window)).astype(np.int64) for rate in usual(model)]
     return Recorded.of_counts(counts, layout.spec.episode_seconds, seed)
 
 
 def usual(model: ServiceModel) -> NDArray[np.float64]:
-    """Requests per second of each user over the day, [U]."""
+    """Mean requests per second of each user over the day, [U]."""
     rate: NDArray[np.float64] = model.rate.mean(axis=1)
     return rate
 
 
 def _level(random: np.random.Generator) -> NDArray[np.float64]:
-    """The factor of the rate in each second of a stretch, [STRETCH]: levels that last an exponential time each."""
+    """Factor of the rate in each second of a stretch, [STRETCH]; piecewise constant with exponential durations."""
     ends = np.cumsum(random.exponential(LASTING, int(4 * STRETCH / LASTING))).astype(int)
     low, high = np.log(LEVELS).tolist()
     levels = np.exp(random.uniform(low, high, len(ends) + 1))
@@ -374,16 +379,16 @@ def _bursts(random: np.random.Generator, window: float) -> NDArray[np.float64]:
     return found
 
 
-# The forecast of the load: least squares on the last parts of a control interval.
+# The forecast of the load: least squares on the last parts of control intervals.
 #
-# A network that adapts to them told no better (see ``benchmarks/inference_adaptation.py``).
+# An adaptive network forecast no better (``benchmarks/inference_adaptation.py``).
 
 
-RIDGE = 1.0  # against as many squares as there are moments
+RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """Weights of the last parts and a constant, [PARTS + 1]; root mean squared errors: of it, and of the usual."""
+    """Weights of the last parts and of a constant [PARTS + 1]; root mean squared error, and that of the usual load."""
 
     weights: Floats
     error: float
@@ -391,11 +396,11 @@ class LoadFit(NamedTuple):
 
 
 def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
-    """Fit what ``Dynamics.counts`` goes by.
+    """Ridge regression of the next load level on the last ones, for ``Dynamics.counts``.
 
     Args:
-        tasks: of several worlds.
-        usual: requests of each user in a part of a control interval, [U].
+        tasks: data of several worlds.
+        usual: usual number of requests of each user per part of a control interval, [U].
     """
     own = usual[tasks.user]
     seen, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
@@ -405,24 +410,24 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
     return LoadFit(weights, error, float(np.sqrt(np.mean(target**2))))
 
 
-# The training of an adaptive planner, of algorithm ``grbal``: gather transitions, learn to adapt, judge.
+# The training: gather transitions, learn to adapt, judge.
 
 
-EPISODES = 64  # of a world
-STEPS = 200_000  # decisions that are watched, where no budget is given: it takes less than a policy does
+EPISODES = 64  # per world
+STEPS = 200_000  # decisions without a given budget; fewer than a policy needs
 UPDATES, CHUNK = 500, 100
 SPREADS = (0.05, 0.2, 0.5, 1.5)
-"""Of the log of the load over what is expected, for which servers are kept on; with the largest nearly all are."""
+"""Candidate standard deviations of the log of load over forecast. With the largest nearly all servers stay on."""
 
 
 class AdaptiveTrainer(Trainer):
-    """Trains ``grbal`` in about a minute: gathers transitions, learns a model of the dynamics, judges its planner.
+    """Trains ``grbal`` in about a minute: gathers transitions, fits the dynamics, judges the planner.
 
     Args:
-        workload: with its domain model.
-        problem: on which policies are scored and judged.
-        request: what is asked for; its budget is decisions that are watched.
-        champion: the artifact that answers now.
+        workload: the workload with its domain model.
+        problem: problem on which policies are scored and judged.
+        request: the training request; its budget is a number of decisions.
+        champion: the serving artifact, which the planner must beat; None: there is none.
     """
 
     eta_seconds: float | None = None
@@ -438,7 +443,7 @@ class AdaptiveTrainer(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Gathering transitions, then learning from them."""
+        """Two stages: gathering transitions, learning from them."""
         return (
             Stage("gathering", 0.7, self._gather, lambda: self._watched / self._budget),
             Stage("learning", 0.3, self._learn, lambda: self._updates / UPDATES),
@@ -474,7 +479,7 @@ class AdaptiveTrainer(Trainer):
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """Judge the planner with the spread of the load that scores best."""
+        """Choose the load spread with the highest score, and judge the planner with it; all stages must be done."""
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
@@ -498,7 +503,7 @@ class AdaptiveTrainer(Trainer):
         }
 
     def checkpoint(self) -> bytes:
-        """Empty: a training that is resumed begins anew."""
+        """No bytes: a resumed training starts from the beginning."""
         return b""
 
     @override
@@ -510,25 +515,25 @@ class AdaptiveTrainer(Trainer):
 
 
 def world_seed(seed: int, number: int) -> int:
-    """Of each world of a training."""
+    """Seed of world ``number`` of a training."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
 def per_part(layout: Layout, model: ServiceModel) -> NDArray[np.float64]:
-    """Usual requests of each user in a part of a control interval, [U]."""
+    """Usual number of requests of each user per part of a control interval, [U]."""
     return usual(model) * width(layout)
 
 
 def planner(
     layout: Layout, model: ServiceModel, pace: Fit, load: LoadFit, spread: float, steps: int = 1
 ) -> AdaptivePlanner:
-    """The policy of what was learned.
+    """Assemble the policy.
 
     Args:
-        layout, model: of the workload.
-        pace, load: what was learned.
-        spread: of the log of the load over what is foreseen, see ``AdaptivePlanner``.
-        steps: of the gradient, by which it adapts.
+        layout, model: the workload's layout and domain model.
+        pace, load: fitted dynamics.
+        spread: standard deviation of the log of load over forecast, for which servers stay on.
+        steps: number of gradient steps by which *pace* adapts.
     """
     counts = per_part(layout, model)
     dynamics = Dynamics(pace.start, pace.rates, pace.errors["adapted"], load.error, load.weights, counts, steps)

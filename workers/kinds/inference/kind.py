@@ -1,4 +1,4 @@
-"""Kind ``inference`` as workers know it: its domain model, the simulator of it, and what policies are held against."""
+"""The learning half of kind ``inference``: fitting, simulator, trainings, baselines, charts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LearnedInference(SimulatedKind, Online):
     name = "inference"
     own = (ALGORITHM,)
     continuing = True
-    judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds of decisions, often thousands
+    judged_episodes, judged_decisions = 256, 1 << 18  # an episode has hundreds or thousands of decisions
     pictured_episodes = 16
 
     @override
@@ -39,10 +39,10 @@ class LearnedInference(SimulatedKind, Online):
         return fit(workload, seed)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition, or for ``grbal`` a training of a dynamics model that adapts.
+        """A competition of algorithms, or for ``grbal`` the training of an adaptive dynamics model.
 
         Raises:
-            Untrainable: every user is to have a policy of its own, and ``grbal`` has one for all.
+            Untrainable: ``grbal`` is requested for a workload with a policy per user; it has one for all.
         """
         from workers.kinds.inference.adaptation import AdaptiveTrainer
         from workers.learning.training.request import Untrainable
@@ -54,7 +54,12 @@ class LearnedInference(SimulatedKind, Online):
         return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """Episodes by the domain model, or of the option ``window``; option ``service`` as in ``InferenceWorld``."""
+        """Episodes under the domain model, or replayed from option ``window``; for option ``service`` see the world.
+
+        Raises:
+            IncompatibleModel: the domain model's bytes can't be read.
+            CheckpointError: the window's bytes can't be read.
+        """
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
 
@@ -64,7 +69,7 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """The world; for learners its episodes begin anew one by one, and each user may have an agent of its own."""
+        """The world; for learners episodes restart one by one, and a policy per user makes it a ``Clients``."""
         from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)
@@ -72,7 +77,7 @@ class LearnedInference(SimulatedKind, Online):
         return Clients(world) if together else world
 
     def save(self, policy: Any, spec: Any) -> bytes:
-        """A policy, or those of all users by name, as an artifact."""
+        """Serialise a policy, or a mapping of users' policies by name, as one artifact."""
         from app.kinds.inference.awarding import clients
         from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
@@ -87,7 +92,11 @@ class LearnedInference(SimulatedKind, Online):
         )
 
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        """The policy of an artifact; the policies of several users play together."""
+        """Read an artifact's policy; several users' policies are combined into one that plays all.
+
+        Raises:
+            IncompatibleArtifact: it was made for another kind or spec.
+        """
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING
         from app.kinds.inference.policies import check, load
@@ -101,7 +110,7 @@ class LearnedInference(SimulatedKind, Online):
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """What a window met, met again: the part of it to learn from (also by option ``part``), or to be judged on."""
+        """A world of the window's part to learn from (by purpose or option ``part``), or to be judged on."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
         from workers.kinds.inference.windows import Window
@@ -113,7 +122,11 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
-        """Requests as they came, and how much longer batches took than the domain model expects."""
+        """Pack the arrival times of requests, and the log of batches' seconds over the model's expectation.
+
+        Raises:
+            TooLittleData: the window has too few requests, or no run reported long enough.
+        """
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.windows import rebuilt, stretch
 
@@ -122,7 +135,7 @@ class LearnedInference(SimulatedKind, Online):
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The rules of the layout; where each user has an agent, also what a rule's offers come to."""
+        """The layout's rules by name; with a policy per user also the rule that awards servers by offers."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING, baselines
 
@@ -141,7 +154,7 @@ class LearnedInference(SimulatedKind, Online):
         return TERMS
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """Quality, fairness, cost and switching, as the spec weighs them, [4]."""
+        """The spec's weights of quality, fairness, cost and switching, [4]."""
         wanted = workload.spec.weights
         return wanted.quality, wanted.fairness, wanted.cost, wanted.switching
 
@@ -152,20 +165,20 @@ class LearnedInference(SimulatedKind, Online):
         return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
-        """As many decisions as requests and control intervals in a mean episode."""
+        """Expected number of decisions in an episode: requests and control intervals, at least 1."""
         from app.kinds.inference.model import ServiceModel
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
-        """Keep back a share of the logs of requests for L3."""
+        """Hold out a share of the logs of requests for L3."""
         from workers.kinds.inference.evaluation.problem import kept_back
 
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """Where users are held out, L3 follows the domain model with them in the places of others."""
+        """An evaluation; if users are held out, L3 runs on domain models in which they swap places with others."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
 
@@ -190,7 +203,7 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """What becomes of requests under the policies shown, beside other baselines."""
+        """Charts of the requests' fates under the policies ``shown``, beside other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
         from workers.kinds.inference.evaluation.problem import answers
@@ -203,7 +216,7 @@ class LearnedInference(SimulatedKind, Online):
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
     def reference(self, workload: Workload) -> Planned:
-        """The optimum of one server whose answers lose nothing by delay; else the reason why there is none."""
+        """The exact optimum of a single server whose answers lose no quality by delay; else the reason for none."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.driver import Planned

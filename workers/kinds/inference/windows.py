@@ -1,4 +1,4 @@
-"""Windows of time that an agent goes on learning from."""
+"""Windows of time from which an agent continues learning: what runs reported, packed for simulators."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workers.inputs import LoggedRun
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.learning.execution import base as blob
 
-# What runs have reported in a window of time, as arrays.
+# What runs reported in a window of time, as arrays.
 
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ Integers = NDArray[np.int64]
 
 
 class Batches(NamedTuple):
-    """Measured batches, [n] each: positions of server class and variant, requests, seconds."""
+    """Measured batches, [n] each: index of server class, index of variant, number of requests, seconds."""
 
     server: Integers
     variant: Integers
@@ -34,12 +34,12 @@ class Batches(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What one run met, in seconds since it began.
+    """What one run reported, in seconds since it began.
 
     Attributes:
-        times: of arrivals, ascending, of each user.
-        since, until: from when to when it is known.
-        batches: that were measured.
+        times: arrival times of each user's requests, ascending.
+        since, until: bounds of the time that the reports cover.
+        batches: measured batches.
     """
 
     times: Sequence[Floats]
@@ -49,7 +49,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(layout: Layout, run: LoggedRun) -> Stretch:
-    """What a run met, of what it reported in the window."""
+    """Extract arrivals and batches from a run's reports in the window, at least one."""
     arrived = [event for report in run.reports for event in report.get("arrived") or ()]
     times = [
         np.sort(np.array([event["at"] for event in arrived if event["user"] == user], np.float64))
@@ -70,28 +70,28 @@ def _batches(layout: Layout, run: LoggedRun) -> Batches:
     )
 
 
-# A window of time rebuilt: the requests that came, and batches as long as they were measured in it.
+# A window of time for simulators: the requests that came, and the measured slow-down of batches.
 #
-# Each run's stretch is cut into episodes to be judged on, and parts to learn from before, between and after them,
-# within which episodes begin anywhere. So nothing that is judged on was learned from, and no judged episodes overlap:
-# each of them is evidence of its own.
+# Each run's stretch is cut into episodes for judging, and parts for learning before, between and after them, within
+# which episodes begin anywhere. So learning and judging share no data, and judged episodes don't overlap, hence are
+# independent observations.
 
 
-FEWEST_JUDGED, MOST_JUDGED = 8, 64  # episodes of the longest stretch; of any
-PART = 1.5  # of an episode's length: the shortest part to learn from
-BEGINS = 8  # of episodes in each part
+FEWEST_JUDGED, MOST_JUDGED = 8, 64  # judged episodes of the longest stretch, and of any
+PART = 1.5  # shortest part for learning, in episodes
+BEGINS = 8  # beginnings of episodes in each part
 FEWEST_REQUESTS = 50
-APART = 0.1  # standard deviation of how classes and variants depart from what slows all of them down, of logs
-SLOWED = 1.0  # that of the latter
+APART = 0.1  # prior deviation of the log slow-down of classes and variants about the common one
+SLOWED = 1.0  # prior deviation of the common log slow-down
 
 
 class Window(NamedTuple):
-    """What runs met in a window of time: requests to learn from and to be judged on, and how long batches took.
+    """Requests and batch times of a window of time.
 
     Attributes:
-        learning, judged: the requests, with where episodes begin that are learned from, and judged on.
-        slower: log of what batches took over what the domain model expected, [C, V].
-        episode_seconds: how long episodes are.
+        learning, judged: the same requests, with the beginnings of episodes to learn from and to be judged on.
+        slower: natural log of batch seconds over the model's expectation, [C, V].
+        episode_seconds: length of an episode.
     """
 
     learning: Recorded
@@ -100,11 +100,11 @@ class Window(NamedTuple):
     episode_seconds: float
 
     def followed(self, model: ServiceModel) -> ServiceModel:
-        """A domain model as batches of the window had it."""
+        """``model`` with batch times multiplied as measured in the window."""
         return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
 
     def to_bytes(self) -> bytes:
-        """As bytes that `from_bytes` reads, for the options of simulators."""
+        """Serialise the window for ``from_bytes`` and simulators' options."""
         arrays = {f"times.{user}": own for user, own in enumerate(self.learning.times)}
         for name, log in (("learning", self.learning), ("judged", self.judged)):
             arrays |= {f"{name}.begins": np.asarray(log.begins), f"{name}.late": np.asarray(log.late)}
@@ -113,7 +113,11 @@ class Window(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What ``to_bytes`` wrote; raises CheckpointError."""
+        """Read the result of ``to_bytes``.
+
+        Raises:
+            CheckpointError: the bytes are broken.
+        """
         arrays, values = blob.unpack(data)
         times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
         learning, judged = (
@@ -124,10 +128,10 @@ class Window(NamedTuple):
 
 
 def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -> Window:
-    """The window of some runs' stretches.
+    """Build the window from several runs' stretches.
 
     Raises:
-        TooLittleData: no stretch is long enough, or too few requests came.
+        TooLittleData: no stretch is long enough for eight judged episodes, or fewer than 50 requests came.
     """
     control, longest = layout.spec.control_seconds, max((one.until - one.since for one in stretches), default=0.0)
     least = control * (1 + _length(FEWEST_JUDGED))
@@ -152,12 +156,12 @@ def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -
 
 
 def _length(judged: int) -> float:
-    """Of the shortest stretch that has so many judged episodes, in episodes."""
+    """Length of the shortest stretch that holds ``judged`` episodes, in episodes."""
     return judged + PART * (judged + 1)
 
 
 def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
-    """A stretch as a log from 0 on, and where its episodes begin: those to learn from, those to be judged on."""
+    """A stretch as a log from 0 on; when its episodes begin, seconds: to learn from [n], to be judged on [k]."""
     whole = one.until - one.since
     log = Recorded([own - one.since for own in one.times], 0.0, whole)
     fitting = ((whole - control) / episode - PART) / (1 + PART)
@@ -169,10 +173,10 @@ def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[
 
 
 def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
-    """Log of what batches took over what was expected, by class and variant, [C, V]; 0 where nothing was measured.
+    """Natural log of batch seconds over the model's expectation, by class and variant, [C, V]; 0 without any batch.
 
-    Normal means of two levels: what slows all down, and how each departs from it. Of each, the median of its batches is
-    known, as exactly as its batches scatter by the model.
+    A two-level normal model: a common slow-down, and deviations of each class and variant from it, given the median of
+    each one's batches with the model's spread.
     """
     expected = model.log_seconds.mean(axis=0)  # [C, V, K]
     excess, count = np.zeros(expected.shape[:2]), np.zeros(expected.shape[:2])

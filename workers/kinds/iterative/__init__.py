@@ -1,4 +1,4 @@
-"""What learns for workloads of kind ``iterative``: estimation, simulator, training, evaluation."""
+"""The learning half of kind ``iterative``: estimation, simulator, training, evaluation."""
 
 from workers.kinds.iterative.kind import KIND
 

@@ -1,4 +1,4 @@
-"""The belief over laws: hierarchy, members and consensus."""
+"""The belief of an ``iterative`` domain model: several members drawn from a hierarchical posterior over laws."""
 
 from __future__ import annotations
 
@@ -17,28 +17,29 @@ from workers.estimators.base import Floats, Integers, distinct, grouped_median
 from workers.estimators.selection import Selection
 from workers.kinds.iterative.grid import LAWS, Flat, scatter, shares
 
-# A set of models of one metric that its samples can't tell apart, which disagree where nobody has measured.
+# A belief is a set of models (members) of one metric that fit its samples equally well, and differ where nothing was
+# measured.
 #
 #     log y = level[stage] + law(share[stage], allocation) + run effect[execution] + noise[stage]
 #
-# A member draws what the samples leave open: its law and the application's share, then the run effects, each stage's
-# share and level. The application's share is judged by executions as wholes, for what all stages of one have in common
-# may be its run effect. A stage's share scatters around it, so that a stage that the samples say little of has it on
-# average; how far, all stages say together (empirical Bayes): nearly alike, or some scale while the others wait.
+# A member draws the parameters from their posterior: the law and the application's share, then run effects, each
+# stage's share and level. The application's share is judged by whole executions, because a difference that all stages
+# of one execution have in common may be its run effect. Stages' shares scatter around it, so that a stage with few
+# samples has it on average; how widely is estimated from all stages (empirical Bayes).
 
 
 SWEEPS, CONVERGED = 10, 1e-4
 ROUNDS = 3
-FREEDOM = 4.0  # of Student's t: executions and iterations out of the ordinary weigh less
-EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # of run effects before any execution, and how many that is worth
-NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # the same of noise, and how many measurements a stage's is drawn towards all stages'
+FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying executions and iterations less weight
+EFFECT_SD, EFFECT_PRIOR = 0.15, 2.0  # prior deviation of log run effects, and its weight in executions
+NOISE_SD, NOISE_PRIOR = 0.1, 4.0  # prior deviation of log noise; weight of all stages in each one's, in measurements
 LEAST_SD = 1e-3
 TAIL = 4.0
-"""Scales beyond which a residual counts as so far off; Student's scale is 6 to 9 % less than normal noise's spread."""
+"""Residuals beyond so many of Student's scales are clipped; that scale is 6 to 9 % below normal noise's deviation."""
 
 
 class Samples(NamedTuple):
-    """One metric: logs [n], stages [n], executions [n], allocations [n, R]; importance of each stage [I]."""
+    """One metric's n rows: natural log, stage (iteration bin), execution, allocation [n, R]; stages' importance [I]."""
 
     logs: Floats
     stages: Integers
@@ -48,7 +49,7 @@ class Samples(NamedTuple):
 
 
 class Surfaces(NamedTuple):
-    """Logs of each member over a grid of allocations, [K, A, I]; noise by stage [I]; spread of the run effects."""
+    """Members at A allocations: natural log of the metric [K, A, I], noise deviation [I], deviation of run effects."""
 
     logs: Floats
     noise_sd: Floats
@@ -56,7 +57,7 @@ class Surfaces(NamedTuple):
 
 
 def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generator) -> Surfaces:
-    """Draw ``count`` members over allocations ``grid`` [A, R]."""
+    """Draw ``count`` members at the allocations ``grid`` [A, R], after estimating the spreads."""
     found = _Posterior(samples, grid)
     for _ in range(ROUNDS):
         found.reweigh()
@@ -64,7 +65,7 @@ def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generato
 
 
 class _Stages(NamedTuple):
-    """Log likelihood of every share of each stage [I, J]; its level with it [I, J], and that level's precision [I]."""
+    """Log likelihood of each share of each stage [I, J], level given the share [I, J], precision of the level [I]."""
 
     likelihood: Floats
     level: Floats
@@ -72,12 +73,12 @@ class _Stages(NamedTuple):
 
 
 class _Posterior:
-    """Point estimates of the spreads, and draws of the rest given them.
+    """Point estimates of the spreads (empirical Bayes), and draws of everything else given them.
 
     Attributes:
-        scale: Student's, of each stage, by which measurements are weighed, [I].
-        noise_sd: the spread that it comes to, [I].
-        effect_sd: of run effects.
+        scale: scale of Student's t of each stage's log residuals, [I].
+        noise_sd: the corresponding standard deviation, [I].
+        effect_sd: standard deviation of log run effects.
     """
 
     def __init__(self, samples: Samples, grid: Floats) -> None:
@@ -93,7 +94,7 @@ class _Posterior:
         self._judge()
 
     def reweigh(self) -> None:
-        """Estimate the spreads anew, around the likeliest shares."""
+        """Re-estimate the spreads and the rows' robust weights, given the most likely law and shares."""
         law, share = np.unravel_index(int(self.likelihood.argmax()), self.likelihood.shape)
         effects = self.effects[law][:, share]
         fit = self._by_stage(int(law), effects)
@@ -105,7 +106,7 @@ class _Posterior:
         self._judge()
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Logs of one member over the grid, [A, I]."""
+        """Natural logs of one posterior draw over the grid, [A, I]."""
         weights = np.exp(self.likelihood - self.likelihood.max()).ravel()
         law, share = divmod(int(rng.choice(len(weights), p=weights / weights.sum())), len(self.lattice))
         spread = np.sqrt(1 / (1 / self.effect_sd**2 + self.precision))
@@ -120,7 +121,7 @@ class _Posterior:
         return np.asarray(level + self.grid[law][:, chosen], np.float64)
 
     def _judge(self) -> None:
-        """What whole executions say: effects [G, J] by law, log likelihood [laws, J]; stages count by importance."""
+        """Fit effects of executions [G, J] and log likelihoods [laws, J] of every law; stages weigh by importance."""
         samples, weight = self.samples, self.samples.importance
         scale = weight.sum() / (weight**2 * self.scale**2).sum()
         rows = weight[samples.stages] * scale * self.robust
@@ -139,7 +140,7 @@ class _Posterior:
         self.likelihood = np.stack(likelihood)
 
     def _two_way(self, columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Effects of executions [G, c] beside those of stages, and what is left of ``columns`` [n, c]."""
+        """Weighted two-way fit of ``columns`` [n, c]: effects of executions [G, c], and the residuals [n, c]."""
         stages, groups = self.samples.stages, self.samples.groups
         runs, left = np.zeros((self.runs, columns.shape[1])), columns
         for _ in range(SWEEPS):
@@ -152,7 +153,7 @@ class _Posterior:
         return runs, left
 
     def _by_stage(self, law: int, effects: Floats) -> _Stages:
-        """Every share of each stage, its level being free."""
+        """Fit each stage's level for every share under ``law``, given the run effects [G]."""
         samples, curve = self.samples, self.curves[law]
         rest = samples.logs - effects[samples.groups]
         weights = self.robust / self.scale[samples.stages] ** 2
@@ -165,14 +166,21 @@ class _Posterior:
         return _Stages(-squares / 2, level, precision)
 
     def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
-        """Log prior of the stages' shares around the application's, [J]; how near, the samples say."""
+        """Log prior of the stages' shares around the application's, [J]; its concentration is chosen by marginal
+        likelihood.
+
+        With ``rng`` the concentration is drawn from its posterior (Gumbel-max); with None it is the most likely one.
+        """
         prior = scatter(self.lattice, share)  # [S, J]
         evidence = logsumexp(fit.likelihood + prior[:, None], axis=2).sum(axis=1)
         chance = 0.0 if rng is None else rng.gumbel(size=len(evidence))
         return np.asarray(prior[int((evidence + chance).argmax())], np.float64)
 
     def _spreads(self, residual: Floats, effects: Floats) -> None:
-        """Estimate the noise of each stage and the spread of run effects; single rows count half for each."""
+        """Update ``scale``, ``robust``, ``noise_sd`` and ``effect_sd`` from log residuals [n] and run effects [G].
+
+        The deviation of an execution with a single row is split equally between noise and run effect.
+        """
         stages, groups, runs = self.samples.stages, self.samples.groups, max(self.runs - 1, 0)
         deviation, single = residual + effects[groups], (np.bincount(groups, minlength=self.runs) == 1)
         residual = np.where(single[groups], deviation / np.sqrt(2), residual)
@@ -180,7 +188,7 @@ class _Posterior:
         freedom = np.maximum(counts * max(1 - (self.stages + (~single).sum()) / len(residual), 0.1), 0)
 
         def spread(squares: Floats) -> Floats:
-            """Root of the mean of ``squares`` [n] of each stage, drawn towards that of all."""
+            """Root mean square by stage of ``squares`` [n], shrunk towards that of all stages, [I]."""
             each = np.bincount(stages, squares, self.stages)
             common = (each.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
             return np.asarray(np.sqrt((each + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD)
@@ -193,29 +201,29 @@ class _Posterior:
         self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
 
     def _in_common(self, deviation: Floats) -> float:
-        """Sum over executions of the product of its two halves' mean ``deviation`` [n]: what is noise cancels out."""
+        """Sum over executions of the product of mean ``deviation`` [n] of even and odd rows: noise cancels out."""
         weights, half = self.samples.importance[self.samples.stages] * self.robust, np.arange(len(deviation)) % 2
         halves = [_means(deviation[:, None], self.samples.groups, weights * (half == k), self.runs) for k in range(2)]
         return float((halves[0] * halves[1]).sum())
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Weighted means of ``values`` [n, c] by ``index`` [n] → [size, c]."""
+    """Weighted means of ``values`` [n, c] by ``index`` [n], [size, c]; 0 where an index has no weight."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total
 
 
 def importance(logs: Floats, stages: Integers, count: int) -> Floats:
-    """How much each stage weighs in a sum over a run, [count]: its median."""
+    """Weight of each stage in a sum over a run, [count]: its median metric, or all stages' if it has no rows."""
     level = grouped_median(logs, stages, count)
     return np.exp(np.where(np.isnan(level), np.nanmedian(level), level))
 
 
-# Where the belief's middle errs on the samples more than the selected family does on samples it has not seen.
+# Correction of members whose mean fits the samples worse than the selected family predicts unseen samples.
 
 
-CLEARLY = 0.9  # the family's error is to be within so much of the middle's: that one has seen what it is judged on
+CLEARLY = 0.9  # largest ratio of the family's error on unseen rows to the members' error on known rows
 
 
 def centred(
@@ -225,10 +233,14 @@ def centred(
     held_out: Sequence[Floats],
     used: Sequence[NDArray[np.bool_]],
 ) -> ModelTable:
-    """``table`` with the members of such metrics moved so that their middle is the family's where allocations were
-    measured; beyond, each goes on as before from there. So they keep what they differ by, and their own laws outside.
+    """``table`` with members shifted, for metrics where the belief's mean is clearly worse than the selected family.
 
-    ``held_out`` are each metric's log residuals on held-out rows, of the rows ``used`` [n].
+    Within the measured allocations the members' mean becomes the family's value; outside, they are shifted as at the
+    nearest measured allocation. So differences between members are kept, and their laws outside.
+
+    Args:
+        held_out: log residuals of each metric's family on held-out rows.
+        used: the rows of ``flat`` that these are of, bool [n] for each metric.
     """
     if table.members is None:
         return table
@@ -245,25 +257,25 @@ def centred(
 
 
 def _nearest_seen(layout: Layout, table: ModelTable) -> NDArray[np.intp]:
-    """For every allocation of the grid the row of the nearest within the bounds of what was measured, [A]."""
+    """For each allocation of the grid the index of the nearest one within the measured bounds, [A]."""
     minima, steps = (np.array([getattr(r, name) for r in layout.spec.resources]) for name in ("minimum", "step"))
     inside = np.clip(layout.allocations, table.seen_low, table.seen_high)
     return layout.index(np.rint((inside - minima) / steps).astype(np.int64))
 
 
-# The fitted belief: members for every metric over the grid of an exported table.
+# Members of every metric over the grid of an exported table.
 
 
 MEMBERS = 16
 
 
 class Members(NamedTuple):
-    """Models that the samples can't tell apart. K members, M metrics, A allocations, C feature cells, I bins.
+    """K members that fit the samples equally well: M metrics, A allocations, C feature cells, I iteration bins.
 
     Attributes:
         log_mean: natural log of each metric's median, [K, M, A, C, I].
-        noise_sd: within-run spread of the log residual, [M, I].
-        effect_sd: between-run spread of the log run effect, [M].
+        noise_sd: standard deviation of the log residual within runs, [M, I].
+        effect_sd: standard deviation of the log run effect between runs, [M].
     """
 
     log_mean: NDArray[np.float32]
@@ -272,7 +284,7 @@ class Members(NamedTuple):
 
     @property
     def usual_noise_sd(self) -> Floats:
-        """Of all iterations together, [M]: the root of the mean square."""
+        """Noise deviation over all iterations together, [M]: the root mean square."""
         return np.asarray(np.sqrt((self.noise_sd**2).mean(axis=1)))
 
 
@@ -287,11 +299,14 @@ def members(
     count: int = MEMBERS,
     rng: np.random.Generator,
 ) -> Members:
-    """Draw ``count`` members from what ``flat`` leaves open; one allocation, or one execution, is enough.
+    """Draw ``count`` members from the posterior given ``flat``; one allocation or one execution is enough.
 
-    ``inputs`` [A · C, R + F] are the table's, cells fastest; ``bin_of`` [iterations] its bins. Of each metric's
-    ``selections`` (None where nothing was fitted) is taken how features act and whether iterations differ, never how
-    allocations act; ``used`` [n] are the rows that count.
+    Args:
+        inputs: inputs of the table, cells fastest, [A · C, R + F].
+        bin_of: bin of each iteration, [iterations].
+        selections: each metric's selected family, or None. Only the effect of features, and whether iterations differ,
+            are taken from it; the effect of allocations is drawn.
+        used: rows to fit each metric on, bool [n].
     """
     size = int(bin_of.max()) + 1
     bins = bin_of[np.clip(flat.iterations, 0, len(bin_of) - 1)].astype(np.intp)
@@ -317,7 +332,7 @@ def _metric(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, float]:
-    """One metric: logs [K, A, C, size], noise [size], spread of the run effects."""
+    """Members of one metric: logs [K, A, C, size], noise deviation [size], deviation of the run effects."""
     alike = selection is not None and selection.form == "none"
     stages, known = (0 * bins, 1) if alike else (bins, size)
     logs = np.log(flat.metrics[:, metric])
@@ -332,7 +347,7 @@ def _metric(
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
-    """Log factor of the features of ``X`` [n, R + F] against typical ones, at allocations within what was seen, [n]."""
+    """Log factor of the features of ``X`` [n, R + F], clipped to the measured range, relative to median ones, [n]."""
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -349,7 +364,7 @@ def _drawn(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Members of ``logs`` [n]; what rises with the allocation falls as its reciprocal."""
+    """Members of ``logs`` [n]; a metric that rises with the allocation is modelled by its reciprocal."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

@@ -1,4 +1,4 @@
-"""The fit of a domain model of kind `iterative`."""
+"""The fit of a domain model of kind ``iterative``: the exported table and its report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from workers.kinds.iterative import grid
 from workers.kinds.iterative.belief import FREEDOM, MEMBERS, Members, centred, members
 from workers.kinds.iterative.grid import Executions, Flat, courses
 
-# What a change of allocation costs: the extra seconds of the iteration in which it happens, per resource.
+# Cost of a change of allocation: extra seconds of the iteration in which it happens, per resource.
 
 
 ENOUGH_CHANGES = 5
@@ -40,7 +40,7 @@ ROUNDS = 20
 
 
 class ChangeCost(NamedTuple):
-    """Seconds per resource [R], and whether they were measured [R] (else they are the spec's)."""
+    """Seconds that a change of each resource adds [R], and whether they were measured [R]; else they are the spec's."""
 
     seconds: Floats
     measured: NDArray[np.bool_]
@@ -49,8 +49,12 @@ class ChangeCost(NamedTuple):
 def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floats) -> ChangeCost:
     """Regress ``seconds`` − ``expected`` [n] on which resources ``changed`` [n, R], robustly (Huber 1964).
 
-    ``expected`` holds the model and the run effect; ``stated`` [R] is the spec's. A resource is measured if it changed
-    at least five times and its standard error is small, against the estimate or the typical iteration.
+    A resource counts as measured if it changed at least five times and two standard errors are within the estimate or 5
+    % of the median iteration.
+
+    Args:
+        expected: seconds by the model, with the run effect, [n].
+        stated: the spec's seconds, for resources that are not measured, [R].
     """
     excess = seconds - expected
     often = changed.sum(axis=0) >= ENOUGH_CHANGES
@@ -67,7 +71,7 @@ def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floa
 
 
 def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """Coefficients [T] and their standard errors [T] (sandwich)."""
+    """Huber regression: coefficients [T] and their standard errors [T], by the sandwich estimator."""
     weights: Floats = np.ones(len(target))
     theta: Floats = np.zeros(terms.shape[1])
     inverse: Floats = np.eye(terms.shape[1])
@@ -81,7 +85,7 @@ def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     return np.asarray(theta, np.float64), np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
 
-# How long one simulated iteration takes on an exported table, against what the spec allows.
+# Computing time of one simulated iteration, compared with the spec's criterion.
 
 
 BATCH = 1_024
@@ -89,8 +93,9 @@ REPEATS = 7
 
 
 def simulated_iteration_seconds(table: ModelTable, seed: int, clock: Callable[[], float]) -> float:
-    """Seconds per simulated iteration: a batch of environments steps through the table (look-up, run effect, noise,
-    exponential of every metric); the median of several repeats.
+    """Seconds of computation per simulated iteration, by ``clock``: the median of several repeats over a batch.
+
+    One iteration is a look-up in the table, run effect, noise and exponential of every metric.
     """
     rng = np.random.default_rng(seed)
     metrics, allocations, cells, bins = table.log_mean.shape
@@ -106,10 +111,10 @@ def simulated_iteration_seconds(table: ModelTable, seed: int, clock: Callable[[]
 
 
 def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -> None:
-    """Compare with the spec's two limits.
+    """Compare the seconds of a simulated and of a real iteration with the spec's criterion.
 
     Raises:
-        CriterionMissed: naming the measured and the allowed seconds.
+        CriterionMissed: the simulated one takes longer than ``max_seconds`` or than ``max_fraction`` of the real one.
     """
     share = criterion.max_fraction * real_seconds
     allowed = min(criterion.max_seconds, share)
@@ -122,29 +127,27 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
         raise CriterionMissed(simulated_seconds, allowed, reason)
 
 
-# From executions to a domain model: the exported table, and a report of how good it is and what it can't explain.
+# The fit: the exported table, and a report of its errors and of outliers.
 
 
 MOST_ROWS = 20_000
 MOST_CELLS, METRICS_AT_MOST_CELLS = 1_500, 4
-"""Distinct inputs of a metric; with more metrics than so many there are fewer, for the same work in all."""
-FEWEST_EXECUTIONS = 2  # a single one can't say what runs differ by
-FEWEST_TO_JUDGE = 3  # executions, at as many allocations as tell a law from its level
-FEWEST_MEMBERS = 4  # of the belief, where its table is as large as a table may be
+"""Most distinct inputs of a metric; with more than four metrics fewer, so that the total work is the same."""
+FEWEST_EXECUTIONS = 2  # a single one does not show how runs differ
+FEWEST_TO_JUDGE = 3  # executions of a model that judges others; allocations also have a minimum
+FEWEST_MEMBERS = 4  # of a belief whose table has the largest size
 
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit publishes."""
+    """The result of a fit: the domain model and its report."""
 
     table: ModelTable
     report: dict[str, Any]
 
 
 class MetricFit(NamedTuple):
-    """One metric: what was chosen, its rows among all [n] (those with a change of allocation may be left out), spreads,
-    and what stays unexplained.
-    """
+    """The fit of one metric: family, mask of rows used [n], spreads, and outliers that the model does not explain."""
 
     selection: Selection
     used: NDArray[np.bool_]
@@ -160,14 +163,14 @@ def fit_domain_model(
     *,
     reported: bool = True,
 ) -> FittedModel:
-    """Fit every metric of ``spec`` to ``executions`` and export the table.
+    """Fit every metric of ``spec`` to ``executions``, and export the domain model's table.
 
-    Where errors are not ``reported``, they are of rows that the choice of the family saw: see ``select``.
+    With ``reported`` False the reported errors come from rows that the choice of the family used, which is faster.
 
     Raises:
         TooLittleData: too few executions, or an iteration's duration that never varies.
         CriterionMissed: a simulated iteration takes longer than ``spec.criterion`` allows.
-        EstimationError: a metric that is not greater than 0.
+        EstimationError: a metric is not greater than 0 everywhere.
     """
     layout = Layout(spec)
     every = executions.flat(layout)
@@ -201,10 +204,11 @@ def fit_domain_model(
 
 
 def check_judge(layout: Layout, flat: Flat) -> None:
-    """Whether ``flat`` can carry a model that others are judged by: one that has seen allocations make a difference.
+    """Check that ``flat`` can carry a model to judge others by.
 
     Raises:
-        TooLittleData, EstimationError: see ``fit_domain_model``.
+        TooLittleData: fewer than 3 executions, too few different allocations, or durations that never differ.
+        EstimationError: a metric is not greater than 0 everywhere.
     """
     if lacking := _lacking_to_judge(layout, flat):
         raise lacking
@@ -212,7 +216,7 @@ def check_judge(layout: Layout, flat: Flat) -> None:
 
 
 def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
-    """What ``flat`` lacks for a model that others are judged by."""
+    """The error that says what ``flat`` lacks for a model to judge others by; None: nothing."""
     needed = min(2 + len(layout.resources), len(layout.allocations))
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions >= FEWEST_TO_JUDGE and allocations >= needed:
@@ -221,10 +225,11 @@ def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
 
 
 def check_enough(layout: Layout, flat: Flat) -> None:
-    """Whether ``flat`` can carry a model of ``layout``: at one allocation, too, for a belief says what it leaves open.
+    """Check that ``flat`` can carry a model of ``layout``, for which a single allocation is enough.
 
     Raises:
-        TooLittleData, EstimationError: see ``fit_domain_model``.
+        TooLittleData: fewer than two executions, or durations that never differ.
+        EstimationError: a metric is not greater than 0 everywhere.
     """
     executions = len(np.unique(flat.groups))
     if executions < FEWEST_EXECUTIONS:
@@ -239,7 +244,7 @@ def check_enough(layout: Layout, flat: Flat) -> None:
 
 
 def _thinned(flat: Flat, seed: int) -> Flat:
-    """At most ``MOST_ROWS`` rows: whole executions, or every n-th row of them where executions are long."""
+    """At most ``MOST_ROWS`` rows: a random subset of executions, of which every n-th row if they are long."""
     if len(flat.groups) <= MOST_ROWS:
         return flat
     names = np.unique(flat.groups)
@@ -278,7 +283,7 @@ def _fit_metric(
 
 
 def _usable(flat: Flat) -> NDArray[np.bool_]:
-    """Rows whose duration holds no change of allocation, if enough of them and of their inputs are left; else all."""
+    """Mask [n] of rows without a change of allocation, if enough rows, inputs and all executions remain; else all."""
     quiet: NDArray[np.bool_] = flat.changed.sum(axis=1) == 0
     first, _ = distinct(flat.X)
     left, _ = distinct(flat.X[quiet])
@@ -331,9 +336,9 @@ def _table(
 
 
 def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
-    """Offsets of an iteration's log, low and high, of a new run and of one whose effect is known, [M, 2] each.
+    """Bounds of log measured over modelled metric, low and high: of a new run, and given its run effect; [M, 2] each.
 
-    Those that held-out executions had, or, where too few were measured to hold any out, the belief's own.
+    They come from held-out executions, or from the belief where there are too few executions to hold any out.
     """
     if _lacking_to_judge(layout, flat) is None:
         marginal = np.array([f.selection.offsets[:2] for f in fits])
@@ -344,7 +349,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
 
 
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
-    """Log of the median at every input and bin, [A · C, bins]."""
+    """Natural log of the median at every input and bin, [A · C, bins]."""
     curve = np.log(selection.estimator.median(inputs))[:, None]
     known = np.minimum(np.arange(bins), len(selection.stages.level) - 1)
     surface = selection.stages.level[known] + selection.stages.elasticity[known] * curve
@@ -381,7 +386,7 @@ def _report(
 
 
 def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
-    """Errors and coverage on executions that the model had not seen; the same once the run effect is known."""
+    """Errors (fractions) and interval coverage of one metric on held-out rows, without and with a known run effect."""
     selection, known, unknown = fit.selection, fit.spreads.bounds, fit.selection.offsets
     return {
         "family": selection.family,

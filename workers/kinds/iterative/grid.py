@@ -1,4 +1,4 @@
-"""Executions as arrays, and the grid of inputs."""
+"""Executions as arrays, the input grid of exported tables, courses of features, and laws of scaling."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from app.kinds.iterative.projection import course_places
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
 
-# Past executions as arrays, in the form in which the service stores them.
+# Past executions as arrays, in the service's storage format.
 
 
 @dataclass(frozen=True)
 class Executions:
-    """Executions of one workload: (name, data), data float64 [n, 1 + R + M + F].
+    """Executions of one workload, as pairs of name and data, float64 [n, 1 + R + M + F].
 
-    A row holds the iteration's number, the allocation, the metrics and the features, in the spec's order.
+    The columns are iteration number, allocation, metrics and features, in the spec's order.
     """
 
     items: tuple[tuple[str, Floats], ...]
@@ -36,10 +36,10 @@ class Executions:
         return [name for name, _ in self.items]
 
     def flat(self, layout: Layout) -> Flat:
-        """All rows of all executions under each other.
+        """Concatenate the rows of all executions.
 
         Raises:
-            ValueError: rows of another width than ``layout`` has.
+            ValueError: an execution's rows don't have the columns of ``layout``.
         """
         resources, metrics, features = len(layout.resources), len(layout.metrics), len(layout.features)
         width = 1 + resources + metrics + features
@@ -53,8 +53,15 @@ class Executions:
 
 
 class Flat(NamedTuple):
-    """Rows of all executions: execution [n], iteration [n], allocation [n, R], metrics [n, M], features [n, F], and
-    which resources differ from the row before in the same execution, [n, R].
+    """Rows of all executions.
+
+    Attributes:
+        groups: index of the execution, [n].
+        iterations: number of the iteration, [n].
+        allocations: units of each resource, [n, R].
+        metrics: measured values in the spec's units, [n, M].
+        features: values of the features, [n, F].
+        changed: 1 where a resource differs from the previous row of the execution, else 0, [n, R].
     """
 
     groups: Integers
@@ -65,7 +72,7 @@ class Flat(NamedTuple):
     changed: Floats
 
     def take(self, rows: Integers) -> Flat:
-        """The rows at ``rows``."""
+        """The rows with the indices ``rows`` [k]."""
         return Flat(
             self.groups[rows],
             self.iterations[rows],
@@ -77,7 +84,7 @@ class Flat(NamedTuple):
 
     @property
     def X(self) -> Floats:
-        """Inputs of the families, [n, R + F]."""
+        """Allocations and features as inputs of estimators, [n, R + F]."""
         return np.hstack([self.allocations, self.features])
 
 
@@ -89,7 +96,7 @@ def _changes(allocation: Floats, groups: Integers) -> Floats:
     return changed
 
 
-# Where an exported table has its nodes: iteration bins, feature nodes, and all their inputs.
+# Grid of an exported table: iteration bins, feature nodes, and all their inputs.
 
 
 MOST_BINS = 128
@@ -100,15 +107,15 @@ MOST_ENTRIES = 8_000_000  # per metric: A · C · I
 
 
 def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
-    """Bin of each iteration, [iterations]: one each while the table of ``inputs`` = A · C rows stays small."""
+    """Bin of each iteration, [iterations]; one each unless a table of ``inputs`` = A · C rows would grow too large."""
     count = max(min(iterations, MOST_BINS, MOST_ENTRIES // inputs), 1)
     return (np.arange(iterations) * count // iterations).astype(np.int32)
 
 
 def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
-    """Ascending nodes per feature of ``features`` [n, F]: the values seen, or quantiles of them.
+    """Ascending interpolation nodes of each feature of ``features`` [n, F]: its distinct values, or quantiles of them.
 
-    Fewer of them, of the features with most first, where the table has many ``allocations`` or features.
+    The number of nodes is reduced, largest first, where the table has many ``allocations`` or features.
     """
     cells = min(MOST_CELLS, MOST_INPUTS // allocations)
     counts = [min(len(np.unique(column)), MOST_NODES) for column in features.T]
@@ -118,7 +125,7 @@ def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
 
 
 def on_nodes(layout: Layout) -> Reading:
-    """Reads a family as the table does that is exported after the rows it learned from."""
+    """A reader of fitted families that interpolates between feature nodes as the exported table does."""
     resources, allocations = len(layout.resources), len(layout.allocations)
 
     def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
@@ -134,7 +141,7 @@ def on_nodes(layout: Layout) -> Reading:
 
 
 def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:
-    """Every allocation of the grid at every feature cell, [A · C, R + F], cells fastest."""
+    """Every allocation of the grid at every feature cell, cells fastest, [A · C, R + F]."""
     cells = np.array(list(itertools.product(*nodes)), np.float64).reshape(
         max(math.prod(map(len, nodes)), 1), len(nodes)
     )
@@ -149,20 +156,19 @@ def _nodes(values: Floats, limit: int) -> Floats:
     return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
 
 
-# How features went over the iterations of past executions.
+# Courses of features over the iterations of past executions.
 
 
 MOST = 32
-FINEST = 1_024  # places of a course
+FINEST = 1_024  # most places of a course
 STEADY = 1e-9  # relative difference within which a feature counts as unchanged
 
 
 def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
-    """``ModelTable.courses`` of what was measured.
+    """Courses of the features over ``iterations``, [courses, places, F]; None: no feature changes within runs.
 
-    An iteration that an execution lacks is filled from a row of another's at that iteration, else from any: from the
-    features' distribution. A feature is taken to stay as it is reported if some execution has more than one row and
-    none changes it.
+    A missing iteration is filled from another execution's row at that iteration, else from a random row. A feature
+    counts as constant within runs if some execution has several rows and none changes it; it is NaN in the courses.
     """
     varies = _varying(flat)
     if not varies.any():
@@ -177,7 +183,7 @@ def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np
 
 
 def _varying(flat: Flat) -> NDArray[np.bool_]:
-    """Which features change within executions, [F]; where each execution is one row, all that differ."""
+    """Mask [F] of features that change within executions; if each execution is one row, that differ between them."""
     features, groups = flat.features, flat.groups
     first = np.searchsorted(groups, groups)  # rows of an execution lie together
     single = len(np.unique(groups)) == len(groups)
@@ -187,7 +193,7 @@ def _varying(flat: Flat) -> NDArray[np.bool_]:
 
 
 def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: np.random.Generator) -> Floats:
-    """One execution's features, [resolution, F]."""
+    """One execution's features by place, gaps filled at random, [resolution, F]."""
     order = np.argsort(place, kind="stable")
     first, last = (np.searchsorted(place[order], np.arange(resolution), side) for side in ("left", "right"))
     drawn = first + (rng.random(resolution) * (last - first)).astype(np.intp)
@@ -198,31 +204,35 @@ def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: n
     return np.asarray(flat.features[rows], np.float64)
 
 
-# How a metric falls as an allocation grows: laws that samples may not be able to tell apart.
+# Laws by which a metric falls as an allocation grows; samples may not tell them apart.
 
 
-STEPS = (20, 10, 6)  # of a share, with one, two and three resources
+STEPS = (20, 10, 6)  # steps of a share, with one, two and three resources
 COARSEST = 4
-CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from stages that are alike to some that scale, some that wait
-LEAST_SHARE = 0.02  # on average, of stages of an application that does not scale
+CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from equal stages to stages of which only some scale
+LEAST_SHARE = 0.02  # mean share of stages of an application that does not scale
 SMALLEST = 1e-9
 
 Law = Callable[[Floats, Floats], Floats]
-"""Log of the metric [n, J] at relative allocations [n, R] with shares [J, R]; 0 at a relative allocation of 1."""
+"""Maps relative allocations [n, R] and shares [J, R] to the log of the relative metric [n, J]; 0 at allocation 1."""
 
 
 def shares(resources: int) -> Floats:
-    """Shares of the work that each resource shortens, none negative, together at most 1: a lattice, [J, R]."""
+    """Lattice of shares of the work that each resource shortens: non-negative, with a sum of at most 1, [J, R]."""
     steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
     lattice = itertools.product(range(steps + 1), repeat=resources)
     return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
 
 
 def scatter(lattice: Floats, application: int) -> Floats:
-    """Log probability of each share of a stage, given the row of the application's, at S ``CONCENTRATIONS``, [S, J].
+    """Log probability of each share of a stage given the application's share, at S ``CONCENTRATIONS``, [S, J].
 
-    It is Dirichlet-multinomial over the steps of the ``lattice`` [J, R] (Mosimann 1962): its mean is the application's
-    share at any concentration, at the border of the lattice too, where a truncated normal distribution's is not.
+    It is Dirichlet-multinomial over the steps of the lattice (Mosimann 1962), whose mean is the application's share at
+    any concentration, even at the lattice's border, unlike a truncated normal distribution's.
+
+    Args:
+        lattice: shares, [J, R].
+        application: row of the application's share.
     """
     parts = np.column_stack([lattice, 1 - lattice.sum(axis=1)])
     steps = 1 / lattice[lattice > 0].min()
@@ -236,8 +246,8 @@ def scatter(lattice: Floats, application: int) -> Floats:
 
 
 def amdahl(overhead: float) -> Law:
-    """A part that nothing shortens, one per resource that shrinks in proportion (Amdahl 1967), and an ``overhead`` that
-    grows with the allocation, per relative unit (Venkataraman et al. 2016).
+    """Law of a serial part, parts inversely proportional to each resource (Amdahl 1967), and a communication
+    ``overhead`` per relative unit of allocation (Venkataraman et al. 2016).
     """
 
     def law(relative: Floats, share: Floats) -> Floats:
@@ -249,14 +259,12 @@ def amdahl(overhead: float) -> Law:
 
 
 def power(relative: Floats, share: Floats) -> Floats:
-    """Elasticities between −1 and 0: more of a resource never helps more than in proportion."""
+    """Power law with elasticities between −1 and 0, [n, J]: a resource never helps more than in proportion."""
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 
 def retrograde(knee: float, loss: float) -> Law:
-    """Amdahl's up to a ``knee``, relative to the allocations that are usual; beyond, more makes slower (Gunther 1993),
-    with the elasticity ``loss``.
-    """
+    """Amdahl's law up to relative allocation ``knee``, then a metric rising by elasticity ``loss`` (Gunther 1993)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)

@@ -1,4 +1,6 @@
-"""Verdicts of kind `iterative`: cross-fit and held-out executions."""
+"""Verdicts on agents of kind ``iterative``: cross-fitting, held-out executions, hysteresis, and the comparison with
+heuristics, champion and optimum.
+"""
 
 from __future__ import annotations
 
@@ -38,47 +40,46 @@ from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.world import IterativeWorld
 
-# Contenders under models that were fitted without the executions on which they are judged.
+# Cross-fitting: policies are judged under models fitted without the executions that the policies' model has seen.
 #
-# The executions are dealt into two halves, and each has a belief fitted to it alone. Policies believe in the one half's
-# models while runs follow the other's members, and the other way round: so nothing that a projection, a plan or the
-# guard rests on has seen what it is judged on. What a network learned of all executions stays in its weights.
+# The executions are split into two halves, each with a belief of its own. Policies assume one half's model while runs
+# follow the other's members, and vice versa: so no projection, plan or guard has seen what it is judged on. What a
+# network has learned from all executions stays in its weights.
 #
-# Everybody decides as the service would let it: artifacts and heuristics behind the guard. What varies is which
-# executions runs follow, and thousands of episodes repeat that: so a verdict deals several times, and its intervals are
-# over the halves, not over episodes. Deals share executions, so that intervals are somewhat too narrow; how often they
-# hold is measured in ``benchmarks.planted_judgings``.
+# All artifacts and heuristics decide behind the guard, as in the service. Verdicts vary with the executions that runs
+# follow, which thousands of episodes repeat: so a verdict uses several splits, and its intervals are over halves, not
+# episodes. Splits share executions, which makes intervals slightly too narrow; their coverage is measured in
+# ``benchmarks.planted_judgings``.
 #
-# A half's models know half of what answers. So they need not find all of a gain that is worth a change, which is asked
-# of the whole model: here an agent must be better than what answers at all, and as good as the heuristics within the
-# margin.
+# A half's model has half of the data. So an agent need not show the full gain that is required under the whole model:
+# it must be better than the answering policy at all, and as good as the heuristics within the margin.
 
 
-MEMBERS, DEALS = 4, 3  # of each half's belief, and of the executions for a verdict
-ATTEMPTS = 4  # at each deal, of which few executions allow only some
-EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # of each model that is followed, and their iterations together
-FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes of each model, by which a heuristic is chosen
+MEMBERS, DEALS = 4, 3  # members of each half's belief, splits per verdict
+ATTEMPTS = 4  # draws per split, since few executions have few distinct splits
+EPISODES, FEWEST_EPISODES, STEPS = 128, 16, 4_096  # most, least per followed model; their iterations in all
+FEWEST_TO_CHOOSE, TRIED_EPISODES = 12, 32  # executions, and episodes per model, for the choice of a heuristic
 LONGEST_COMPARED = 5_000
-"""Iterations of an episode: comparing heuristics takes some 40 ms for each, so that is three minutes."""
-UNCHOSEN = "static_best"  # what ``hold`` comes to in the end, at the cost of a plan at each report
+"""Most iterations of a run for which heuristics are compared: at about 40 ms per iteration this takes three minutes."""
+UNCHOSEN = "static_best"  # equals ``hold`` in the long run, but computes a plan at each report
 
 
 class Half(NamedTuple):
-    """What policies believe, and what runs follow, neither of which has seen the other's executions."""
+    """Domain models of two disjoint sets of executions: the one that policies assume, and the one that runs follow."""
 
     believed: ModelTable
     followed: ModelTable
 
 
 class TooFewHalves(ValueError):
-    """The executions can't be dealt into halves that carry a model each; the message says why."""
+    """The executions can't be split into halves that carry a domain model each; the message says why."""
 
 
 def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
-    """Both ways round.
+    """Split the executions at random, fit a model to each half, and pair them both ways round.
 
     Raises:
-        TooFewHalves: a half can't carry a domain model.
+        TooFewHalves: there are too few executions, or a half can't carry a domain model.
     """
     if len(samples) < 2 * FEWEST_TO_JUDGE:
         raise TooFewHalves(f"needs {2 * FEWEST_TO_JUDGE} executions, has {len(samples)}")
@@ -98,10 +99,10 @@ def _deal(count: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
-    """Both ways round of up to so many deals, no two alike; fewer where few executions can't be dealt otherwise.
+    """Both pairings of up to ``deals`` different random splits; fewer if few executions allow no more.
 
     Raises:
-        TooFewHalves: of none can the halves carry a domain model.
+        TooFewHalves: no split gives halves that carry a domain model.
     """
     found, tried, problem = list[Half](), set[frozenset[tuple[int, ...]]](), TooFewHalves("no deal was asked for")
     for attempt in range(ATTEMPTS * deals):
@@ -119,23 +120,23 @@ def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
 
 
 class CrossFit:
-    """Returns of contenders in episodes that follow models of other executions than the believed one's.
+    """Returns of policies in episodes that follow models of other executions than the model the policies assume.
 
     Args:
-        spec: the workload's.
+        spec: the workload's spec.
         samples: its executions.
-        seed: of the halves and of the episodes.
-        rule: the heuristic that answers without an agent; None: the default one.
-        episodes: of each model that is followed; None: fewer where they are longer.
-        deals: how often the executions are dealt into halves, at most.
+        seed: seed of the splits and of the episodes.
+        rule: name of the heuristic that decides without an agent; None: the default one.
+        episodes: per followed model; None: 128, or fewer for long runs.
+        deals: most random splits.
 
     Attributes:
         executions: number of samples.
-        models: the model that each episode follows, [E].
-        halves: the half that it is fitted to, [E].
+        models: index of the model that each episode follows, [E].
+        halves: index of the half that this model is fitted to, [E].
 
     Raises:
-        TooFewHalves: a half can't carry a domain model.
+        TooFewHalves: no split gives halves that carry a domain model.
     """
 
     def __init__(
@@ -162,20 +163,24 @@ class CrossFit:
 
     @cached_property
     def rules(self) -> Mapping[str, NDArray[np.float64]]:
-        """Returns of every heuristic, [E]."""
+        """Returns of every heuristic by name, [E] each."""
         return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """What a policy, or an artifact behind the guard, earns in each episode, [E]."""
+        """Return of a policy, or of an artifact behind the guard, in each episode, [E].
+
+        Raises:
+            IncompatibleArtifact: the artifact was made for another kind or spec.
+        """
         return np.concatenate([arena.returns(contender) for arena in self._arenas])
 
     def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
         """The judge's report on an artifact, and ``executions``.
 
         Args:
-            artifact: what would be published.
-            champion: what answers now; it must be beaten to be replaced.
-            margin: of practical equivalence, as a share of the best heuristic's return.
+            artifact: the candidate.
+            champion: the serving artifact, which the candidate must beat; None: there is none.
+            margin: margin of practical equivalence, as a share of the best heuristic's return.
         """
         present = None if champion is None else self.returns(champion)
         verdict = Judgement(
@@ -185,14 +190,16 @@ class CrossFit:
 
 
 def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -> tuple[ModelTable, dict[str, Any]]:
-    """A domain model with the heuristic that is to answer without an agent, and why that one.
+    """Choose the heuristic that decides where there is no agent, and store it in the domain model.
 
-    The best heuristic under cross-fit answers in place of model-predictive control if it is better by more than the
-    margin of practical equivalence, with 95 % confidence for all that might have been the best (Bonferroni). The
-    executions are dealt once, since every fit of a domain model pays for it; intervals are over the models of halves.
+    The best heuristic under cross-fitting replaces model-predictive control if its return is larger by more than the
+    margin of practical equivalence, with 95 % confidence corrected for the number of heuristics (Bonferroni).
+    Executions are split only once, since each split costs two fits; intervals are over the models of halves. With a
+    probability on a target, too few executions or too long runs nothing is compared; a failed split is reported in
+    ``reason``, not raised.
 
     Returns:
-        The table, and ``rule``, ``reason``, and by heuristic the intervals of their ``returns``.
+        The table; and ``rule``, ``reason``, and ``returns`` with an interval for each heuristic.
     """
     default = default_heuristic(Projector(Layout(spec), table)).name
     if default != MODEL_PREDICTIVE or any(metric.probability is not None for metric in spec.metrics):
@@ -231,7 +238,7 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
 
 
 class _EachInTurn(Wrapper):
-    """Episode e follows the held-out model e modulo their number: the same number of episodes for each."""
+    """A wrapper by which episode e follows held-out model e modulo their number."""
 
     level: ClassVar[Level] = Level.COMPOSITION
     name: ClassVar[str] = "each_in_turn"
@@ -241,10 +248,14 @@ class _EachInTurn(Wrapper):
 
 
 class _Arena:
-    """Episodes that believe in one half and follow the other, the same ones for everybody.
+    """Episodes in which policies assume one half's model and runs follow the other's; the same episodes for all
+    policies.
+
+    Args:
+        episodes: number per member of the followed model.
 
     Attributes:
-        follows: the model that each episode follows, [E].
+        follows: index of the model that each episode follows, [E].
     """
 
     def __init__(self, spec: Spec, half: Half, seed: int, episodes: int) -> None:
@@ -258,24 +269,21 @@ class _Arena:
         self.follows = np.arange(episodes * len(self.followed)) % len(self.followed)
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """What a policy, or an artifact behind the guard, earns in each episode, [E]."""
+        """Return of a policy, or of an artifact behind the guard, in each episode, [E]."""
         world = IterativeWorld(self.believed, self.followed, len(self.follows), self.seed)
         _EachInTurn(world, self.seed)
         return play(world, Level.SEEDS, self.seed, self.problem.player(contender)).returns.astype(np.float64)
 
 
-# The domain model of what level L3 holds out: fitted on those executions alone.
-
-
 class HeldOutModel(NamedTuple):
-    """The domain model of the held-out executions, or None where they can't carry one; and what to say of it."""
+    """The domain model of held-out executions, None where they can't carry one; and the report on them."""
 
     table: ModelTable | None
     report: dict[str, Any]
 
 
 def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) -> HeldOutModel:
-    """Choose executions, and fit a domain model on them alone."""
+    """Choose executions to hold out and fit a domain model to them alone; a failed fit is reported, not raised."""
     data, layout = dict(samples), Layout(spec)
 
     def taken(names: Collection[str]) -> Executions:
@@ -309,22 +317,22 @@ def _note(chosen: Chosen) -> str:
     )
 
 
-# The judge of every training: the exported policy beside every heuristic and the exact optimum, on fresh seeds.
+# The judge of trainings: the exported policy, every heuristic and the exact optimum on fresh seeds.
 
 
 JUDGE_EPISODES = 4096
-BELIEF_EPISODES = 1024  # under a belief, where a step costs as much as there are members
+BELIEF_EPISODES = 1024  # with a belief, since a step's time is proportional to its members
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
 
 
 @dataclass(frozen=True)
 class Scores:
-    """What a policy earned in each of E episodes, paired by position with any other's under the same seed.
+    """What a policy earned in each of E episodes; position e is the same episode for every policy under one seed.
 
     Attributes:
-        returns: [E].
-        terms: summed over the episode, [E, 3].
-        counted: what users count, see ``outcomes``, [E, O].
+        returns: return, [E].
+        terms: terms of the reward, summed over the episode, [E, 3].
+        counted: outcomes in users' units, [E, O].
     """
 
     returns: NDArray[np.float64]
@@ -332,12 +340,17 @@ class Scores:
     counted: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
-        """Mean return and its 95 % interval."""
+        """Mean return and its 95 % confidence interval."""
         return interval(self.returns)
 
 
 class Evaluator:
-    """Episodes of one workload under its model, the same ones for every policy."""
+    """Simulated episodes of one workload under its domain model, the same for every policy.
+
+    Args:
+        seed: seed of the episodes.
+        episodes: number E; None: 4,096, or 1,024 under a belief.
+    """
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, episodes: int | None = None) -> None:
         self.layout, self.table = Layout(spec), table
@@ -345,13 +358,13 @@ class Evaluator:
         self.seed, self.episodes = seed, usual if episodes is None else episodes
 
     def score(self, policy: Policy) -> Scores:
-        """Let a policy decide every episode to its end: a heuristic as the service would let it, any other one bare."""
+        """Play a policy in every episode: heuristics behind the guard as in the service, other policies without it."""
         if isinstance(policy, Heuristic):
             return self._play(lambda situation: decide(situation, None, policy))
         return self._play(policy.act)
 
     def score_artifact(self, artifact: Artifact) -> Scores:
-        """Let an artifact decide as the service would: behind the guard."""
+        """Play an artifact in every episode to the end, behind the guard as in the service."""
         return self._play(lambda situation: decide(situation, artifact))
 
     def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
@@ -369,7 +382,7 @@ class Evaluator:
         return Scores(reward(weights, total).astype(np.float64), total, outcomes)
 
     def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Terms and outcomes of the iteration that was run before the first decision."""
+        """Terms [E, 3] and outcomes [E, O] of the iteration that runs before the first decision."""
         after = simulator.state
         before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
         return reward_terms(simulator.projector, before, after).astype(np.float64), counted(
@@ -388,13 +401,19 @@ def judge(
     episodes: int | None = None,
     margin: float = MARGIN,
 ) -> dict[str, Any]:
-    """Score an artifact: the agent report's ``return`` to ``reason``.
+    """Judge an artifact against all heuristics, the champion and the optimum, for the agent report's ``return`` to
+    ``reason``.
 
     Args:
-        artifact: what would be published.
-        champion: what answers now; it must be beaten to be replaced.
-        optimum: the solved problem where the caller has it; else it is solved here. A coarser plan is no yardstick.
-        margin: of practical equivalence, as a share of the best heuristic's return.
+        artifact: the candidate.
+        seed: seed of the episodes.
+        champion: the serving artifact, which the candidate must beat; None: there is none.
+        optimum: the solved problem; it is solved here if None or on a coarser grid than a reference needs.
+        episodes: number of episodes; None: 4,096, or 1,024 under a belief.
+        margin: margin of practical equivalence, as a share of the best heuristic's return.
+
+    Raises:
+        IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec.
     """
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))
@@ -421,7 +440,12 @@ def judge(
 def alone(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """What the bare policy of an artifact earns, nothing guarding it, beside the exact optimum where it can be had."""
+    """Return of an artifact's policy without the guard (mean and interval), and its gap to the optimum, or the reason
+    for none.
+
+    Raises:
+        IncompatibleArtifact: the artifact can't be read.
+    """
     evaluator = Evaluator(spec, table, seed)
     scores = evaluator.score(load(artifact).policy)
     return {"return": scores.interval()} | _to_optimum(evaluator, scores, optimum, {})
@@ -438,7 +462,7 @@ def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
 def _to_optimum(
     evaluator: Evaluator, agent: Scores, optimum: Optimum | None, others: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, Any]:
-    """The exact optimum on the same episodes, and what the agent leaves to be won; or why it can't be had."""
+    """The optimum's return on the agent's episodes and the agent's gap to it, or the reason why there is none."""
     if optimum is None or not optimum.exact:
         try:
             optimum = solve(evaluator.layout, evaluator.table)
@@ -453,10 +477,13 @@ def _to_optimum(
 
 
 def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
-    """The artifact with the largest hysteresis that costs nothing beyond the noise: it changes only for a gain.
+    """The artifact with the largest hysteresis (least gain for which it changes) that does not lower its return.
 
-    Every candidate is played on the same episodes; one is accepted while its return is not below the first's by more
-    than a tenth of a per cent, or is not significantly below it at all.
+    All candidates play the same episodes. One is accepted while its return is below the first's by at most 0.1 %, or
+    not significantly.
+
+    Raises:
+        IncompatibleArtifact: the artifact can't be read.
     """
     evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
     candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
@@ -465,7 +492,7 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
 
 
 def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
-    """The last of the candidates up to which every one is as good as the first."""
+    """Index of the last candidate up to which all are as good as the first; ``returns`` are [E] each."""
     accepted = 0
     for index, values in enumerate(returns):
         loss = interval(returns[0] - values)

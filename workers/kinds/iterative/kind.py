@@ -1,4 +1,4 @@
-"""Everything that learns for kind ``iterative``, as one object. What it calls is imported when it is called."""
+"""The learning half of kind ``iterative`` as one object, whose methods import what they need when they are called."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ class Iterative(SimulatedKind):
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """Fit how metrics respond to allocations, and choose the heuristic that answers without an agent."""
+        """Fit how metrics respond to allocations, and choose the heuristic that decides where there is no agent.
+
+        A failed comparison of heuristics is logged, and model-predictive control is taken.
+
+        Raises:
+            TooLittleData, CriterionMissed, EstimationError: the samples can't carry a domain model.
+        """
         from workers.kinds.iterative.fit import fit_domain_model
         from workers.kinds.iterative.grid import Executions
         from workers.kinds.iterative.judge import chosen_rule
@@ -45,7 +51,11 @@ class Iterative(SimulatedKind):
         return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """An evaluation's world; a simulator for learners, whose options are ``expected`` and fields of ``Ranges``."""
+        """An ``IterativeWorld`` for evaluations, else a simulator with options ``expected`` and those of ``Ranges``.
+
+        Raises:
+            TypeError: an option is unknown.
+        """
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout
@@ -58,7 +68,7 @@ class Iterative(SimulatedKind):
         return made
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """Episodes by the domain model; ``held_out`` are tables as bytes."""
+        """Episodes under the domain model; ``conditions.held_out`` are ``ModelTable`` of held-out executions."""
         from workers.kinds.iterative.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
@@ -72,16 +82,16 @@ class Iterative(SimulatedKind):
         return HEURISTICS
 
     def reference(self, workload: Workload) -> Planned:
-        """The exact optimum under the domain model, or the best plan on a coarser grid."""
+        """The exact optimum under the domain model, or the best plan on a coarser grid; else the reason for none."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """The problem that all trials of a training learn in.
+        """The problem in which all trials of a training learn.
 
         Raises:
-            Untrainable: a target is to be met with a probability, which no reward that agents learn from knows.
+            Untrainable: a metric's target has a probability, which the reward that agents learn from can't express.
         """
         from workers.kinds.iterative.training import IterativeTraining
         from workers.learning.training.request import Untrainable
@@ -95,7 +105,10 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """L3 follows a domain model that is fitted to the held-out executions alone."""
+        """An evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
+
+        If they can't carry a model, the evaluation has no L3 and its report states the reason.
+        """
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
         from workers.kinds.iterative.judge import held_out_model
         from workers.kinds.iterative.problem import NOTHING_HELD_OUT, IterativeProblem
@@ -108,7 +121,14 @@ class Iterative(SimulatedKind):
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """Scores by replay under the domain model and by importance sampling; ``reason`` with too few runs."""
+        """Returns by replay under the domain model and by importance sampling; ``{"reason": …}`` with too few finished
+        runs.
+
+        Runs whose reports don't fit the present spec are left out.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read.
+        """
         from app.kinds.contract.inputs import InvalidInput
         from app.kinds.iterative.layout import Layout
         from app.kinds.iterative.model import from_reports
@@ -119,7 +139,7 @@ class Iterative(SimulatedKind):
         for run in runs:
             try:
                 logs.append(from_reports(layout, run.reports, dict(run.start.get("targets", {}))))
-            except InvalidInput:  # the spec has changed since
+            except InvalidInput:  # the spec has changed since the run
                 continue
         try:
             return score(layout, _table(workload), load(artifact), logs)

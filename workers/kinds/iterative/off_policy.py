@@ -1,4 +1,4 @@
-"""Off-policy scores, and outcomes of runs."""
+"""Off-policy estimates of a candidate's return from logged runs, and the outcomes that users count per run."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ from workers.evaluation.statistics import jackknife, mean_interval
 
 Array = NDArray[np.float64]
 FEWEST_RUNS = 2
-TRUSTED_SAMPLES = 10.0  # effective runs below which importance sampling says little
-SOFTNESS = 0.05  # share of the candidate's steps that is drawn evenly: a greedy policy has no overlap with a log
-SMOOTHING = 1.0  # steps of each legal kind that are added where the behaviour's probabilities are estimated
+TRUSTED_SAMPLES = 10.0  # effective number of runs below which importance sampling is unreliable
+SOFTNESS = 0.05  # share of uniform actions mixed into the candidate: a greedy policy has no overlap with a log
+SMOOTHING = 1.0  # pseudo-count of each legal action in the estimate of the behaviour's probabilities
 
 
 class TooFewRuns(ValueError):
-    """There are too few finished runs to score a candidate on; the message says how many are needed."""
+    """There are too few finished runs to score a candidate; the message says how many are needed."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """L logged runs of T iterations as a learner sees them; decisions are those before iterations 1 … T − 1.
+    """L logged runs of T iterations, and the candidate's decisions in them; decisions precede iterations 1 … T − 1.
+
+    Outlooks are returns that the domain model expects after an action.
 
     Attributes:
-        actions: taken, [L, T − 1]; −1 where the change was none of the workload's actions.
-        chosen: what the candidate would have taken, [L, T − 1].
-        legal: which of the N actions were legal, [L, T − 1, N].
-        advised: the action with the best outlook, [L, T − 1].
-        chance: with which the logged action was taken, [L, T − 1]; not a number where it is not known.
+        actions: logged actions, [L, T − 1]; −1 where the change of allocation was none of the workload's actions.
+        chosen: the candidate's actions, [L, T − 1].
+        legal: mask of legal actions, [L, T − 1, N].
+        advised: action with the best outlook, [L, T − 1].
+        chance: probability with which the logged action was taken, [L, T − 1]; NaN: not logged.
         rewards: of each iteration, [L, T].
         taken_value: outlook of the logged action, [L, T − 1].
-        chosen_value: outlook of the candidate's, [L, T − 1].
+        chosen_value: outlook of the candidate's action, [L, T − 1].
         mean_value: mean outlook over the legal actions, [L, T − 1].
     """
 
@@ -62,15 +64,15 @@ class Trace:
 
 
 def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[Log]) -> dict[str, Any]:
-    """Score a candidate on logged runs; those that did not come to their end are left out, and counted.
+    """Estimate a candidate's return from logged runs; unfinished runs are left out and counted.
 
     Returns:
-        `runs`, `incomplete`, `logged` (the return that was had), `replay` {`return`, `advantage`}, `importance`
-        {`per_decision`, `weighted`, `doubly_robust`, `effective_sample_size`, `behaviour`, `softness`, `trusted`},
-        `agreement` (share of decisions that the candidate would have made alike). Intervals are 95 %.
+        ``runs``, ``incomplete``, ``logged`` (return that the runs had), ``replay`` {``return``, ``advantage``},
+        ``importance`` (the result of ``importance``), ``agreement`` (share of decisions in which the candidate takes
+        the logged action, in 0…1). Intervals are 95 %.
 
     Raises:
-        TooFewRuns: fewer than two runs came to their end.
+        TooFewRuns: fewer than two runs are finished.
     """
     whole = [log for log in logs if len(log.levels) == layout.iterations]
     if len(whole) < FEWEST_RUNS:
@@ -92,7 +94,7 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """Before iteration `number` of all runs: their state, what they see of it, and what was then reported."""
+    """Before iteration ``number`` of all runs: state and view; then the reported allocation, metrics and features."""
 
     number: int
     state: State
@@ -113,7 +115,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """The logged runs as they went, and what the candidate would have said at each of their decisions."""
+    """Trace the logged runs, and let the candidate decide at each of their states."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -140,13 +142,13 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
 
 
 def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.int64]:
-    """The action that leads from levels to levels, [B, R] each: [B]; −1 where none does."""
+    """Action that changes levels ``before`` [B, R] to ``after`` [B, R]; −1 where no action does, [B]."""
     same = ((after - before)[:, None, :] == layout.deltas[None]).all(axis=2)
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
-    """Return of each run, [L], had the candidate decided it; what happened to an iteration happens to it again."""
+    """Return of each run had the candidate decided, [L]: logged log residuals are added to the model's expectation."""
     total = np.zeros(len(logs))
     ours: State | None = None
     memory: NDArray[np.float32] | None = None
@@ -172,7 +174,17 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
 
 
 def importance(trace: Trace, actions: int) -> dict[str, Any]:
-    """The importance-sampling estimates of the candidate's return, made soft by `SOFTNESS`."""
+    """Importance-sampling estimates of the candidate's return, its policy mixed with a share ``SOFTNESS`` of uniform
+    actions.
+
+    Args:
+        actions: number of actions N.
+
+    Returns:
+        Jackknife intervals ``per_decision``, ``weighted`` and ``doubly_robust``; ``effective_sample_size`` in runs;
+        ``behaviour`` (``logged`` or ``estimated`` probabilities), ``softness``, and ``trusted`` (at least 10 runs'
+        worth).
+    """
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)
     target = SOFTNESS / trace.legal.sum(axis=2) + (1.0 - SOFTNESS) * (trace.actions == trace.chosen)
@@ -200,15 +212,15 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 
 
 def estimated_behaviour(trace: Trace, actions: int) -> Array:
-    """Probability of each logged action, [L, T − 1], from how often it was taken where the model advised the same.
+    """Probability of each logged action, [L, T − 1], by its frequency among decisions with the same advised action.
 
-    Smoothed by one step of each kind that was legal at that decision (Laplace), so that no legal action has probability
-    0, and none is spent on actions that could not be taken. It is 1 where no action was taken.
+    Every action that is legal at the decision is counted once more (Laplace), so that none has probability 0. It is 1
+    where the logged action is −1.
     """
     counts = np.full((actions, actions), SMOOTHING)
     inside = trace.actions >= 0
     np.add.at(counts, (trace.advised[inside], trace.actions[inside]), 1.0)
-    legal = np.ones(trace.actions.shape)  # steps of all legal kinds where the same was advised
+    legal = np.ones(trace.actions.shape)  # total count of legal actions under the same advice
     for advised in range(actions):
         rows = trace.advised == advised
         legal[rows] = trace.legal[rows] @ counts[advised]
@@ -217,40 +229,42 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
 
 
 def cumulative(ratios: Array) -> Array:
-    """Importance of each run up to each iteration, [L, T], from its decisions' ratios [L, T − 1]; 1 at first."""
+    """Importance weight of each run up to each iteration, [L, T]: 1, then products of ``ratios`` [L, T − 1] so far."""
     first = np.ones((len(ratios), 1))
     product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
     return product
 
 
 def effective_sample_size(weights: Array) -> float:
-    """(Σ w)² / Σ w² of the runs' weights [L]: how many equally weighted runs they are worth."""
+    """(Σ w)² / Σ w² of the runs' weights [L], in runs; 0 if all weights are 0."""
     squared = float((weights**2).sum())
     return float(weights.sum() ** 2 / squared) if squared > 0 else 0.0
 
 
 def per_decision(ratios: Array, rewards: Array) -> float:
-    """Mean over runs of Σ_t ρ_t · r_t; [L, T] each. Unbiased where the behaviour's probabilities are known."""
+    """Per-decision importance sampling: mean over runs of Σ_t ρ_t · r_t, from ratios and rewards [L, T]. Unbiased if
+    the behaviour's probabilities are known.
+    """
     return float((ratios * rewards).sum(axis=1).mean())
 
 
 def normalised(ratios: Array) -> Array:
-    """Each iteration's weights over runs, summing to 1, [L, T]; 0 where no run supports the candidate any more."""
+    """Weights of each iteration divided by their sum over runs, [L, T]; 0 where that sum is 0."""
     total = ratios.sum(axis=0)
     shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
     return shares
 
 
 def weighted(ratios: Array, rewards: Array) -> float:
-    """Σ_t Σ_runs w_t · r_t with weights normalised over runs: biased, consistent, and much less noisy."""
+    """Weighted importance sampling: Σ_t Σ_runs w_t · r_t, weights normalised over runs; biased but consistent."""
     return float((normalised(ratios) * rewards).sum())
 
 
 def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) -> float:
-    """Weighted doubly robust: right if either the weights or the values are.
+    """Weighted doubly robust estimate of the return: consistent if either the weights or the values are right.
 
     Args:
-        ratios, rewards: [L, T].
+        ratios, rewards: cumulative importance weights and rewards, [L, T].
         taken: value of each decision's logged action, [L, T − 1].
         expected: value of each decision's state under the candidate, [L, T − 1].
     """
@@ -259,19 +273,20 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     return float((weights * rewards).sum() - correction.sum())
 
 
-# What users count of a run of an ``iterative`` workload: targets missed and by how much, hours, money, changes.
+# Outcomes of a run in users' units: targets missed and by how much, hours, money, changes.
 
 
 Floats = NDArray[np.float64]
 PERCENT = ("%", "percent", "per cent")
 CALLED = {"gpu": "GPU", "cpu": "core", "core": "core"}
-"""By part of a resource's unit or name, in small letters."""
+"""Noun in the name of an hours outcome, by a lower-case part of the resource's unit or name."""
 
 
 def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
-    """The quantities, O of them: of every target two, of every resource one, money where it is not just that, changes.
+    """The O outcomes of a run, in users' units.
 
-    How much a target is missed by is a mean over all runs (or iterations), those that meet it counting 0.
+    They are two per target (share of runs or iterations that miss it; by how much on average, 0 for those that meet
+    it), hours per resource, cost unless it is one resource's hours at price 1, and the number of changes.
     """
     missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed(metric)]
     reserved = [Outcome(name) for name, _ in hours_of(spec.resources)]
@@ -287,9 +302,10 @@ def _missed(metric: Metric) -> tuple[Outcome, Outcome]:
 
 
 def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
-    """What the hours of each resource are called, and how many of its units make one: “core-hours”, 100 per cent.
+    """Name of each resource's hours, such as “core-hours”, and the units of the resource that make one whole (100 for
+    %).
 
-    Where two would be called the same, their own names stand in front.
+    Equal names are told apart by the resource's own name in front.
     """
     found = []
     for resource in resources:
@@ -306,12 +322,12 @@ def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
 
 
 def _priced(spec: Spec) -> bool:
-    """Whether what a run costs is more than the hours of one resource."""
+    """Whether a run's cost is more than the hours of one resource at price 1."""
     return len(spec.resources) > 1 or spec.resources[0].price_per_hour != 1
 
 
 def counted(projector: Projector, before: State, after: State) -> Floats:
-    """What an iteration adds to each outcome of its run, [B, O]."""
+    """What the iteration between two states adds to each outcome of its run, as ``outcomes_of``, [B, O]."""
     spec, seconds = projector.layout.spec, projector.layout.seconds
     columns: list[NDArray[Any]] = []
     for i, metric in enumerate(spec.metrics):
@@ -325,7 +341,9 @@ def counted(projector: Projector, before: State, after: State) -> Floats:
 
 
 def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[Any]]:
-    """Whether a metric misses its target, and by how much: at the end of a run, or of each iteration its share."""
+    """Whether metric ``i`` misses its target, and by how much in its unit, [B] each: at the end of a run for its sum,
+    else per iteration divided by the number of iterations.
+    """
     metric, iterations, target = projector.layout.spec.metrics[i], projector.layout.iterations, after.targets[:, i]
     whole = metric.scope == "run"
     counts = after.iteration >= iterations if whole else np.full(len(target), 1 / iterations)

@@ -1,4 +1,4 @@
-"""Bounds: hindsight and the exact optimum."""
+"""Optima of kind ``iterative``: dynamic programming under the domain model, and hindsight for one known episode."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from workers.evaluation.problem import Encoder
 from workers.kinds.iterative.world import IterativeWorld
 
 Array = NDArray[np.float64]
-LARGEST_GRID = 50_000_000  # state-actions
-LARGEST_PLAN = 150_000_000  # the same for a coarser plan, which is a policy like any other but no yardstick
-TAILS = 3.5  # standard deviations that the grids reach
+LARGEST_GRID = 50_000_000  # state-actions of an exact optimum
+LARGEST_PLAN = 150_000_000  # state-actions of a plan on a coarser grid, which is no reference
+TAILS = 3.5  # reach of the grids in standard deviations
 
 
 class Grid(NamedTuple):
-    """How fine: values of the time left, of the run effect, and quadrature nodes of the noise."""
+    """Sizes of the grids over time left and run effect, and number of quadrature nodes of the noise."""
 
     left: int = 101
     effect: int = 13
@@ -38,18 +38,18 @@ COARSER = (Grid(81, 11, 7), Grid(41, 9, 7), Grid(31, 7, 5), Grid(21, 5, 5))
 
 
 class NoOptimum(ValueError):
-    """The exact optimum can't be had; the message says why."""
+    """The optimum can't be computed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The solved problem.
+    """The solution of a workload.
 
     Attributes:
-        policy: acts optimally, up to the grid.
-        expected: return of a run that begins at the service's first allocation, by the programme.
-        error: how far ``expected`` moves when every grid is halved.
-        grid: how fine it was solved.
+        policy: the optimal policy, up to the grid's error.
+        expected: expected return of a run that begins at the service's first allocation.
+        error: change of ``expected`` when every grid is halved; 0 if not computed.
+        grid: the grid on which it was solved.
     """
 
     policy: PlannerPolicy
@@ -59,12 +59,12 @@ class Optimum:
 
     @property
     def exact(self) -> bool:
-        """Whether the grid is fine enough to be a yardstick."""
+        """Whether the grid is the finest, so that the solution can serve as the optimum."""
         return self.grid not in COARSER
 
 
 def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int = LARGEST_GRID) -> str | None:
-    """Why the optimum of this workload can't be had on ``grid``, or None when it can."""
+    """Reason why the workload can't be solved on ``grid`` within ``largest`` state-actions; None: it can."""
     others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
     if layout.spec.disturbances != Disturbances():
         return "lost capacity and shifts of the pace add to the state"
@@ -83,10 +83,10 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int
 
 
 def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error: bool = True) -> Optimum:
-    """Solve the workload.
+    """Solve the workload by dynamic programming.
 
     Raises:
-        NoOptimum: it has state that the programme does not carry, or too much of it.
+        NoOptimum: its state has parts that the programme lacks, or the grid is too large.
     """
     reason = why_not(layout, table, grid)
     if reason:
@@ -95,13 +95,13 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 
 
 def plan(layout: Layout, table: ModelTable) -> Optimum:
-    """The best plan that can be had: the exact optimum, or one on the finest grid that is small enough.
+    """The exact optimum, or the best plan on the finest grid that is small enough.
 
-    Of a belief it is the plan for its middle, which is none of it, and of runs that may be disturbed the one for those
-    that aren't: a policy like any other.
+    A plan ignores what the programme lacks: of a belief it uses the mean model, of disturbed runs undisturbed ones. It
+    is a policy like any other.
 
     Raises:
-        NoOptimum: as ``solve``, or no grid is small enough.
+        NoOptimum: the state has other parts that the programme lacks, or no grid is small enough.
     """
     if why_not(layout, table) is None:
         return _solved(layout, table, Grid(), with_error=True)
@@ -126,7 +126,9 @@ def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) 
 
 
 class _Programme:
-    """Arrays of the backward recursion. A allocations, X values of the time left, E of the effect, H of the noise."""
+    """Arrays of the backward recursion: K iterations, A allocations, N actions, P different pauses, X values of the
+    time left, E of the run effect.
+    """
 
     def __init__(self, layout: Layout, table: ModelTable, grid: Grid) -> None:
         self.layout, self.grid, self.projector = layout, grid, Projector(layout, table)
@@ -151,7 +153,7 @@ class _Programme:
         self._ranges()
 
     def _ranges(self) -> None:
-        """Per iteration: posterior variance and gain, half-width of the effect's grid, and range of the time left."""
+        """Set by iteration: posterior variance and gain, half-width of the effect's grid, range of seconds left."""
         iterations = self.layout.iterations
         self.variance, self.gain, self.spread = (np.zeros(iterations + 1) for _ in range(3))
         self.variance[0] = self.tau
@@ -164,12 +166,12 @@ class _Programme:
         self.spread = np.sqrt(self.variance[:-1] + self.drift + self.noise)
         rest = np.cumsum(self.median[::-1], axis=0)[::-1]  # [K, A] seconds from k on
         count = np.arange(iterations, 0, -1)
-        rest_noise = np.cumsum(self.noise[::-1])[::-1] / count**2  # of the mean over what is to come
+        rest_noise = np.cumsum(self.noise[::-1])[::-1] / count**2  # variance of the mean over the remaining iterations
         wide = np.exp(TAILS * np.sqrt(self.variance[:-1] + self.drift * (1 + count / 3) + rest_noise))
         self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
     def solve(self) -> tuple[NDArray[np.float32], Array]:
-        """Post-decision worth [P, K, A, X, E], and the expected return of beginning at each allocation, [A]."""
+        """Value after a decision [P, K, A, X, E], and expected return of beginning at each allocation [A]."""
         grid, iterations = self.grid, self.layout.iterations
         x = grid.left if self.run_scope else 1
         worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
@@ -181,24 +183,24 @@ class _Programme:
         return worth, self._start(worth)
 
     def _effects(self, k: int) -> Array:
-        """Posterior means of the log run effect after k iterations, [E]."""
+        """Grid of posterior means of the log run effect after k iterations, [E]."""
         return np.linspace(-self.half[k], self.half[k], self.grid.effect)
 
     def _left(self, k: int, x: int) -> Array:
-        """Values of the time left at iteration k, over what the run effect makes of a second, [X]."""
+        """Grid of the time left at iteration k in seconds, divided by the factor of the run effect, [X]."""
         return np.geomspace(self.low[k], self.high[k], x) if self.run_scope else np.ones(1)
 
     @property
     def slope(self) -> float:
-        """Return per second of lateness."""
+        """Change of the return per second of time left below 0; 0 without a target on the run's time."""
         return self.sla * self.metric.weight / self.metric.target if self.run_scope and self.metric.target else 0.0
 
     def _end(self, x: int) -> Array:
-        """Value when all is done, [A, X, E]: nothing while there is time left; what is late is extrapolated."""
+        """Value after the last iteration, [A, X, E]: 0 here; lateness is added by extrapolation."""
         return np.zeros((len(self.rate), x, self.grid.effect))
 
     def _run(self, k: int, value: Array, pause: float) -> Array:
-        """E over the noise of iteration k's cost and miss plus what follows, [A, X, E]."""
+        """Expected reward of iteration k plus the value after it, over the noise, [A, X, E]; ``pause`` in seconds."""
         effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
@@ -216,7 +218,7 @@ class _Programme:
         return total
 
     def _next(self, k: int, value: Array, left: Array, effect: Array) -> Array:
-        """Value at iteration k + 1 with ``left`` [A, X, E] and posterior means ``effect`` [E], interpolated."""
+        """Value at iteration k + 1 interpolated at ``left`` seconds [A, X, E] and posterior means ``effect`` [E]."""
         half, count = self.half[k + 1], self.grid.effect
         nodes, weights = stencil(np.clip(effect, -half, half) + half, float(2 * half), count)
         mixing = np.zeros((count, count))
@@ -229,7 +231,7 @@ class _Programme:
         return self._at(blended, left, k + 1, effect)
 
     def _at(self, table: Array, left: Array, k: int, effect: Array) -> Array:
-        """``table`` [A, X, E] over the time left of iteration k, read at ``left`` [A, X, E] under ``effect`` [E]."""
+        """``table`` [A, X, E] of iteration k, interpolated at ``left`` seconds [A, X, E] and effects ``effect`` [E]."""
         low, high = self.low[k], self.high[k]
         inside = np.clip(left * np.exp(-effect), low, high)
         nodes, weights = stencil(np.log(inside / low), float(np.log(high / low)), table.shape[1])
@@ -239,7 +241,7 @@ class _Programme:
         return read
 
     def _decide(self, k: int, after: Array) -> Array:
-        """Value of deciding iteration k from each allocation, [A, X, E]."""
+        """Value before the decision on iteration k at each allocation, [A, X, E]."""
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
         moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
@@ -253,7 +255,7 @@ class _Programme:
         return best
 
     def _paused(self, k: int, after: Array, pause: float) -> Array:
-        """Worth of iteration k when ``pause`` seconds go first, [A, X, E]."""
+        """Value of iteration k after ``pause`` seconds for a change of allocation, [A, X, E]."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
@@ -286,37 +288,37 @@ class _Programme:
         return PlannerPolicy({"algorithm": "planner", "slope": self.slope}, arrays)
 
 
-# The best sequence of actions for one episode whose noise is known: what learning as optimisation can reach at most.
+# The best sequence of actions for one episode with known noise: an upper bound for any policy.
 #
-# With everything known a run is a shortest path over iteration × allocation. A target on a run's sum couples the
+# With everything known, a run is a shortest path over iteration × allocation. A target on a run's sum couples the
 # iterations; its miss is the largest of λ · (sum − target) over an interval of λ, so the Lagrangian dual is a shortest
 # path for each λ. The sum falls with λ, and bisection finds the λ at which it meets the target (Handler and Zang 1980).
-# A label-setting pass (Joksch 1966) then finds a path: it keeps for every allocation and each of many bins of the sum
-# so far the one whose lower bound by that λ is least. Its gap to the dual bound is the stated error.
+# A label-setting pass (Joksch 1966) then finds a path: for every allocation and each of many bins of the sum so far it
+# keeps the label with the least lower bound by that λ. Its gap to the dual bound is the stated error.
 
 
 HindsightArray = NDArray[Any]
 BISECTIONS = 24
-LARGEST = 20_000_000  # moves from any allocation in any iteration
-LABELS = 100_000  # paths that are weighed at every iteration
-FACTORS = (0.25, 0.5)  # of λ, by which other paths look promising
-BINS = 1000  # of the sum
+LARGEST = 20_000_000  # pairs of iteration, allocation and action
+LABELS = 100_000  # labels kept at every iteration
+FACTORS = (0.25, 0.5)  # of λ, for further guides of the label-setting pass
+BINS = 1000  # bins of the sum
 
 
 @dataclass(frozen=True)
 class Replay:
-    """Plays one sequence of actions, whatever it sees; where one is not legal it stays."""
+    """A policy that plays one sequence of actions whatever it observes; an illegal one is replaced by staying."""
 
     name: str
     actions: NDArray[np.intp]
 
     @property
     def encoder(self) -> Encoder:
-        """It sees the time, and nothing else."""
+        """An encoder of the iteration alone, [B, 1]."""
         return Encoder("iteration", lambda situation: situation.state.iteration[:, None])
 
     def act(self, situation: Situation) -> Choice:
-        """The action that stands for the present iteration."""
+        """The sequence's action for each run's iteration, [B]."""
         place = np.clip(situation.state.iteration - 1, 0, len(self.actions) - 1)
         action = self.actions[place]
         legal = situation.view.mask[np.arange(len(action)), action]
@@ -324,7 +326,7 @@ class Replay:
 
 
 class Hindsight(NamedTuple):
-    """The best sequence found, its return, and how far above it any other could be."""
+    """The best sequence found, its return, and an upper bound on how much larger the best return could be."""
 
     policy: Replay
     expected: float
@@ -332,10 +334,10 @@ class Hindsight(NamedTuple):
 
 
 def hindsight(world: IterativeWorld) -> Hindsight:
-    """The best actions for the one episode of an undisturbed ``world``.
+    """The best actions for the single episode of an undisturbed ``world``, whose noise is known.
 
     Raises:
-        ValueError: more than one metric's sum over the run has a target, or there is too much to search.
+        ValueError: several metrics have a target on their sum over the run, or the search would be too large.
     """
     layout = world.layout
     size = layout.iterations * len(layout.allocations) * len(layout.deltas)
@@ -349,7 +351,7 @@ def hindsight(world: IterativeWorld) -> Hindsight:
 
 
 def _tightest(path: _Path) -> _Relaxed:
-    """The relaxation with the largest lower bound among the λ of a bisection."""
+    """The relaxation with the largest lower bound among the multipliers λ of a bisection."""
     low, high = path.multipliers
     below, above = path.solve(low), path.solve(high)
     tightest = max(below, above, key=lambda relaxed: relaxed.bound)
@@ -361,13 +363,13 @@ def _tightest(path: _Path) -> _Relaxed:
 
 
 class _Relaxed(NamedTuple):
-    """The shortest paths at one λ.
+    """Shortest paths at one Lagrange multiplier λ.
 
     Attributes:
-        multiplier: λ.
-        bound: of any path's cost, from below.
-        excess: how far the shortest path's sum is above the target.
-        ahead: what deciding iteration k from an allocation costs at least, [K + 1, A].
+        multiplier: λ, in return per unit of the sum.
+        bound: lower bound of any path's cost.
+        excess: sum of the shortest path less the target, in the metric's unit.
+        ahead: least cost from the decision on iteration k at an allocation, [K + 1, A].
     """
 
     multiplier: float
@@ -377,14 +379,14 @@ class _Relaxed(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A path: its actions and its cost."""
+    """A path: its actions [K − 1] and its cost, the negative of its return."""
 
     actions: NDArray[np.intp]
     cost: float
 
 
 class _Labels(NamedTuple):
-    """The best paths so far, L of them: allocation, cost and sum, and which action on which earlier label led here."""
+    """The best L partial paths, [L] each: allocation, cost and sum so far, last action, index of the previous label."""
 
     here: NDArray[np.intp]
     cost: HindsightArray
@@ -394,7 +396,11 @@ class _Labels(NamedTuple):
 
 
 class _Path:
-    """Arrays of the shortest path. K iterations, A allocations, N actions, P different pauses."""
+    """Arrays of the shortest path: K iterations, A allocations, N actions, P different pauses.
+
+    Raises:
+        ValueError: several metrics have a target on their sum over the run.
+    """
 
     def __init__(self, world: IterativeWorld) -> None:
         self.layout, self.projector = world.layout, world.projector
@@ -418,7 +424,7 @@ class _Path:
         self._stages()
 
     def _measured(self, factors: HindsightArray, features: list[HindsightArray]) -> None:
-        """What every allocation would have measured in every iteration but for a pause, [K, A, M]."""
+        """Compute the metrics of every iteration at every allocation, without pauses, [K, A, M]."""
         layout, followed = self.layout, self.followed
         every = np.arange(len(layout.allocations))
         points = [followed.point(np.tile(given, (len(every), 1))) for given in features]
@@ -426,6 +432,7 @@ class _Path:
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
     def _moves(self) -> None:
+        """Set legality and goal of actions by allocation, [N, A] each; their pauses, and costs of moving, [N]."""
         layout, projector = self.layout, self.projector
         levels = projector.grid_levels
         goals = levels[None] + layout.deltas[:, None]  # [N, A, R]
@@ -437,7 +444,7 @@ class _Path:
         self.moving = float(self.start.weights[0, 2]) * share
 
     def _stages(self) -> None:
-        """Cost of every iteration at every allocation after every pause, [P, K, A], and what counts for the sum."""
+        """Compute each iteration's cost and its part of the sum, by pause and allocation, [P, K, A] each."""
         layout, projector, state = self.layout, self.projector, self.start
         sla, cost = float(state.weights[0, 0]), float(state.weights[0, 1])
         money = projector.units(projector.grid_levels) @ state.prices[0].astype(np.float64) / 3600  # [A] per second
@@ -455,7 +462,7 @@ class _Path:
 
     @property
     def multipliers(self) -> tuple[float, float]:
-        """The interval of λ, in return per unit of the sum."""
+        """Lower and upper bound of λ, in return per unit of the sum; both 0 without a target on a sum."""
         if self.summed is None:
             return 0.0, 0.0
         metric = self.layout.spec.metrics[self.summed]
@@ -471,7 +478,7 @@ class _Path:
         return 0.0 if self.summed is None else float(self.start.targets[0, self.summed])
 
     def solve(self, multiplier: float) -> _Relaxed:
-        """The shortest path where the sum costs ``multiplier``."""
+        """Shortest paths if each unit of the sum costs ``multiplier``."""
         staged = self.stage + multiplier * self.sum
         ahead = np.zeros((self.layout.iterations + 1, self.measured.shape[1]))
         value, total = np.zeros((2, ahead.shape[1]))
@@ -487,7 +494,7 @@ class _Path:
         return _Relaxed(multiplier, bound, excess, ahead)
 
     def search(self, relaxed: _Relaxed) -> _Found:
-        """The best path of a label-setting pass guided by ``relaxed``."""
+        """The best path of a label-setting pass whose lower bounds come from ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
         labels = _Labels(start, self.stage[0, 0, start], self.sum[0, 0, start], nowhere, nowhere)
@@ -506,7 +513,7 @@ class _Path:
         return _Found(np.array(actions[::-1], np.intp), float(cost[best]))
 
     def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
-        """The labels after iteration ``k``: of all that can be reached, the most promising in each bin."""
+        """Labels after iteration ``k``: in each bin of allocation and sum the one with the least lower bound."""
         action, parent = np.nonzero(self.legal.take(labels.here, axis=1))
         here, pause = self.goal[action, labels.here[parent]], self.pause_of[action]
         cost = labels.cost[parent] + self.stage[pause, k, here] + self.moving[action]

@@ -1,4 +1,4 @@
-"""The evaluation's view of a workload of kind ``iterative``."""
+"""The ``Problem`` that evaluations play for workloads of kind ``iterative``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ from workers.kinds.iterative.off_policy import outcomes_of
 from workers.kinds.iterative.optimum import NoOptimum, Optimum, hindsight, plan
 from workers.kinds.iterative.world import IterativeWorld
 
-MEMBERS = 4  # of the belief, which runs follow and policies hold: a step costs as much as it has
-EXACT = 0.02  # share of the return that the optimum of one episode may be uncertain by
+MEMBERS = 4  # of the belief, in runs and policies: a simulated step's time is proportional to them
+EXACT = 0.02  # share of the return within which the optimum of one episode counts as exact
 PROGRESS = tuple(np.linspace(0, 1, 11).round(3).tolist())
 RATIOS = tuple(np.linspace(-0.5, 0.5, 11).round(3).tolist())
 OTHER_PARAMETERS = "it is the optimum at the registered targets and weights under the policies' own model; here {} too"
@@ -40,7 +40,7 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 @dataclass(frozen=True)
 class Guarded(Player):
-    """An artifact or a heuristic, deciding as the service would."""
+    """A player that decides with an artifact or a heuristic behind the guard, as the service does."""
 
     artifact: Artifact | None
     rule: Heuristic | None = None
@@ -57,19 +57,26 @@ class Guarded(Player):
 
 @dataclass(frozen=True)
 class Static:
-    """Goes to one allocation and stays; ``goal`` [R] in levels."""
+    """A policy that moves to one allocation and stays there; ``goal`` [R] in levels (steps above each minimum)."""
 
     goal: NDArray[np.int16]
     name: str = "static"
 
     def act(self, situation: Situation) -> Choice:
-        """The action that comes nearest to ``goal``."""
+        """The legal step that comes nearest to ``goal``, [B]."""
         levels = situation.state.levels
         return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
 
 
 class IterativeProblem(Problem):
-    """The evaluation's view of an iterative workload; ``held_out`` are tables, ``without`` says why there are none."""
+    """The ``Problem`` of an iterative workload.
+
+    Args:
+        spec: the workload's spec.
+        table: its domain model.
+        held_out: domain models of held-out executions.
+        without: the reason why there are none.
+    """
 
     kind = "iterative"
     terms: Sequence[str] = TERMS
@@ -143,7 +150,7 @@ class IterativeProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """One for each resource: its level."""
+        """One for each resource: its level, from 0."""
         return tuple(Tunable(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
 
     @override
@@ -160,7 +167,11 @@ class IterativeProblem(Problem):
 
     @cached_property
     def _height(self) -> tuple[int, str]:
-        """Entry of the observation that heat maps are drawn over, and what it is called."""
+        """Index of the observation's entry on the heat map's vertical axis, and that axis's title.
+
+        Raises:
+            LookupError: no entry is suitable, which does not happen with the kind's observations.
+        """
         for prefix, form in (
             ("left.", "{} left of the target over what is projected (log)"),
             ("measured.", "{} over its target (log)"),
@@ -210,4 +221,4 @@ class IterativeProblem(Problem):
         return TITLES[level][1]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
-        """None: a run has nothing to draw beside its heat map."""
+        """None: runs of this kind have no chart beside the heat map."""

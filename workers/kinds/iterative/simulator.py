@@ -1,4 +1,4 @@
-"""The simulator of an ``iterative`` workload: what is true of its runs, and what learners see of them."""
+"""The simulator of an ``iterative`` workload for learners: hidden variables, transitions and shaped rewards."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Array = NDArray[Any]
 
 
 class Courses:
-    """Courses of features as past executions had them; a feature that none of them changed stays as it is.
+    """Courses of features over the iterations, as past executions had them; other features keep their initial value.
 
     Attributes:
-        count: number of different ones; 0 where no feature ever changes.
+        count: number of courses; 0 where no feature changes within a run.
     """
 
     def __init__(self, table: ModelTable) -> None:
@@ -40,36 +40,38 @@ class Courses:
         self._place = course_places(len(table.iteration_bin), resolution)
 
     def draw(self, random: np.random.Generator, count: int) -> NDArray[np.intp]:
-        """Which course each of ``count`` runs goes through, [count]."""
+        """Draw the index of a course for each of ``count`` runs, [count]; zeros where there are no courses."""
         if self._courses is None:
             return np.zeros(count, np.intp)
         return random.integers(0, self.count, count)
 
     def at(self, course: NDArray[np.intp], iteration: NDArray[np.integer], features: Array) -> Array:
-        """Features of ``iteration`` [B] of runs on ``course`` [B], [B, F]; ``features`` [B, F] are any of theirs."""
+        """Features of runs on ``course`` [B] in ``iteration`` [B] → [B, F]. ``features`` [B, F] are those of any
+        iteration of the run, from which features without a course are taken.
+        """
         if self._courses is None:
             return features
         there = self._courses[course, self._place[np.minimum(iteration, len(self._place) - 1)]]
         return np.where(np.isnan(there), features, there).astype(features.dtype, copy=False)
 
 
-# What is true of simulated runs, and no policy may know.
+# Hidden variables of simulated runs.
 
 
 Indices = NDArray[np.integer]
 
 
 class Truth(NamedTuple):
-    """Of B runs.
+    """Hidden variables of B simulated runs, which no policy may read.
 
     Attributes:
-        effect: the log run effect of each metric, [B, M].
-        member: of the belief, which the run follows, [B].
-        course: of the features, as in ``Courses``, [B].
-        lost: the iteration from which capacity is short, [B].
-        left: the share of each resource's range above its minimum that can then be had, [B].
-        shifted: the iteration from which the pace is another, [B].
-        shift: log of the factor by which it is, [B].
+        effect: run effect on the natural log of each metric, [B, M].
+        member: index of the belief's member that the run follows, [B].
+        course: index of the course of its features (``Courses``), [B].
+        lost: iteration from which capacity is reduced, [B]; the number of iterations: never.
+        left: share of each resource's range above its minimum that remains then, in 0…1, [B].
+        shifted: iteration from which all metrics change by a factor, [B]; the number of iterations: never.
+        shift: natural log of that factor, [B].
     """
 
     effect: Array
@@ -81,27 +83,27 @@ class Truth(NamedTuple):
     shift: Array
 
     def at(self, iteration: Indices) -> Truth:
-        """With the effect as ``iteration`` [B] begins: where the pace shifts there, it has shifted."""
+        """The variables as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift in it."""
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 
     def within(self, layout: Layout, levels: Indices, iteration: Indices) -> NDArray[np.int16]:
-        """What can be had of ``levels`` [B, R] in ``iteration`` [B]."""
+        """``levels`` [B, R] limited to the capacity that remains in ``iteration`` [B]."""
         share = np.where(iteration >= self.lost, self.left, 1.0)
         most = np.floor(layout.tops * share[:, None] + 1e-9)
         return np.minimum(levels, most).astype(np.int16)
 
 
 def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
-    """Runs of which nothing is lost, and whose pace stays."""
+    """Hidden variables of runs without lost capacity and without a shift of pace."""
     never, ones = np.full(len(effect), layout.iterations), np.ones(len(effect), np.float32)
     return Truth(effect, member, course, never, ones, never, ones * 0)
 
 
 def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
-    """With the disturbances of the spec drawn for runs that begin at iteration ``begun`` [B].
+    """``truth`` with the spec's disturbances drawn, for runs whose first simulated iteration is ``begun`` [B].
 
-    The effect of a run that begins in its middle is what it is after a shift that came before.
+    A run begun in its middle has no later shift if its drawn shift was before ``begun``: its effect includes that.
     """
     wanted, count = layout.spec.disturbances, len(begun)
     if wanted.lost_capacity is not None:
@@ -118,18 +120,18 @@ def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Ge
     return truth
 
 
-# The simulator of an ``iterative`` workload: its domain model, with a run effect and noise drawn anew.
+# The simulator: the domain model with a run effect and noise drawn anew for each run.
 
 
 SimulatorArray = NDArray[np.float32]
 
 
 class Ranges(NamedTuple):
-    """From what an episode's parameters are drawn.
+    """Ranges from which the parameters of episodes are drawn.
 
     Attributes:
-        targets: lowest and highest ratio to the spec's targets, drawn log-uniformly.
-        explore: the share of episodes that begin anywhere: at any iteration, allocation and time left.
+        targets: lowest and highest ratio to the spec's targets; the ratio is log-uniform.
+        explore: share of episodes, in 0…1, that begin at a random iteration, allocation and time left.
     """
 
     targets: tuple[float, float] = (1.0, 1.0)
@@ -139,21 +141,25 @@ class Ranges(NamedTuple):
 def described(
     spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
 ) -> SimulatorSpec:
-    """A simulator that has not been made yet; ``expected``: paid in expectation (``ExpectedSimulator``)."""
+    """A simulator as data, not yet made; ``expected``: with expected rewards (``ExpectedSimulator``)."""
     options = {"targets": list(ranges.targets), "explore": ranges.explore, "expected": expected}
     return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
 
 
 def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
-    """What ``described`` said: whether pay is in expectation, and the ranges; raises TypeError for unknown options."""
+    """Parse the options that ``described`` writes: whether rewards are expected ones, and the ranges.
+
+    Raises:
+        TypeError: an option is unknown.
+    """
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
     }
     return bool(given.pop("expected", False)), Ranges(**given)
 
 
-STOCK = 4096  # beginnings drawn at once
-VARIETY = 64  # different targets and features among them: the first allocation of each is searched for
+STOCK = 4096  # new runs that are drawn at once
+VARIETY = 64  # distinct targets and features among them, since the first allocation of each is searched for
 TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 
 
@@ -167,11 +173,14 @@ class _Episodes:
 
 
 class IterativeSimulator:
-    """B runs of one workload under its domain model.
+    """B runs of one workload under its domain model, which begin anew one by one as they end.
 
-    An episode begins when its first iteration, at the first allocation, has been reported. Rewards are shaped by the
-    differences of ``potential`` and scaled by ``RETURN_SCALE``; ``terms`` keeps the last step's plain terms, [B, 3],
-    and ``counted`` what ``count`` made of the step's states, before and after, where it is given.
+    An episode begins after the first iteration, at the first allocation. Rewards are shaped by differences of
+    ``potential`` unless ``shaped`` is False, and multiplied by ``RETURN_SCALE``.
+
+    Attributes:
+        terms: unshaped, unscaled terms of the last step's reward, [B, 3].
+        counted: result of ``count`` on the states before and after the last step; None without ``count``.
     """
 
     advice: slice | None = None
@@ -199,26 +208,30 @@ class IterativeSimulator:
 
     @property
     def state(self) -> State:
-        """The runs as a policy may know them."""
+        """The runs' observable state. Raises RuntimeError before the first ``reset``."""
         return self._current().state
 
     @property
     def view(self) -> View:
-        """What is seen of them."""
+        """What policies observe: observation [B, D], mask [B, N], outlook. Raises RuntimeError before ``reset``."""
         return self._current().view
 
     @property
     def situation(self) -> Situation:
-        """What the service would show a policy."""
+        """Projector, state and view as the service gives them to a policy. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self.view)
 
     def reset(self) -> tuple[SimulatorArray, NDArray[np.bool_]]:
-        """Begin B runs; see the class on where."""
+        """Begin B runs, each after its first iteration: observation [B, D] and mask of legal actions [B, N]."""
         self._episodes = self._open(self.batch)
         return self._episodes.view.observation, self._episodes.view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Change the allocations, run an iteration, and report it."""
+        """Change allocations by ``actions`` [B], run one iteration, and begin new runs where one ended.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         episodes, projector = self._current(), self.projector
         before, given, truth = episodes.state, episodes.given, episodes.truth
         levels = self.taken(actions)
@@ -245,13 +258,13 @@ class IterativeSimulator:
         return Step(now.observation, now.mask, paid, done, seen.observation)
 
     def taken(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
-        """The levels [B, R] that the actions [B] lead to, as far as they can be had."""
+        """Levels [B, R] that ``actions`` [B] lead to, within the remaining capacity."""
         before, truth = self.state, self._current().truth
         levels = step(self.layout, before.levels, actions)
         return truth.within(self.layout, levels, before.iteration) if self.disturbed else levels
 
     def get_state(self) -> dict[str, Any]:
-        """The runs' rows, what is true of them, and the generator."""
+        """State of the runs, their hidden variables, the stock of drawn runs and the random generator, as arrays."""
         state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
             state |= {f"{name}rows": pack(episodes.state)}
@@ -259,7 +272,7 @@ class IterativeSimulator:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave, to the bit."""
+        """Restore the result of ``get_state``; later steps are bit-identical."""
         self.random.bit_generator.state = state["random"]
         self._episodes = self._restored(state, "")
         self._stock = self._restored(state, "stock_")
@@ -290,7 +303,7 @@ class IterativeSimulator:
         return _Episodes(state, truth, given, seen, potential(seen))
 
     def begin(self, count: int) -> tuple[State, Truth]:
-        """``count`` runs after their first report, and what is true of them."""
+        """Draw ``count`` runs and run their first iteration: state, and hidden variables."""
         projector = self.projector
         state = self._unstarted(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -311,7 +324,7 @@ class IterativeSimulator:
         return self.random.integers(0, self.projector.members, count)
 
     def _unstarted(self, count: int) -> State:
-        """Runs before their first iteration, with targets and features drawn."""
+        """``count`` runs before their first iteration, with drawn targets and features."""
         low, high = np.log(self.ranges.targets)
         ratio = np.exp(self.random.uniform(low, high, (count, 1)))
         start = np.tile(self.layout.start_levels, (count, 1))
@@ -323,11 +336,11 @@ class IterativeSimulator:
         return drawn.astype(np.float32)
 
     def _anywhere(self, state: State, effect: SimulatorArray) -> tuple[State, SimulatorArray]:
-        """Put a share of the runs in the middle of things.
+        """Move a share ``ranges.explore`` of the runs to a random iteration and allocation.
 
-        Their posterior after k reports is drawn from its own distribution, and the true effect from the posterior, so
-        that what a policy believes of such a run is true of it. Their time left is what some constant allocation
-        between the slowest and the fastest would still need.
+        The posterior mean after k reports is drawn from its marginal distribution, and the true effect from the
+        posterior, so the policy's belief about such a run is calibrated. Its time left is what some constant allocation
+        would still need.
         """
         projector, layout, count = self.projector, self.layout, len(effect)
         chosen = self.random.random(count) < self.ranges.explore
@@ -347,7 +360,7 @@ class IterativeSimulator:
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
     def _elapsed(self, state: State) -> SimulatorArray:
-        """What may have been used up so far: the target, less what some other constant allocation would still need."""
+        """Plausible sums of each metric so far, [B, M]: target less the rest under another constant allocation."""
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
         ahead, point = projector.ahead, projector.ahead.point(state.features)
@@ -362,10 +375,10 @@ class IterativeSimulator:
         return elapsed
 
     def _renew(self, done: NDArray[np.bool_]) -> None:
-        """Begin new runs where ``done``."""
+        """Replace the runs marked in ``done`` [B] by new ones, in place."""
         rows, episodes = np.flatnonzero(done), self._current()
         fresh = self._draw(len(rows))
-        # the last step's observation and the effect before it may be in use elsewhere; the rest is this step's own
+        # Copy the last observation and effect, which callers may still hold; other arrays belong to this step alone.
         seen = episodes.view._replace(observation=episodes.view.observation.copy(order="K"))
         own = Truth(*(part.copy() for part in episodes.truth))
         self._episodes = replace(episodes, truth=own, view=seen)
@@ -373,7 +386,7 @@ class IterativeSimulator:
             old[..., rows] = new
 
     def _draw(self, count: int) -> _Episodes:
-        """``count`` beginnings from a stock that is drawn many at a time: one alone costs as much as a thousand."""
+        """Take ``count`` new runs from a stock drawn in bulk, because drawing one takes as long as a thousand."""
         if len(self._stock.potential) < count:
             self._stock = self._open(max(count, min(self.batch, STOCK)))
         taken = _rows(self._stock, slice(count))
@@ -382,7 +395,7 @@ class IterativeSimulator:
 
 
 def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """The runs that ``pack`` gave the rows of, in the simulators' precision."""
+    """States from the rows that ``pack`` made, in float32 as simulators compute."""
     return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 
 
@@ -395,10 +408,14 @@ def ran(
     member: NDArray[np.intp],
     noise: SimulatorArray,
 ) -> State:
-    """The runs after an iteration at ``levels`` [B, R] under ``features`` [B, F], their true ``effect`` [B, M] and
-    ``member`` [B].
+    """States after one iteration.
 
-    ``noise`` [B, M], drawn from the standard normal distribution, is used up.
+    Args:
+        levels: allocation in levels, [B, R].
+        features: of this iteration, [B, F].
+        effect: true run effect on the log of each metric, [B, M].
+        member: index of the belief's member that each run follows, [B].
+        noise: standard normal draws, [B, M]; overwritten.
     """
     expected = expect(projector, before, levels, features)
     noise *= np.sqrt(projector.noise(before.iteration))
@@ -428,7 +445,7 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
 
 
 def _posterior_variances(projector: Projector) -> SimulatorArray:
-    """Variance of the log run effect's posterior after 0, 1, … iterations, [iterations, M]."""
+    """Variance of the posterior of the log run effect after 0, 1, … iterations, [iterations, M]."""
     variance, noise = projector.effect_variance.copy(), projector.noise_variance
     out = []
     for _ in range(projector.layout.iterations):
@@ -438,16 +455,16 @@ def _posterior_variances(projector: Projector) -> SimulatorArray:
     return np.array(out, np.float32)
 
 
-# The simulator for learners: the reward of a step is its expectation over noise.
+# The simulator for learners, whose reward is the expectation over noise.
 
 
 class ExpectedSimulator(IterativeSimulator):
-    """The same runs, with each step's reward and potential averaged over what might have been measured.
+    """An ``IterativeSimulator`` whose rewards and potentials are averaged over the possible measurements of each step.
 
-    The measurement's log is normal about the posterior mean, so the average is a Gauss–Hermite sum over `nodes`
-    outcomes, all metrics moving together. The transition itself is one drawn outcome, as ever. So rewards have the same
-    expectation given what a policy sees, and much less noise (Rao–Blackwell). Where a run's pace has shifted, what is
-    believed of it isn't true, and what was drawn is paid.
+    The log measurement is normal about the posterior mean, so the average is a Gauss–Hermite sum over ``nodes``
+    outcomes, all metrics moving together. The transition itself is one drawn outcome. Rewards keep their expectation
+    given the observation, with much less noise (Rao–Blackwell). After a shift of pace the posterior is wrong, and the
+    reward of the drawn outcome is paid.
     """
 
     def __init__(
@@ -457,7 +474,11 @@ class ExpectedSimulator(IterativeSimulator):
         self.outcomes = outcomes(nodes)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """As ``IterativeSimulator.step``, with the expected reward [B]."""
+        """Change allocations by ``actions`` [B] and run one iteration; the reward is the expected one, [B].
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         episodes = self._current()
         truth, iteration = episodes.truth, episodes.state.iteration
         features = self.courses.at(truth.course, iteration, episodes.state.features)
@@ -470,14 +491,14 @@ class ExpectedSimulator(IterativeSimulator):
 
 
 class Outcomes(NamedTuple):
-    """Where the average is taken: standard deviations from the mean, and weights that sum to 1, [nodes] each."""
+    """Quadrature nodes in standard deviations from the mean, and weights that sum to 1, [nodes] each."""
 
     places: NDArray[np.float32]
     weights: NDArray[np.float32]
 
 
 def outcomes(nodes: int) -> Outcomes:
-    """Gauss–Hermite nodes of the standard normal distribution."""
+    """Gauss–Hermite nodes and weights of the standard normal distribution, float32 [nodes]."""
     places, weights = np.polynomial.hermite_e.hermegauss(nodes)
     return Outcomes(places.astype(np.float32), (weights / weights.sum()).astype(np.float32))
 
@@ -490,7 +511,7 @@ def expectation(
     given: Preferences,
     outcomes: Outcomes,
 ) -> NDArray[np.float32]:
-    """E[reward + potential afterwards], [B], of going from ``before`` to ``levels`` [B, R] under ``features``."""
+    """Unscaled E[reward + potential] [B] of moving from ``before`` to ``levels`` [B, R] under ``features`` [B, F]."""
     known = expect(projector, before, levels, features)
     spread = np.sqrt(before.variance + projector.drift_variance + projector.noise(before.iteration))
     logs = known.logs + before.effect

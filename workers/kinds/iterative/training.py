@@ -1,4 +1,4 @@
-"""Trainings of kind `iterative`."""
+"""The training problem of kind ``iterative``: its simulators, and how policies are scored and judged."""
 
 from __future__ import annotations
 
@@ -24,25 +24,23 @@ from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Planned, Training, TrainingProblem
 from workers.learning.training.request import Request
 
-# What learners of an ``iterative`` workload learn in, and who tells how good they are. See ``TrainingProblem``.
-
-
 VALIDATION_EPISODES = 2_048
-TRAINING_MEMBERS = 4  # of the belief, but in the verdict: a step in the simulator costs as much as it has members
-LARGEST_ERROR = 0.01  # of the return, for an exact optimum to count as such
+TRAINING_MEMBERS = 4  # of the belief, except in the verdict: a simulated step's time is proportional to them
+LARGEST_ERROR = 0.01  # as a share of the return, for an optimum to count as exact
 TABLE_ENTRIES = ("allocation.", "left.", "effect.", "progress")
-LARGEST_TABLE = 6  # entries
+LARGEST_TABLE = 6  # observation entries
 UNSEEN = "under models that have not seen what it is judged on"
 
 
 class IterativeTraining(TrainingProblem):
-    """What learners of an iterative workload learn in, and how their policies are scored and judged.
+    """The ``TrainingProblem`` of an iterative workload.
 
     Args:
-        spec: the workload's.
+        spec: the workload's spec.
         table: its domain model.
-        seed: of the training; validation, hysteresis and verdict are settled on episodes of their own.
-        samples: what the model was fitted to: a promotion is also judged on its halves, see ``CrossFit``.
+        seed: seed of the training; scoring, hysteresis, verdict and cross-fit use ``seed + 1`` to ``seed + 4``.
+        samples: the executions that the model was fitted to. A promotion must also hold on models of their halves
+            (``CrossFit``); with too few executions that check is left out.
     """
 
     continuing = False
@@ -90,7 +88,7 @@ class IterativeTraining(TrainingProblem):
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """The artifact with the largest hysteresis that costs nothing."""
+        """The artifact with the largest hysteresis that does not lower its return significantly."""
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
@@ -117,7 +115,7 @@ class IterativeTraining(TrainingProblem):
 
     @cached_property
     def _cross_fit(self) -> CrossFit | str:
-        """Models of halves of the samples, to judge a promotion by; or why there are none."""
+        """The cross-fit on halves of the samples, or the reason why there is none."""
         try:
             return CrossFit(self.spec, self.samples, self.seed + 4, self.table.rule)
         except TooFewHalves as error:
@@ -130,9 +128,6 @@ class IterativeTraining(TrainingProblem):
         return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))
 
 
-# The training of an agent for an ``iterative`` workload in this process.
-
-
 def training(
     spec: Spec,
     table: ModelTable,
@@ -142,6 +137,12 @@ def training(
     champion: bytes | None = None,
     clock: Callable[[], float] = perf_counter,
 ) -> Training:
-    """A training in simulators of the domain model; see ``Competition``."""
+    """Make a ``Training`` in this process, in simulators of the domain model.
+
+    Args:
+        checkpoint: state of an interrupted training to resume; None: begin anew.
+        champion: the serving artifact, which a new agent must beat; None: there is none.
+        clock: current time in seconds.
+    """
     problem = IterativeTraining(spec, table, request.seed)
     return Training(Competition(problem, request, champion, clock), checkpoint)

@@ -1,4 +1,4 @@
-"""The world of an ``iterative`` workload: its runs may follow another model than the one that policies believe in."""
+"""The world of an ``iterative`` workload: runs may follow another domain model than the one that policies assume."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -25,12 +25,12 @@ Array = NDArray[np.float32]
 
 
 class Truth(NamedTuple):
-    """What is true of B runs, and no policy may know.
+    """Hidden variables of B runs, which no policy may read.
 
     Attributes:
-        projectors: of the models that runs follow.
-        model: which of them each run follows, [B].
-        effect: the log run effect of each metric, [B, M].
+        projectors: one for each model that runs may follow.
+        model: index into ``projectors`` for each run, [B].
+        effect: run effect on the natural log of each metric, [B, M].
     """
 
     projectors: Sequence[Projector]
@@ -39,12 +39,17 @@ class Truth(NamedTuple):
 
 
 class IterativeWorld(Disturbed):
-    """B runs of one workload; see ``World``. ``log_factors`` [B, M] are what luck made of the last step.
+    """The ``World`` of B runs of one workload.
 
     Args:
-        projector: of the model that policies believe in; unless told otherwise runs follow it, each one of its members.
-        held_out: those of held-out executions.
-        seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
+        projector: the model that policies assume. Runs follow one of its members each, unless ``compose`` assigns them
+            held-out models.
+        held_out: models of held-out executions.
+        batch: B.
+        seed: until ``reseed`` all B episodes are the same one, drawn from this seed.
+
+    Attributes:
+        log_factors: natural log of measured over modelled metric in the last iteration, [B, M].
     """
 
     advice: slice | None = None
@@ -77,28 +82,32 @@ class IterativeWorld(Disturbed):
 
     @property
     def _model(self) -> NDArray[np.integer]:
-        """Which of them each run follows, [B]."""
+        """Index into ``_followed`` of the model that each run follows, [B]."""
         return self._run_truth.member if self.model is None else self.model
 
     @property
     def situation(self) -> Situation:
-        """The runs as the service would know them, under the policies' own model."""
+        """Projector, state and view under the assumed model, for policies; raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self._view)
 
     @property
     def state(self) -> State:
-        """The runs as a policy may know them."""
+        """The runs' observable state.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return self._state
 
     @property
     def truth(self) -> Truth:
-        """What no policy may know."""
+        """Hidden variables of the B runs, which policies must not read; for optima and tests."""
         return Truth(self._followed, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B runs at the service's first allocation, and run the first iteration."""
+        """Begin B runs at the first allocation and run one iteration: observation [B, D], legal actions [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -120,7 +129,14 @@ class IterativeWorld(Disturbed):
         return self._view.observation, self._view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Change the allocations as far as capacity allows, run an iteration, and report it."""
+        """Change allocations by ``actions`` [B] within the capacity, and run one iteration.
+
+        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``counted`` stay those of the last
+        step.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         conditions, before = self.conditions(), self.state
         drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
         truth = self._run_truth
@@ -138,7 +154,7 @@ class IterativeWorld(Disturbed):
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """The runs' rows, what they follow, and the generator."""
+        """State of the runs, their hidden variables and the random generator, as arrays and plain values."""
         return {
             "rows": pack(self.state),
             **self._run_truth._asdict(),
@@ -149,7 +165,7 @@ class IterativeWorld(Disturbed):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave, to the bit."""
+        """Restore the result of ``get_state``; later steps are bit-identical."""
         self._state = restored(self.layout, state["rows"])
         self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
@@ -159,17 +175,17 @@ class IterativeWorld(Disturbed):
         self._view = view(self.projector, self._state, self._given)
 
     def features(self, iteration: NDArray[np.integer]) -> Array:
-        """Features of each run in ``iteration`` [B], [B, F]."""
+        """Features of each run in ``iteration`` [B] → [B, F]."""
         return self._courses.at(self._run_truth.course, iteration, self.state.features)
 
     def _normal(self) -> Array:
-        """Standard normal numbers, [B, M]; where all episodes are one, the same for all."""
+        """Standard normal draws, [B, M]; equal for all B while all episodes are the same one."""
         if self.same:
             return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
     def _unstarted(self) -> State:
-        """Runs before their first iteration, at their first allocation."""
+        """States of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
             np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)
@@ -191,12 +207,12 @@ class IterativeWorld(Disturbed):
         return State(*(field[which] for field in state))
 
     def _by_run(self, name: str) -> Array:
-        """The factor of one parameter by run, [B, 1]."""
+        """Factor of one disturbed parameter for each run, [B, 1]; 1 where it is not disturbed."""
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
 
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
-        """Run an iteration at what can be had of ``wanted``; note its terms, what was paid, and what is seen then."""
+        """Run an iteration at ``wanted`` levels [B, R] within capacity; store terms, reward, outcomes and state."""
         projector, seconds = self.projector, self.layout.seconds
         truth = self._run_truth
         most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
@@ -216,7 +232,9 @@ class IterativeWorld(Disturbed):
         self._state, self._view = after, view(self.projector, after, self._given)
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
-        """Under the models that runs follow: logs of the metrics [B, M], seconds of the change [B], noise [B, M]."""
+        """By the models that runs follow: natural log of each metric's median [B, M], seconds that the change of
+        allocation takes [B], and standard deviation of the log noise [B, M].
+        """
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)
         for index, projector in enumerate(self._followed):

@@ -1,4 +1,4 @@
-"""The ready-made part of a kind's learning half, for decisions that are numbered actions in a simulator."""
+"""A base class for the learning half of kinds whose decisions are numbered actions in a simulator."""
 
 from workers.kinds.simulated.kind import SimulatedKind
 

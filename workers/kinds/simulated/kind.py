@@ -1,9 +1,8 @@
-"""The ready-made part of a kind's learning half, for decisions that are numbered actions in a simulator.
+"""A base class for the learning half of kinds whose decisions are numbered actions in a simulator.
 
 A kind inherits ``SimulatedKind`` and writes ``name``, ``fit`` and ``world``, and ``baselines`` where its layout has
-none; what it does better than what stands here, it writes too. Its agents are those of ``workers.learning``, several of
-which may compete, and are judged beside the baselines; its evaluations go through all levels, L3 on a domain model of
-held-out executions.
+none; it may override anything else. Its agents are those of ``workers.learning``, several of which may compete, and are
+judged against the baselines. Evaluations have all levels; L3 runs on a domain model of held-out executions.
 """
 
 from __future__ import annotations
@@ -29,17 +28,21 @@ NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
 
 
 class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
-    """The ready-made learning half of a kind: a subclass writes ``name``, ``fit`` and ``world``.
+    """The base class of such a learning half: a subclass writes ``name``, ``fit`` and ``world``.
 
     Attributes:
-        own: algorithms that ``trainer`` knows beside the registered ones; no trials are made of them.
+        own: names of further algorithms that the subclass's ``trainer`` handles; sweeps make no trials of them.
     """
 
     reads_runs = False
     own: Sequence[str] = ()
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """Fit a domain model; every kind has to write it."""
+        """Fit a domain model; subclasses must override it.
+
+        Raises:
+            NotImplementedError: always, in this base class.
+        """
         raise NotImplementedError
 
     @property
@@ -51,7 +54,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return ("auto", PLANNER, *registry.names(), *self.own)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """The world; for learners with a fresh seed for each episode."""
+        """The kind's world; for learners it is wrapped so that every episode has a fresh seed."""
         from workers.evaluation.statistics import Level
         from workers.evaluation.wrappers import wrapped
 
@@ -59,25 +62,29 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """Learners are in the simulator, and judged beside the baselines."""
+        """The training problem in the kind's simulator, with its baselines as opponents of the judge."""
         from workers.kinds.simulated.training import SimulatedTraining
 
         return SimulatedTraining(self, workload, request.seed)
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """The problem of ``Online``: simulators get the window as their option ``window``."""
+        """The training problem over a packed window, which simulators get as their option ``window``."""
         from workers.kinds.simulated.training import WindowTraining
 
         return WindowTraining(self, workload, request.seed, window, request.look)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition of the algorithms that the request names."""
+        """A competition between the algorithms that the request names."""
         from workers.learning.training.competition import Competition
 
         return Competition(self.training(workload, request), request, champion)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """L3 follows a domain model that is fitted to the held-out executions alone."""
+        """An evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
+
+        If they can't carry a model, the evaluation has no L3 and its report states the reason; nothing is raised for
+        that.
+        """
         from workers.estimators.base import EstimationError
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
 
@@ -94,7 +101,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return Evaluation(self.problem(workload, (other.model,), ""), kept.chosen.report(None, note))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
-        """What an evaluation keeps back for L3: a share of the executions."""
+        """Choose the executions to hold out for L3: a share of all, at least three where there are as many."""
         from workers.evaluation.protocol import KeptBack, choose
 
         data = dict(workload.samples)
@@ -103,12 +110,12 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return KeptBack(chosen, kept, f"{len(kept)} executions")
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> SimulatedProblem:
-        """What an evaluation plays, with domain models of what was held out, or without any, and why."""
+        """The evaluation's problem with the domain models of held-out executions; ``without``: why there are none."""
         from workers.kinds.simulated.problem import SimulatedProblem
 
         return SimulatedProblem(self, workload, held_out, without)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """``reason``: agents of this kind can't be scored on logged runs."""
+        """A report with ``reason`` alone: agents of this kind can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": NOT_SCORED}

@@ -1,4 +1,4 @@
-"""A kind to those who learn and judge in its simulator: its worlds, what is observed, paid and counted in them."""
+"""The environment of a simulated kind, for trainings and evaluations: worlds, observations, reward terms, outcomes."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ NO_PLAN = "no plan is known for workloads of this kind"
 
 
 class SimulatedEnvironment:
-    """The part of ``SimulatedKind`` that trainings and evaluations need; see there for what a kind writes.
+    """The part of ``SimulatedKind`` that trainings and evaluations call.
 
     Attributes:
-        judged_episodes: at most, by which the best agent of a training is judged beside the baselines; agents are
-            compared by half as many.
-        judged_decisions: at most, in all of these together.
-        cloning_entropy: see ``TrainingProblem``.
-        continuing: whether the world of learners goes on and on; its steps then say that episodes are ``truncated``.
-        window_episodes: by which what goes on learning is judged on each window.
+        judged_episodes: most episodes in which the best agent of a training is compared with the baselines; candidates
+            within the training are scored on half as many.
+        judged_decisions: most decisions in all judged episodes together; long episodes are therefore fewer.
+        cloning_entropy: passed to ``TrainingProblem``; None: its default.
+        continuing: whether the learners' environment never terminates; ends of episodes are then marked ``truncated``.
+        window_episodes: episodes by which online learning is judged on each window.
     """
 
     name: str
@@ -44,58 +44,62 @@ class SimulatedEnvironment:
     judged_episodes, judged_decisions, window_episodes = 4_096, 1 << 22, 128
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """B episodes that begin together, open to disturbances; ``held_out`` are domain models as bytes.
+        """Make B episodes that begin together and accept disturbances; ``conditions.held_out`` are domain models as
+        bytes.
 
-        ``workers.evaluation.problem.SimulatedWorld`` is one that only has to be filled in.
+        Subclasses may complete ``workers.evaluation.problem.SimulatedWorld``.
+
+        Raises:
+            NotImplementedError: always, in this base class.
         """
         raise NotImplementedError
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """Policies of the layout, ``baselines``, by name."""
+        """The layout's ``baselines``, policies by name."""
         return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     def terms(self, workload: Workload) -> Sequence[str]:
-        """Names of the reward's terms, [T]: the world's."""
+        """Names of the reward's terms, [T], as the world has them."""
         return tuple(self.world(workload, Conditions(1, 0)).terms_of)  # type: ignore[attr-defined]
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """What each of them is worth, [T]."""
+        """Weights of the reward's terms, [T], as the world has them."""
         return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
-        """What users count of an episode: the world's."""
+        """The quantities in users' units that are counted per episode, as the world has them."""
         return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
 
     def length(self, workload: Workload) -> int:
-        """Decisions of an episode, about: the world's most."""
+        """The largest number of decisions in an episode, at least 1."""
         return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
-        """What is derived from a spec: spaces, names, scales."""
+        """The layout derived from a spec: spaces, names and scales."""
         from app.kinds.registry import layout_of
 
         return layout_of(spec)
 
     def entries(self, spec: Any) -> Sequence[str]:
-        """What each entry of an observation is, [D]: the layout's ``entries``."""
+        """Names of the observation's entries, [D]."""
         return tuple(self.layout(spec).entries)
 
     def spaces(self, spec: Any) -> Spaces:
-        """Observation and action space of the layout; no advice."""
+        """The layout's observation and action spaces, without advice."""
         layout = self.layout(spec)
         return Spaces(layout.observation_space, layout.action_space, None)
 
     def save(self, policy: Any, spec: Any) -> bytes:
-        """A policy of one of the families that all kinds share, as an artifact for a spec."""
+        """Serialise a policy of one of the shared families as an artifact for a spec."""
         from app.policies.artifact import save
 
         return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {})
 
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        """The policy of an artifact.
+        """Read the policy of an artifact.
 
         Raises:
-            IncompatibleArtifact: it was made for another kind or spec.
+            IncompatibleArtifact: it was made for another kind, other observation entries or another number of actions.
         """
         from app.policies.artifact import load
 
@@ -105,19 +109,19 @@ class SimulatedEnvironment:
         return policy
 
     def reference(self, workload: Workload) -> Planned:
-        """Why there is no plan: none is known for workloads of this kind."""
+        """A plan that is absent, with the reason: no plan is known for workloads of this kind."""
         from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
-        """What reports show of policies, the first of which is judged; see ``workers.evaluation.report.page``."""
+        """Charts of the policies ``shown`` by name, the judged one first, for the report's page; None: no charts."""
         del workload, shown, seed
         return None
 
 
-# The evaluation's view of a workload of a ``SimulatedEnvironment``. See ``Problem``.
+# The evaluation's problem for a ``SimulatedEnvironment``.
 
 
 NOTHING_HELD_OUT = "no executions were held out"
@@ -125,13 +129,13 @@ BINS = tuple(np.linspace(-2, 2, 11).round(3).tolist())
 
 
 class SimulatedProblem(Problem):
-    """The evaluation's view of a workload of a ``SimulatedEnvironment``.
+    """The ``Problem`` that evaluations play for a ``SimulatedEnvironment``.
 
     Args:
-        kind: of the workload.
-        workload: with its domain model.
-        held_out: domain models of held-out executions.
-        without: why there are none.
+        kind: the environment.
+        workload: the workload with its domain model.
+        held_out: domain models of held-out executions, as bytes.
+        without: the reason why there are none, shown for level L3.
     """
 
     def __init__(
@@ -152,7 +156,7 @@ class SimulatedProblem(Problem):
 
     @property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Number of the action, over the first two entries of the observation."""
+        """Axes of the heat map: the first two observation entries; the colour is the number of the action."""
         x, y = self.entries[0], self.entries[min(1, len(self.entries) - 1)]
         return HeatMapAxes(Axis(x, BINS), Axis(y, BINS), "number of the action")
 
@@ -178,7 +182,7 @@ class SimulatedProblem(Problem):
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """The kind's reference; it is exact where only seeds differ."""
+        """The kind's reference plan, computed once; it counts as exact only on levels where only seeds differ."""
         del seed
         if self._planned is None:
             found = self._kind.reference(self._workload)
@@ -192,7 +196,11 @@ class SimulatedProblem(Problem):
         return ()
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """Raises LookupError: there is nothing to set."""
+        """Fail: workloads of this kind have no static settings.
+
+        Raises:
+            LookupError: always.
+        """
         raise LookupError(f"nothing can be set: {dict(values)}")
 
     @override
@@ -201,11 +209,11 @@ class SimulatedProblem(Problem):
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """Artifacts read the observation as float32; None for heuristics, which read the state."""
+        """For an artifact the observation as it reads it, float32 [B, D]; None for heuristics, which read the state."""
         return Encoder("float32", lambda s: s.view.observation) if isinstance(contender, bytes) else None
 
     def labels(self) -> tuple[str, Policy] | None:
-        """None: the best actions are not known."""
+        """None: the optimal actions are not known for this kind."""
         return None
 
     @override
@@ -226,17 +234,20 @@ class SimulatedProblem(Problem):
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)
 
 
-# A world of numbered actions, for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple.
+# A world for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple of numbers.
 
 
 class NumberedWorld(SimulatedWorld):
-    """B episodes of a workload; a kind writes ``begin`` and ``advance``, and sets ``terms_of``. See ``SimulatedWorld``.
+    """B episodes of a workload whose layout is a ``NumberedLayout`` and whose domain models are named tuples of
+    numbers.
+
+    A kind writes ``begin`` and ``advance``, and sets ``terms_of`` (names of the reward's terms).
 
     Args:
-        layout: of the workload.
-        models: domain models, named tuples of numbers: its own, and those of held-out executions.
-        weights: what each of the reward's terms is worth, [T].
-        conditions: how many episodes, and their seed.
+        layout: the workload's layout.
+        models: the workload's domain model, then those of held-out executions.
+        weights: weight of each term of the reward, [T].
+        conditions: batch size B, and seed.
     """
 
     def __init__(
@@ -255,11 +266,11 @@ class NumberedWorld(SimulatedWorld):
         self._models, self._model = np.array(models, np.float64), type(models[0])
 
     def followed(self) -> Any:
-        """The domain model that each episode follows: its numbers, [B] each."""
+        """The domain model that each episode follows, as the model's named tuple of arrays [B]."""
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 
     def seen(self, state: Any) -> View:
-        """Observation and mask, as the layout makes them of a state."""
+        """Observation [B, D] and mask of legal actions [B, N] of a state, by the layout."""
         view: View = self.layout.seen(state)
         return view

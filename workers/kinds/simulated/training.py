@@ -1,4 +1,4 @@
-"""What learners of a ``SimulatedEnvironment`` learn in, and who tells how good they are. See ``TrainingProblem``."""
+"""The training problem of a ``SimulatedEnvironment``: its simulators, and how policies are scored and judged."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.driver import Planned, TrainingProblem
 
-LARGEST_TABLE = 6  # entries
-FEWEST_JUDGED = 32  # episodes, however long they are: intervals are of their returns
+LARGEST_TABLE = 6  # observation entries
+FEWEST_JUDGED = 32  # episodes of any length, since intervals are over episodes
 AGENT, CHAMPION = "agent", "champion"
 
 
 class SimulatedTraining(TrainingProblem):
-    """What learners of a ``SimulatedEnvironment`` learn in, and how their policies are scored and judged.
+    """The ``TrainingProblem`` of a ``SimulatedEnvironment``.
 
     Args:
-        kind: of the workload.
-        workload: with its domain model.
-        seed: of the training; validation and verdict are of episodes of their own.
-        options: of the kind's own, for its simulators.
+        kind: the environment.
+        workload: the workload with its domain model.
+        seed: seed of the training; scoring uses ``seed + 1`` and the verdict ``seed + 3``, so episodes differ.
+        options: the kind's options for its simulators.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class SimulatedTraining(TrainingProblem):
         return float(self._played(self.load(artifact), self.seed + 1, self.judged_episodes // 2).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """The artifact unchanged: nothing is settled after learning."""
+        """Return the artifact unchanged: this kind has nothing to tune after learning."""
         return artifact
 
     @override
@@ -87,7 +87,7 @@ class SimulatedTraining(TrainingProblem):
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
         agent = self._judged(self.load(artifact))
         experts = self.experts()
-        distinct = {id(policy): policy for policy in experts.values()}  # one of several names plays once
+        distinct = {id(policy): policy for policy in experts.values()}  # a policy with several names plays once
         played = {key: self._judged(policy) for key, policy in distinct.items()}
         rules = {name: played[id(policy)] for name, policy in experts.items()}
         present = None if champion is None else self._judged(self.load(champion))
@@ -112,7 +112,7 @@ class SimulatedTraining(TrainingProblem):
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
-        """What reports show of artifacts and, where there is none, of heuristics; nothing for most kinds."""
+        """Charts by policy's name; None as a value stands for the heuristic of that name; empty for most kinds."""
         rules = self.experts()
         policies = {name: rules[name] if data is None else self.load(data) for name, data in shown.items()}
         found = self.kind.pictures(self.workload, policies, self.seed + 3)
@@ -145,12 +145,14 @@ def _returns(scores: Scores) -> NDArray[np.float64]:
 
 
 class WindowTraining(SimulatedTraining):
-    """A window of time as runs met it: judged beside what would answer without an agent, and what answers, alone.
+    """Online learning on a window of recent runs, judged against the default heuristic and the champion only.
 
     Args:
-        kind, workload, seed: as above.
-        window: as the kind has rebuilt it.
-        look: how often what answers has been judged by now, which is what the verdict's confidence allows for.
+        kind: the environment.
+        workload: the workload with its domain model.
+        seed: seed of the training.
+        window: the packed window, which simulators replay.
+        look: how many times the champion has been judged so far, from 1; the verdict's confidence grows with it.
     """
 
     def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes, look: int = 1) -> None:
@@ -158,17 +160,17 @@ class WindowTraining(SimulatedTraining):
         self.judged_episodes, self.confidence = kind.window_episodes, confidence_at(look)
 
     def experts(self) -> Mapping[str, Policy]:
-        """The heuristic that answers without an agent, alone."""
+        """The heuristic that decides when there is no agent, alone."""
         name, policy = next(iter(super().experts().items()))
         return {name: policy}
 
     def score(self, artifact: bytes) -> float:
-        """Mean return on the part of the window that is learned from; the other is judged on."""
+        """Mean return on the part of the window for learning; the other part is for judging."""
         options = {**self.options, "part": "learning"}
         world = self.kind.world(self.workload, Conditions(self.judged_episodes, self.seed + 1, options=options))
         return float(play(world, Level.SEEDS, self.seed + 1, Bare(self.load(artifact))).returns.mean())
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
-        """None: they would be of other episodes than the window's, and take longer than learning from it."""
+        """Empty: charts would show episodes outside the window, and take longer than the learning."""
         del shown
         return {}

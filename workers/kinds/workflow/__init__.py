@@ -1,4 +1,4 @@
-"""What learns for workloads of kind ``workflow``: estimation, simulators, training, evaluation."""
+"""The learning half of kind ``workflow``: estimation, simulators, training, evaluation."""
 
 from workers.kinds.workflow.kind import KIND
 

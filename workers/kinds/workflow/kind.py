@@ -1,4 +1,4 @@
-"""Everything that learns for kind ``workflow``, as one object. What it calls is imported when it is called."""
+"""The learning half of kind ``workflow`` as one object, whose methods import what they need when they are called."""
 
 from __future__ import annotations
 
@@ -25,19 +25,27 @@ NO_PLAN = "no one plan suits many episodes"
 
 
 class Workflow(LearnedKind):
-    """The learning half of kind ``workflow``; agents learn from samples alone, the traces."""
+    """The learning half of kind ``workflow``; agents learn from the samples (traces) alone, not from a domain model."""
 
     name = "workflow"
     algorithms: Sequence[str] = ("auto",)
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:
-        """Raises ValueError: policies pick among any number of candidates."""
+        """Fail: policies pick among any number of candidates.
+
+        Raises:
+            ValueError: always.
+        """
         del spec
         raise ValueError(CANDIDATES)
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """Fit how long tasks run; the seed is not used."""
+        """Fit a predictor of run times; ``seed`` is not used.
+
+        Raises:
+            TooLittleData: fewer than 50 tasks with a run time.
+        """
         from workers.kinds.workflow.run_times import fit_run_times
 
         del seed
@@ -45,7 +53,11 @@ class Workflow(LearnedKind):
         return Fitted(fitted.predictor.to_bytes(), fitted.report)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """The world of an evaluation, where ``held_out`` are traces; raises ValueError for learners."""
+        """The world of an evaluation; ``conditions.held_out`` are traces.
+
+        Raises:
+            ValueError: it is for learners, or no task can be played.
+        """
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         if conditions.purpose == "learning":
@@ -54,20 +66,28 @@ class Workflow(LearnedKind):
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The ways of scheduling that suit the traces, by name."""
+        """The schedulers that suit the traces, by name; each is a policy that always picks its own number.
+
+        Raises:
+            ValueError: no task can be played, or one fits no node.
+        """
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
     def reference(self, workload: Workload) -> Planned:
-        """Why there is no plan: only the optimum of a single episode is known, by the problem."""
+        """A plan that is absent, with the reason: only single episodes have an optimum, from the problem."""
         from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
-        """A search for priorities on the traces, a choice among candidates, and a verdict."""
+        """A search for priorities on the traces, a choice among candidates, and a verdict.
+
+        Raises:
+            Untrainable: backfilling is conservative, or too few tasks fit on one node.
+        """
         from workers.kinds.workflow.training.train import SchedulerTrainer
 
         return SchedulerTrainer(
@@ -81,7 +101,11 @@ class Workflow(LearnedKind):
         )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """L3 and L4 play the held-out traces, the levels before them the others."""
+        """An evaluation whose levels L3 and L4 play held-out traces, the levels before them the others.
+
+        Raises:
+            ValueError: no task can be played, or one fits no node.
+        """
         from workers.evaluation.protocol import NOT_REQUESTED, choose, not_requested
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
@@ -100,7 +124,7 @@ class Workflow(LearnedKind):
         return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """``reason``: schedulers can't be scored on logged runs."""
+        """A report with ``reason`` alone: schedulers can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": LOGGED}
 
@@ -114,7 +138,7 @@ def _predictor(workload: Workload) -> Predictor | None:
 def _planned(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
-    """Traces of samples, and others, with the run times by which the service would plan, fitted to the samples."""
+    """Traces of the samples and held-out traces, with predicted run times by a predictor refitted to the samples."""
     from app.kinds.workflow.run_times import Predictor
     from workers.kinds.workflow.run_times import predicted, refitted
 

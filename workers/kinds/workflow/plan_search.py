@@ -1,7 +1,7 @@
-"""The search for plans of live workflows, as a child of a serving process: a message in, a message out.
+"""The search for plans of live workflows, in a child process of a server: one message in, one message out.
 
-``python -m workers.kinds.workflow.plan_search DESCRIPTOR``: of a connection of ``multiprocessing``, of which raw bytes
-alone are read and written, until the parent is gone. The first bytes that it sends are empty: its loops are compiled.
+``python -m workers.kinds.workflow.plan_search DESCRIPTOR`` reads and writes raw bytes on a ``multiprocessing``
+connection until the parent closes it. Its first message is empty, and says that its loops are compiled.
 """
 
 from __future__ import annotations
@@ -36,21 +36,24 @@ from workers.kinds.workflow.simulator.annealing import (
 )
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
-# Solutions to begin a search with, for what is left of a workflow while some of it runs.
+# Initial solutions for the rest of a workflow while some of it runs.
 #
-# Plain functions over arrays that also compile. ``urgent`` are the tasks that aren't fixed, each after its parents, the
-# most urgent first, [N − fixed]; ``at`` is changed, with the ends of its fixed tasks set.
+# Plain functions over arrays that also compile. ``urgent`` are the tasks that are not fixed, each after its parents,
+# most urgent first, [N − fixed]; ``at`` changes in place, and the ends of its fixed tasks are set.
 
 
 def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:
-    """``task`` is the next to run, on node ``j``."""
+    """Append ``task`` at position ``turn`` on node ``j``, with its times in seconds."""
     at.order[turn], at.turn[task], at.node[task] = task, turn, j
     at.start[task], at.end[task] = start, end
     used(at, j, work.processors[task], end, task)
 
 
 def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
-    """Each in turn where it ends soonest, ``bias`` [N, M] added, after those before it; the last end, seconds."""
+    """Place each task of ``urgent`` in turn on the node where it ends first, with ``bias`` [N, M] seconds added.
+
+    Returns the last end in seconds; infinite if a task fits no node.
+    """
     latest = replayed(at, work, fleet, at.fixed)
     for k in range(len(urgent)):
         task = urgent[k]
@@ -71,7 +74,7 @@ def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices
 
 
 def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: float) -> tuple[int, float, float]:
-    """Of the nodes with room now that on which a ready task ends first (−1: none), its end, and the next room."""
+    """The free node on which a ready task ends first (−1: none), its end, and when processors are next free."""
     chosen, ended, following = -1, np.inf, np.inf
     for j in range(len(fleet.pace)):
         if not np.isfinite(work.cost[task, j]):
@@ -87,7 +90,7 @@ def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: flo
 
 
 def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
-    """When all parents have ended; infinite while one has no turn yet."""
+    """Seconds at which all parents of ``task`` have ended; infinite if one is not placed yet."""
     ready = work.submit[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -98,9 +101,10 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
 
 
 def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
-    """Start whatever is ready, wherever it ends first of the nodes with room; the last end, seconds.
+    """Start every ready task on the free node where it ends first, as a live queue does; no task waits for a better
+    node.
 
-    That is what a live queue does by a strategy: no task waits for a better node.
+    Returns the last end in seconds; infinite if a task fits no node.
     """
     latest, now, turn = replayed(at, work, fleet, at.fixed), 0.0, at.fixed
     at.turn[urgent] = -1
@@ -125,7 +129,7 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
     return latest
 
 
-# From what is left of a live workflow to the best plan that can be found in about a tenth of a second.
+# From the rest of a live workflow to the best plan found in about a tenth of a second.
 
 
 compilable(take, room, ready_at)
@@ -135,7 +139,7 @@ _timed = kernel(timed)
 
 
 class Solution(NamedTuple):
-    """An order of all tasks [N], a node for each [N], and when the last one ends, seconds."""
+    """Order of all tasks [N], node of each [N], and end of the last one in seconds."""
 
     order: Indices
     node: Indices
@@ -143,7 +147,7 @@ class Solution(NamedTuple):
 
 
 def problem_of(left: Remaining) -> Problem:
-    """What rules and searches take."""
+    """The remaining workflow as input of rules and searches."""
     tasks, nodes = left.cost.shape
     nothing = np.zeros(nodes)
     work = Work(left.cost, np.zeros(tasks), left.processors, np.zeros(tasks), left.data)
@@ -152,33 +156,33 @@ def problem_of(left: Remaining) -> Problem:
 
 
 def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
-    """A solution whose fixed tasks are where they are."""
+    """A solution with the times of fixed tasks set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
     return at
 
 
 def _free(left: Remaining, rule: Rule) -> Indices:
-    """The tasks of a rule's order that aren't fixed."""
+    """Tasks of the rule's order that are not fixed, [N − fixed]."""
     return rule.order[rule.order >= left.fixed]
 
 
 def base(left: Remaining, given: Problem) -> Solution:
-    """What a live queue does by HEFT, if all goes as expected."""
+    """The result of a live queue that dispatches by HEFT, if run times are as expected."""
     at = _begun(left, np.arange(len(left.node)), left.node)
     length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
     return Solution(at.order, at.node, length)
 
 
 def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
-    """The plan of a rule of placement; infinitely long where the rule has no place for a task."""
+    """The plan of a placement rule; its length is infinite if the rule can't place a task."""
     at = _begun(left, np.arange(len(left.node)), left.node)
     length = _appended(at, *given[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
 
 def so_far(left: Remaining, given: Problem) -> list[Solution]:
-    """The plan that was followed, where it has all tasks."""
+    """The present plan, timed anew, in a list; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
     at = _begun(left, left.order, left.node)
@@ -186,7 +190,10 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
 
 
 def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
-    """The best plan found, if it is worth its while."""
+    """The best plan found if it is shorter by the share ``WORTHWHILE`` than dispatching; else the dispatched one.
+
+    ``attempts``: number of search attempts; None: about a tenth of a second's worth.
+    """
     begun = perf_counter()
     given, random = problem_of(left), np.random.default_rng(seed)
     own, (heft, *others) = base(left, given), rules(given, ranks=COMPILED_RANKS)
@@ -209,7 +216,7 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
 
 
-# The child.
+# The child process.
 
 TRIAL = Remaining(
     parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.ones(1), cost=np.ones((2, 2)),
@@ -219,7 +226,7 @@ TRIAL = Remaining(
 
 
 def main(descriptor: int) -> None:
-    """Answer until the other end is closed."""
+    """Answer requests until the parent closes the connection."""
     searched(TRIAL, attempts=30)
     with Connection(descriptor) as parent:
         parent.send_bytes(b"")
@@ -231,5 +238,5 @@ def main(descriptor: int) -> None:
             parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
 
 
-if __name__ == "__main__":  # under its own name, by which compiled loops are kept
+if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached
     import_module("workers.kinds.workflow.plan_search").main(int(sys.argv[1]))

@@ -1,10 +1,10 @@
-"""Fit a run-time predictor to the traces of a workload of kind ``workflow``: which family errs least on later tasks.
+"""The fit of a run-time predictor for kind ``workflow``: the family with the least error on later tasks.
 
-The median of the relative errors decides: their mean (MAPE) is told too, but hangs on few tasks that end at once.
+The median relative error decides; the mean (MAPE) is reported too, but depends on the few tasks that end at once.
 
-Each trace is gone through in the order of submissions; what is known of a user's last run times is what had ended by
-then, if every task had started at once, for traces need not say when tasks started. The first part of each trace is
-fitted on, the rest is predicted.
+Each trace is processed in order of submission. A user's last run times are those that would have ended if every task
+had started at once, since traces need not contain start times. The first 75 % of each trace are fitted, the rest is
+predicted.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ Integers = NDArray[np.intp]
 FEWEST_TASKS = 50
 FEWEST_OF_USER = 5
 HELD_OUT = 0.25
-SHORTEST = 10.0  # seconds; below it an error counts as one of this length, as bounded slowdown has it
+SHORTEST = 10.0  # seconds; shorter run times count as this in relative errors, as in bounded slowdown
 
 
 class Fitted(NamedTuple):
-    """A predictor, and how it did."""
+    """A run-time predictor and its report of JSON-like values."""
 
     predictor: Predictor
     report: dict[str, Any]
 
 
 class Known(NamedTuple):
-    """The tasks of a trace whose run times are known, in order of submission, [N] each; ``users`` empty if unknown."""
+    """Tasks of a trace in order of submission, [N]: submission, run time, estimate (seconds), user ("": unknown)."""
 
     submit: Floats
     runtime: Floats
@@ -45,7 +45,7 @@ class Known(NamedTuple):
 
 
 def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
-    """The family of the least error on what it was not fitted on, fitted on everything.
+    """Choose the family with the least median error on later tasks, and fit it to all tasks.
 
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
@@ -81,9 +81,9 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
 
 
 def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
-    """Traces with what the service would have predicted of each task when it was submitted.
+    """Traces with the service's prediction for each task at its submission, in seconds.
 
-    What is known of a user's last run times is as in a fit, so that only the family ``history`` is an approximation.
+    For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
     """
     found = []
     for trace in traces:
@@ -95,7 +95,7 @@ def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
 
 
 def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
-    """The same family, fitted to other traces; as it is where none of their tasks has run."""
+    """The same family fitted to other traces; ``predictor`` itself if none of their tasks has a run time."""
     parts = [_known(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
     return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
 
@@ -111,7 +111,7 @@ def _part(known: Known, first: int, last: int) -> Known:
 
 
 def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
-    """Means and ratios; the family is only named."""
+    """A predictor of ``family`` with mean run time, ratio to estimates, and ratios of users with five tasks or more."""
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
     both = estimate > 0
@@ -125,7 +125,7 @@ def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
 
 
 def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
-    """Relative errors on the held-out tasks; empty where the family has nothing to go by for most of them."""
+    """Relative errors on held-out tasks, [k]; empty if most of them lack the estimate that the family needs."""
     predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
     found = []
     for part, cut in zip(known, cuts, strict=True):
@@ -142,7 +142,7 @@ def _at_once(part: Known, predictor: Predictor) -> Floats:
 
 
 def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
-    """Task after task, each with what had ended before it was submitted."""
+    """Predicted seconds of the tasks from index ``cut`` on, each from the tasks ended at its submission, [N − cut]."""
     history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []
     found = np.zeros(len(part.runtime) - cut)

@@ -1,1 +1,1 @@
-"""Domain models of kind `inference`: how long batches take, and how requests arrive."""
+"""Domain models of kind ``inference``: seconds of batches, and arrivals of requests."""

@@ -1,4 +1,4 @@
-"""Estimation of arrivals: the rate by part of the day, how it varies, and forecasts of it."""
+"""Estimation of arrivals: rate by part of the day, its variation, and one-step forecasts."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ from app.kinds.inference.model import (
 from app.kinds.inference.samples import Requests
 from workers.estimators.base import LEVEL, Floats
 
-# Logs of requests as counts by control interval.
+# Logs of requests as counts per control interval.
 
 
 DATED = 1e8
-"""Seconds from which on times count from 1970; earlier ones count from a start of their own."""
+"""Least seconds of a time since 1970; smaller times count from an arbitrary start."""
 MOST_INTERVALS = 5_000_000
 SILENCE = 7 * DAY_SECONDS
-"""Without any request, from which on a log tells of no rate: services rest for nights, weekends and holidays."""
+"""Seconds without any request after which a log is split: services may rest for nights, weekends and holidays."""
 
 
 class Counts(NamedTuple):
-    """Requests of U users in n whole intervals that follow one another.
+    """Numbers of requests of U users in n consecutive intervals.
 
     Attributes:
-        counts: [U, n].
-        start: seconds at which the first begins.
-        seconds: of each.
+        counts: requests, [U, n].
+        start: seconds at which the first interval begins.
+        seconds: length of an interval.
     """
 
     counts: Floats
@@ -61,12 +61,12 @@ class Counts(NamedTuple):
 
     @property
     def times(self) -> Floats:
-        """When each interval begins, [n]."""
+        """Seconds at which each interval begins, [n]."""
         return np.asarray(self.start + self.seconds * np.arange(self.counts.shape[1]), np.float64)
 
     @property
     def daily(self) -> bool:
-        """Whether it tells of times of day: it is dated, or lasts for a day at least."""
+        """Whether the log shows times of day: it is dated, or covers at least a day."""
         return self.start >= DATED or self.counts.shape[1] * self.seconds >= DAY_SECONDS
 
     def until(self, last: int) -> Counts:
@@ -75,16 +75,16 @@ class Counts(NamedTuple):
 
 
 def latest(log: Requests, seconds: float) -> Requests:
-    """The end of a log, of so many seconds."""
+    """The last ``seconds`` of a log."""
     if not len(log.time):
         return log
     return _part(log, int(np.searchsorted(log.time, log.time[-1] - seconds * MICRO)), len(log.time))
 
 
 def parts(log: Requests, seconds: float) -> list[Requests]:
-    """A log without its long silences, in which nothing was measured: its parts, in order.
+    """Split a log at long silences, in order of time.
 
-    All together last for at most ``MOST_INTERVALS`` of so many seconds: of a longer log it is the end.
+    Together the parts last at most ``MOST_INTERVALS`` times ``seconds``; of a longer log the end is kept.
     """
     cuts = [0, *(np.flatnonzero(np.diff(log.time) > SILENCE * MICRO) + 1).tolist(), len(log.time)]
     found, left = list[Requests](), MOST_INTERVALS * seconds
@@ -96,14 +96,15 @@ def parts(log: Requests, seconds: float) -> list[Requests]:
 
 
 def span(log: Requests) -> float:
-    """Seconds from the first request to the last."""
+    """Seconds from the first request to the last; 0 without any."""
     return float(log.time[-1] - log.time[0]) / MICRO if len(log.time) else 0.0
 
 
 def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
-    """Parts of logs by intervals; the last one of each, in which it ends, is left out where there is another.
+    """Count requests by intervals in each part of the logs; a part's incomplete last interval is left out if it has
+    others.
 
-    Of a log with parts of several intervals those of a single one, stray moments of a clock that jumped, are left out.
+    If a log has parts of at least one interval, shorter ones are left out as artefacts of clock jumps.
     """
     return [one for log in logs for one in _counted(log, users, seconds)]
 
@@ -120,7 +121,7 @@ def _intervals(log: Requests, users: int, seconds: float, *, dated: bool) -> Cou
     count = int(interval[-1]) + 1
     size = users * count
     counts = np.bincount(log.user.astype(np.int64) * count + interval, minlength=size).reshape(users, count)
-    start = float(first if dated or first < DATED else first % DAY_SECONDS)  # no clock that jumped makes a date
+    start = float(first if dated or first < DATED else first % DAY_SECONDS)  # a clock jump must not look like a date
     return Counts(counts[:, : max(count - 1, 1)].astype(np.float64), start, seconds)
 
 
@@ -128,35 +129,35 @@ def _part(log: Requests, first: int, last: int) -> Requests:
     return log._replace(time=log.time[first:last], user=log.user[first:last], size=log.size[first:last])
 
 
-# How requests of a user arrive: the rate by time of day, how it varies, and what the last minutes say of the next.
+# Arrivals of a user's requests: rate by time of day, its variation, and forecasts from the last minutes.
 #
-# What a log says of a part of the day is drawn towards the day's mean by as much as days differ (empirical Bayes). A
-# forecast keeps a part of the recent difference from the profile, of the change of the profile and of the change of
-# late (a damped trend, Gardner and McKenzie, 1985); these parts, and the windows over which rates are smoothed, are
-# those of the least absolute error, one control interval ahead: bursts make squares misleading. What comes later is
-# told by ``workers.estimators.forecasting``.
+# The rate in a part of the day is shrunk to the day's mean, according to differences between days (empirical Bayes). A
+# forecast adds shares of the recent deviation from the profile, of the profile's change and of the recent trend (a
+# damped trend, Gardner and McKenzie, 1985). The shares and smoothing windows have the least absolute error one control
+# interval ahead, since bursts distort squared errors. Longer horizons are forecast by
+# ``workers.estimators.forecasting``.
 
 
 PARTS = 48
 WINDOWS = (0.0, 10.0, 30.0, 120.0, 300.0, 900.0, 3600.0)
-SLOWER = (1.0, 3.0)  # windows of the change of late, over the longer of the window and an interval
-LEAST, MOST = np.array([0.0, -1.0, -1.0]), np.ones(3)  # of the parts that a forecast keeps
+SLOWER = (1.0, 3.0)  # windows of the recent trend, relative to the longer of window and interval
+LEAST, MOST = np.array([0.0, -1.0, -1.0]), np.ones(3)  # bounds of the shares
 ROUNDS, TAKEN = 20, 5_000
 HELD_OUT = 0.25
-EARLIER = 0.6  # of a log is what forecasts of the rest go by while their numbers are fitted
+EARLIER = 0.6  # share of a log for the profile, while the forecast's parameters are fitted to the rest
 ORIGINS = 4
-FEWEST = 20  # intervals from which on something can be said of what comes next
+FEWEST = 20  # intervals required for a forecast
 
 
 class Arrivals(NamedTuple):
-    """Of one user.
+    """Fitted arrivals of one user.
 
     Attributes:
         rate: requests per second by part of the day, [P].
-        variation: squared coefficient of variation of the rate from one control interval to the next.
-        parts: of it, by how long they hold, [4]: see ``parts_of_variation``.
-        numbers: of forecasts one control interval ahead, and where nothing is known of late: see
-            ``app.kinds.inference.model``, [2, 17].
+        variation: squared coefficient of variation of the rate between control intervals.
+        numbers: parameters of forecasts one control interval ahead, with and without recent data
+            (``app.kinds.inference.model``), [2, 17].
+        parts: squared coefficients of variation of factors by how long they hold (``LASTING``), [4].
     """
 
     rate: Floats
@@ -166,7 +167,7 @@ class Arrivals(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One user's requests per second in intervals of a log, [n], that begin at ``times``, [n]."""
+    """One user's requests per second in intervals of ``seconds`` [n], and when these begin in seconds [n]."""
 
     rate: Floats
     times: Floats
@@ -178,14 +179,14 @@ class Series(NamedTuple):
         return self._replace(rate=self.rate[:last], times=self.times[:last])
 
     def since(self, first: int) -> Series:
-        """The intervals from number ``first`` on."""
+        """The intervals from index ``first`` on."""
         return self._replace(rate=self.rate[first:], times=self.times[first:])
 
 
 def series(counts: Sequence[Counts], user: int) -> list[Series]:
-    """A user's rates in the logs that tell of times of day, where these cover half a day together; else in all.
+    """A user's rates in logs with times of day, if these cover half a day together; else in all logs.
 
-    What runs leave begins at 0 whenever they were: beside a profile of the day it would count as of midnight.
+    Runs' logs begin at 0 at any time of day; beside a daily profile they would count as midnight.
     """
     every = [Series(one.counts[user] / one.seconds, one.times, one.seconds, one.daily) for one in counts]
     daily = [one for one in every if one.daily]
@@ -193,11 +194,12 @@ def series(counts: Sequence[Counts], user: int) -> list[Series]:
 
 
 def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrivals:
-    """What logs of one user say; at least one interval.
+    """Fit one user's arrivals to logs with at least one interval.
 
     Args:
-        logs: by control intervals.
-        fine: by intervals of ``LASTING[0]`` of them; without, all of the variation holds for a control interval.
+        logs: rates by control interval.
+        fine: rates by ``LASTING[0]`` control intervals; if empty, all variation is taken to hold for a control
+            interval.
     """
     rate = profile(logs)
     cuts = [int(len(one.rate) * EARLIER) for one in logs]
@@ -210,7 +212,7 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
 
 def profile(logs: Sequence[Series]) -> Floats:
-    """Requests per second by part of the day, [P]; one part where logs do not tell of times of day, or of few."""
+    """Requests per second by part of the day, shrunk to the mean, [P]; [1] for short logs or without dates."""
     if not all(one.daily for one in logs) or sum(len(one.rate) * one.seconds for one in logs) < DAY_SECONDS / 4:
         return np.array([np.concatenate([one.rate for one in logs]).mean()])
     sums, counts = _by_day(logs)
@@ -225,7 +227,7 @@ def profile(logs: Sequence[Series]) -> Floats:
 
 
 def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
-    """Sums of rates and numbers of intervals by day and part of it, [days, P] each."""
+    """Sums of rates and numbers of intervals by day and part of the day, [days, P] each."""
     day = np.concatenate([np.floor(one.times / DAY_SECONDS) for one in logs])
     _, place = np.unique(day, return_inverse=True)
     part = np.concatenate([np.floor(one.times % DAY_SECONDS / (DAY_SECONDS / PARTS)) for one in logs]).astype(np.int64)
@@ -236,7 +238,7 @@ def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
 
 
 def _within(days: Floats, part: Floats) -> float:
-    """Variance of one day's mean rate in a part of the day; with a single day by how neighbours differ."""
+    """Variance of one day's mean rate in a part of the day; with a single day, from differences of adjacent parts."""
     repeated = (~np.isnan(days)).sum(axis=0) > 1
     if repeated.any():
         freedom = (~np.isnan(days[:, repeated])).sum() - repeated.sum()
@@ -245,23 +247,22 @@ def _within(days: Floats, part: Floats) -> float:
 
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
-    """Squared coefficient of variation of the rate about its profile: what the index of dispersion has above 1."""
+    """Squared coefficient of variation of the rate about its profile, beyond Poisson noise; at least 0."""
     count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())
     return max(float(((count - expected) ** 2 - expected).sum()) / squares, 0.0) if squares > 0 else 0.0
 
 
 def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
-    """Squared coefficients of variation of factors that hold for ``LASTING``: bursts and slow changes apart, [4].
+    """Squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals each, [4].
 
-    Rates of two moments of a stretch vary together by the product of 1 + parts over the factors that hold over both, so
-    that what counts vary by, over what a Poisson process would, is Σ part · min(1, lasting/stretch), where parts are
-    steps of those products. They are least squares of indices of dispersion, relative, over stretches as long as each
-    factor holds; none is below 0.
+    The excess variance of counts over a stretch is Σ part · min(1, lasting/stretch), where parts are differences of the
+    products of 1 + variation of the longer factors. They are a relative non-negative least-squares fit to the excess
+    over stretches as long as each factor holds.
 
     Args:
-        logs: by intervals of ``LASTING[0]`` control intervals.
-        rate: the profile.
+        logs: rates by ``LASTING[0]`` control intervals.
+        rate: the daily profile.
     """
     stretches = (LASTING / LASTING[0]).round().astype(np.int64)
     rows, wanted, known = [], [], []
@@ -279,12 +280,12 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
     if known:
         told = stretches <= known[-1]
         found[told] = nnls(np.array(rows)[:, told], np.array(wanted))[0]
-    together = 1 + np.cumsum(found[::-1])[::-1]  # of the factors that hold at least as long
+    together = 1 + np.cumsum(found[::-1])[::-1]  # product over the factors that hold at least as long
     return np.asarray(together / np.append(together[1:], 1.0) - 1)
 
 
 def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
-    """Requests in stretches of so many intervals, and what the profile expects of them."""
+    """Requests in stretches of ``intervals`` intervals, and their expectation by the profile, [k] each."""
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
@@ -294,20 +295,26 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
 
 
 def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
-    """Index of dispersion of counts of so many intervals about the profile: 1 for a Poisson process."""
+    """Index of dispersion (variance over mean) of counts over ``intervals`` intervals, about the profile."""
     count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
 
 def smoothed(values: Floats, seconds: float, window: float) -> Floats:
-    """Exponentially weighted means up to and with each interval, [n]; the first counts as what was before it."""
+    """Exponentially weighted means with time constant ``window`` seconds, up to and including each interval, [n]."""
     kept = float(np.exp(-seconds / window)) if window else 0.0
     start = np.array([kept * values[0]])
     return np.asarray(lfilter([1 - kept], [1, -kept], values, zi=start)[0], np.float64)
 
 
 class Pairs(NamedTuple):
-    """Usual rates, those at the origins of forecasts, and what came: each [n]."""
+    """One-step forecasts' inputs and results, in requests per second.
+
+    Attributes:
+        usual: usual rate of the next interval, [n].
+        recent: smoothed rates at the origin of the forecast, [n] each.
+        came: measured rate of the next interval, [n].
+    """
 
     usual: Floats
     recent: Recent
@@ -316,7 +323,7 @@ class Pairs(NamedTuple):
 
 def _pairs(log: Series, usual: Floats, windows: tuple[float, float]) -> Pairs:
     rate, slow = (smoothed(log.rate, log.seconds, window)[:-1] for window in windows)
-    # of the same window: during a steep part of the day the recent rate lags, and so must what it is compared with
+    # the same window for both: in a steep part of the day the smoothed rate lags, and so must its reference
     then = smoothed(usual, log.seconds, windows[0])[:-1]
     return Pairs(usual[1:], Recent(rate, then, slow), log.rate[1:])
 
@@ -327,9 +334,9 @@ def _joined(pairs: Sequence[Pairs]) -> Pairs:
 
 
 def _kept(pairs: Pairs) -> Floats:
-    """What forecasts keep of the recent difference, of the usual change and of that of late, [3].
+    """Coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3].
 
-    Least absolute errors by reweighing; where little is known, as if some intervals had been usual.
+    Least absolute deviations by reweighting, with a ridge towards 0.
     """
     every = slice(None, None, 1 + len(pairs.came) // TAKEN)
     usual, recent = pairs.usual, pairs.recent
@@ -347,7 +354,7 @@ def _kept(pairs: Pairs) -> Floats:
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
-    """Numbers of forecasts, [17], for rates that ``rate`` was not fitted to; ``late``: by those of late, too."""
+    """Fit the forecast's parameters [17] to rates outside ``rate``'s data; ``late``: with recent rates as inputs."""
     long = [one for one in logs if len(one.rate) > 1 + FEWEST]
     if not long:
         return UNKNOWN
@@ -371,24 +378,30 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
 
 
 def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
-    """Numbers with those that say how far what came strayed from forecasts."""
+    """Set the parameters of the forecast's uncertainty in ``numbers`` [17], in place, from forecasts and measured
+    rates.
+
+    Args:
+        mean, came: forecast and measured requests per second, [n].
+        seconds: length of an interval.
+    """
     excess = float(((came - mean) ** 2 - mean / seconds).sum()) / max(float((mean**2).sum()), LEAST_RATE)
     numbers[VARIATION] = max(excess, 0.0)
     score = (came - mean) / np.sqrt(np.maximum(mean / seconds + numbers[VARIATION] * mean**2, LEAST_RATE))
     numbers[[LOW, HIGH]] = np.quantile(score, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    over = came / np.maximum(mean, 1 / seconds)  # of less than a request an interval, one that comes is no burst
+    over = came / np.maximum(mean, 1 / seconds)  # a single request where less than one is expected is no burst
     numbers[CAME] = [part.mean() for part in np.array_split(np.sort(over), len(EIGHTHS))]
     return numbers
 
 
 def _windows(seconds: float) -> list[tuple[float, float]]:
-    """Windows of the rates of late, and longer ones that tell of their change."""
+    """Pairs of windows of the recent rate and of a longer one for its trend, seconds."""
     pairs = [(window, longer * max(window, seconds)) for window in WINDOWS for longer in SLOWER]
     return [(window, slow) for window, slow in pairs if slow > window]
 
 
 def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
-    """Forecasts of a log's intervals from ``first`` on, each from the one before, and what came: [n − first] each."""
+    """One-step forecasts of the intervals from index ``first`` on, and the measured rates, [n − first] each."""
     numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))
@@ -398,10 +411,10 @@ def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floa
 
 
 def back_test(log: Series) -> dict[str, Any] | None:
-    """Errors of forecasts one control interval ahead on the last quarter of a log; None where it is too short.
+    """Errors of one-step forecasts on the last quarter of a log; None if it is too short.
 
-    Origins move on, and each one's model is fitted to all that was before it. MAE in requests per second: of the
-    forecast, of the last value, of the value a day before; and the share of what came that was within the interval.
+    The model is refitted at several origins to all data before. MAE are in requests per second: of the forecast, the
+    last value, the value one day before (None if shorter); ``coverage`` is the share within the 90 % interval.
     """
     count = len(log.rate)
     cuts = np.linspace(count * (1 - HELD_OUT), count, ORIGINS + 1).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Forecasts of each user's requests."""
+"""The fit of a domain model of kind ``inference``: service times, arrivals, forecasts, and their report."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, 
 def forecasts(
     layout: Layout, contents: Sequence[Content], levels: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """What the model keeps of forecasters, and the report of each by user, from the longest part of a log.
+    """Fit forecasters of each user's requests to the longest part of a log: their stored form, and a report by user.
 
     Args:
-        layout: of the workload.
-        contents: of executions.
-        levels: what has become of each user's requests since, as factors, [U].
-        seed: of networks and trees.
+        layout: the workload's layout.
+        contents: executions.
+        levels: factor of each user's requests since the log, by drift, [U].
+        seed: seed of networks and trees.
     """
     log = max(_logs(contents), key=span)
     series = counted(log.time / MICRO, log.user, layout.users)
@@ -53,16 +53,16 @@ def forecasts(
 
 
 def longest(contents: Sequence[Content]) -> float:
-    """Seconds of the log that forecasts are fitted to."""
+    """Seconds of the log to which forecasts are fitted."""
     return max(map(span, _logs(contents)))
 
 
 def _logs(contents: Sequence[Content]) -> list[Requests]:
-    """Parts of logs; of one without any requests itself."""
+    """Parts of logs between long silences; an empty log is one part."""
     return [part for content in contents for part in (parts(content.requests, SECONDS) or [content.requests])]
 
 
-# How well service times are predicted where nothing was measured: batch sizes, server classes and cores left out.
+# Errors of service times on held-out batch sizes, server classes and cores.
 
 
 MOST_FOLDS = 8
@@ -71,12 +71,12 @@ KINDS = ("batch", "server", "cores")
 
 
 class HeldOut(NamedTuple):
-    """Errors on rows that were held out.
+    """Errors of service times on held-out rows.
 
     Attributes:
-        factor: what half an interval must be multiplied by to hold 90 % of them; 1 where it does, or nothing could be
-            held out.
-        report: plain values.
+        factor: factor by which half intervals must be multiplied to hold 90 % of the rows, in 1…3; 1 if none is held
+            out.
+        report: JSON-like values.
     """
 
     factor: float
@@ -84,7 +84,7 @@ class HeldOut(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """Rows that were held out together: relative error of each, that of a naive mean, distance in half intervals."""
+    """Rows held out together, [n] each: relative error, that of the variant's mean, distance in half intervals."""
 
     kind: str
     error: Floats
@@ -93,8 +93,13 @@ class _Fold(NamedTuple):
 
 
 def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
-    """Leave out one batch size, server class or number of cores after the other, of each at most ``MOST_FOLDS``."""
-    tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # classes that differ in cores are held out once
+    """Predict held-out rows, one batch size, server class or number of cores at a time, at most ``MOST_FOLDS`` of each.
+
+    Args:
+        rows: measured batches.
+        variants, servers: numbers of variants and of server classes.
+    """
+    tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # folds of classes that differ only in cores are used once
     for kind in KINDS:
         for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
             if set(rows.variant[test]) <= set(rows.variant[~test]):
@@ -103,7 +108,7 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     if not folds:
         return HeldOut(1.0, {"mape": None, "naive_mape": None, "coverage": None, "held_out": 0, "left_out": {}})
     distances = [fold.distance for fold in folds]
-    # each fold is judged with the factor that the others ask for
+    # each fold's coverage is measured with the factor from the other folds
     within = [
         distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
     ]
@@ -122,7 +127,7 @@ def _factor(distances: list[Floats]) -> float:
 
 
 def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Which rows each fold holds out."""
+    """Mask [n] of the rows of each fold, one distinct value each; no fold if there is a single value."""
     each = np.unique(values)
     if len(each) < 2:
         return []
@@ -152,14 +157,14 @@ def _told(folds: list[_Fold]) -> dict[str, float | None]:
     }
 
 
-# Fit the domain model of a workload of kind ``inference`` to its samples: measured batches and logs of requests.
+# The fit of a domain model to measured batches and logs of requests.
 
 
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
 
 def fit(workload: Workload, seed: int) -> Fitted:
-    """A belief on service times, and arrivals by user.
+    """Fit service times and each user's arrivals.
 
     Raises:
         TooLittleData: a variant was measured less than twice, or there are fewer than 50 requests.
@@ -183,14 +188,14 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Each user's logs by the shortest stretches that variation is told of."""
+    """Each user's rates in intervals of ``LASTING[0]`` (a tenth) of a control interval, in the layout's order."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
     counts = counts_counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]
 
 
 def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
-    """The measured batches of all executions; ``slower``: of each, factors by variant of what was measured, [V]."""
+    """Measured batches of all executions; their seconds times ``slower``, factors by variant [V] of each."""
     table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
     variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
     rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, CONTENT_SECONDS])
@@ -201,22 +206,22 @@ def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) ->
 
 
 class Became(NamedTuple):
-    """What has become of what an execution measured: factors of seconds by variant [V], of requests by user [U]."""
+    """Drift since an execution: factors of batch seconds by variant [V] and of requests by user [U]."""
 
     seconds: ModelFloats
     requests: ModelFloats
 
 
 def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
-    """What drifts since an execution was measured have made of it."""
+    """Factors of drift between the measurement of ``execution`` and now."""
     now, then = (_together(layout, chain) for chain in (drifts.now, drifts.then.get(execution, ())))
     return Became(now.seconds / then.seconds, now.requests / then.requests)
 
 
 def _together(layout: Layout, chain: Chain) -> Became:
-    """What drifts come to one after the other.
+    """Product of the factors of successive drifts.
 
-    Variants of which none was noticed have the geometric mean of the others, for they run on the same servers.
+    A variant without a drift of its own gets the geometric mean of the others', as it runs on the same servers.
     """
     seconds, requests = np.ones(len(layout.variants)), np.ones(len(layout.users))
     for factors in chain:
@@ -229,9 +234,9 @@ def _together(layout: Layout, chain: Chain) -> Became:
 
 
 def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], ModelFloats]:
-    """The executions of one level of requests, that whose logs last longest together, and the factors to now, [U].
+    """Executions with equal factors of requests and the longest total log, and these factors, [U].
 
-    What runs leave tells of no time of day, so after a drift the older logs count until there are longer ones.
+    Runs' logs have no time of day; so after a drift older logs are used until newer ones are longer.
     """
     contents: dict[tuple[float, ...], list[Content]] = {}
     for (_, content), became in zip(workload.samples, since, strict=True):
@@ -246,17 +251,21 @@ def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], 
 
 
 def shifted(fitted: Arrivals, factor: float) -> Arrivals:
-    """Arrivals at another level: runs tell of no time of day, so what they report is measured by the factor alone."""
+    """``fitted`` with its rate multiplied by ``factor``."""
     return fitted._replace(rate=fitted.rate * factor)
 
 
 def tabulated(
     layout: Layout, service: ServiceTime, rows: Rows, factor: float, arrivals: Sequence[Arrivals]
 ) -> ServiceModel:
-    """The model over the layout's classes, variants and batch sizes; a larger batch never takes less.
+    """The domain model as tables over classes, variants and batch sizes; seconds never fall with the batch size.
 
     Args:
-        factor: by which spreads fell short on rows that were held out.
+        layout: the workload's layout.
+        service: fitted service times.
+        rows: measured batches.
+        factor: factor by which spreads are widened, from held-out rows.
+        arrivals: fitted arrivals of each user.
     """
     _, variants, batches = layout.shape
     shape = (len(layout.servers), variants, batches)
@@ -315,7 +324,7 @@ def _report(
 
 
 def _fit_told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
-    """Of one user; forecasts are judged on the end of the longest log."""
+    """Report on one user's arrivals; forecasts are back-tested on the end of the longest log."""
     longest = max(logs, key=lambda one: len(one.rate))
     return {
         "per_second": float(np.concatenate([one.rate for one in logs]).mean()),

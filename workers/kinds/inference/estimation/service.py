@@ -1,4 +1,4 @@
-"""Measured batches as arrays, and what was measured alike."""
+"""Service times: Bayesian ensembles of laws in batch size and cores, with a Gaussian process for the rest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_ALIKE = 64
 
 
 class Rows(NamedTuple):
-    """Batches, [n] each: positions of variant and server class, batch size, cores, seconds."""
+    """Measured batches, [n] each: index of variant, index of server class, batch size, cores, seconds."""
 
     variant: Integers
     server: Integers
@@ -23,18 +23,18 @@ class Rows(NamedTuple):
     seconds: Floats
 
     def take(self, rows: Integers) -> Rows:
-        """The batches at these rows, [len(rows)] each."""
+        """The batches with the indices ``rows``."""
         return Rows(self.variant[rows], self.server[rows], self.batch[rows], self.cores[rows], self.seconds[rows])
 
 
 class Cells(NamedTuple):
-    """What was measured alike.
+    """Groups of batches measured under equal conditions.
 
     Attributes:
-        points: one row of each cell, [c].
-        log: median of the logs of seconds, [c].
-        number: how many rows, [c].
-        of_row: the cell of each row, [n].
+        points: one row of each group, [c].
+        log: median of the natural log of seconds, [c].
+        number: number of rows, [c].
+        of_row: group of each row, [n].
     """
 
     points: Rows
@@ -44,7 +44,7 @@ class Cells(NamedTuple):
 
 
 def cells(rows: Rows) -> Cells:
-    """Rows of the same variant, class, batch size and cores, together."""
+    """Group rows of equal variant, class, batch size and cores."""
     keys = np.stack([rows.variant, rows.server, rows.batch, rows.cores], axis=1)
     _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     of_row = inverse.reshape(-1)
@@ -54,7 +54,7 @@ def cells(rows: Rows) -> Cells:
 
 
 def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
-    """At most ``MOST_ALIKE`` rows of what was measured alike, drawn at random."""
+    """At most ``MOST_ALIKE`` random rows of each group."""
     count = len(rows.seconds)
     if count <= MOST_ALIKE:
         return rows
@@ -64,49 +64,49 @@ def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
     return rows.take(np.sort(by_cell[np.arange(count) - first < MOST_ALIKE]))
 
 
-# How the time of a batch grows with its size and falls with cores: laws that samples may not be able to tell apart.
+# Laws by which batch seconds grow with batch size and fall with cores; samples may not tell them apart.
 #
-# Each gives the log of a factor that is 1 where its argument, relative to a usual one, is 1; it has one free number,
-# the logit of a share, and is monotone whatever that is.
+# Each gives the log of a factor that is 1 at the usual size or cores. It has one parameter, the logit of a share, and
+# is monotone for all its values.
 
 
-SMALLEST = 0.02  # of a usual capacity
-SUPERLINEAR = 1.25  # largest share of the capacity at the usual cores that the cores give; the rest is an overhead
+SMALLEST = 0.02  # relative to the usual capacity
+SUPERLINEAR = 1.25  # largest share of usual capacity proportional to cores; the rest may be negative
 
 Law = Callable[[Floats, Floats], Floats]
-"""Logs of a factor at relative sizes or cores [n], with logits of shares [n]."""
+"""Maps relative sizes or cores [n] and logits of shares [n] to the natural log of a factor [n]; 0 at 1."""
 
 
 def share(logit: Floats) -> Floats:
-    """The share of a logit."""
+    """The logistic function of ``logit``, in 0…1, of the same shape."""
     return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """A fixed part, and a part for each request of the batch."""
+    """Natural log of a fixed part plus a part proportional to the relative batch size, [n]."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """A power of the size, between 0 and 1."""
+    """Natural log of a power of the relative batch size, with exponent between 0 and 1, [n]."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """A part that no cores shorten (Amdahl 1967)."""
+    """Natural log of a serial part plus a part inversely proportional to relative cores (Amdahl 1967), [n]."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """A power of the cores, between −1 and 0."""
+    """Natural log of a power of the relative cores, with exponent between −1 and 0, [n]."""
     return -share(logit) * np.log(cores)
 
 
 def capacity(exponent: float) -> Law:
-    """Capacity affine in cores, as InfAdapter has it (Salmani et al., EuroMLSys 2023), to the power of an ``exponent``;
-    the intercept may be negative.
+    """Law of a capacity affine in cores (InfAdapter: Salmani et al., EuroMLSys 2023) to the power ``exponent``; its
+    intercept may be negative.
     """
 
     def law(cores: Floats, logit: Floats) -> Floats:
@@ -127,31 +127,34 @@ LAWS = {
     for batch in BATCH_LAWS
     for cores in CORE_LAWS
 }
-"""Every pair of them, by name."""
+"""Every pair of laws, by name."""
 
 
-# A set of models of how long batches take that the samples can't tell apart, which disagree where nobody measured.
+# An ensemble of models of batch seconds that fit the samples equally well, and differ where nothing was measured.
 #
-#     log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k] +
-# rest
+#     log seconds = level[v] + batch law(z[v], batch) + core law(g[v], cores) + class effect[k] + difference[v, k]
+#         + rest
 #
-# of variant v on server class k; shares are drawn towards those that variants have in common. A member draws its laws,
-# then is fitted to measurements and priors that are disturbed by as much as they are uncertain (randomise, then
-# optimise: Bardsley et al. 2014), which for a linear model is a draw from the posterior. What laws miss, the rest, is a
-# Gaussian process over log batch and log cores within (v, k), drawn by Matheron's rule.
+# for variant v on server class k; variants' shares are shrunk to common ones. A member draws its laws, then is fitted
+# to measurements and priors with noise of their uncertainty (randomise, then optimise: Bardsley et al. 2014), which for
+# a linear model is a draw from the posterior. The rest is a Gaussian process over log batch and log cores within (v,
+# k), drawn by Matheron's rule.
 
 
 MEMBERS = 32
 ITERATIONS, ROUNDS, CONVERGED = 40, 3, 1e-5
-FREEDOM = 4.0  # of Student's t: cells out of the ordinary weigh less
-LOGIT, LOGIT_SD = 1.0, 1.5  # of the shares that variants have in common, before any sample
-APART_SD = 0.3  # of a variant's logit about them
-CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # of the logs of server classes, and of variants on them
-MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # of the rest and of one batch before any sample, and what that is worth
+FREEDOM = 4.0  # degrees of freedom of Student's t, which gives outlying cells less weight
+LOGIT, LOGIT_SD = 1.0, 1.5  # prior mean and deviation of the common shares' logits
+APART_SD = 0.3  # prior deviation of a variant's logit about the common one
+CLASS_SD, DIFFERENCE_SD = 0.3, 0.05  # prior deviations of the logs of server classes, and of variants on them
+MISS_SD, NOISE_SD, PRIOR = 0.05, 0.05, 4.0  # prior deviations of the rest and a batch; weight in batches
 GROWTHS = {0.0: 6.0, 1.0: 0.0, 2.0: 0.0}
-"""Growth of the variances of logs with the seconds, and minus twice the log of its odds before any sample: who counts
-what is done per second is off by as many (2) or by their root (1); noise in proportion (0) must show."""
-LENGTH = 0.35  # of the rest, in logs of batch and cores
+"""Exponents of seconds by which log variances may grow, with minus twice their prior log odds.
+
+Seconds of work that is counted per second err by one unit (2) or by its root (1); proportional noise (0) must be shown
+by the data.
+"""
+LENGTH = 0.35  # length scale of the rest, in logs of batch and cores
 STEP = 1e-4
 LEAST_SD = 1e-3
 WIDEST = 1.5
@@ -166,7 +169,7 @@ class _Fit(NamedTuple):
 
 
 class _Spread(NamedTuple):
-    """Spreads, the likeliest fit under them, and minus twice its log posterior."""
+    """Spreads, the most probable fit given them, and minus twice its log posterior."""
 
     growth: float
     noise_sd: Floats
@@ -176,11 +179,11 @@ class _Spread(NamedTuple):
 
 
 class ServiceTime:
-    """Fitted by ``fit``; V variants and C server classes.
+    """An ensemble of models of batch seconds, for V variants on C server classes.
 
     Attributes:
-        noise_sd_: of the log of one batch about its median, [V].
-        miss_sd_: of what the laws miss.
+        noise_sd_: standard deviation of a batch's log seconds about the median, [V].
+        miss_sd_: standard deviation of what the laws don't explain, in logs.
         weights_: probability of each pair of laws, in the order of ``LAWS``.
     """
 
@@ -192,7 +195,7 @@ class ServiceTime:
         self._reference: _Fit | None = None
 
     def fit(self, rows: Rows) -> Self:
-        """Learn from measured batches."""
+        """Fit the ensemble to measured batches, at least one; returns itself."""
         self._cells = cells(rows)
         points = self._cells.points
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
@@ -212,20 +215,20 @@ class ServiceTime:
         return self
 
     def logs(self, points: Rows) -> Floats:
-        """Logs of the median seconds of each member at ``points`` [n], whose seconds don't matter: [M, n]."""
+        """Natural log of median seconds by each member at ``points`` [n], whose own seconds are ignored, [M, n]."""
         rng = np.random.default_rng([self._seed, 1])
         draws = self._rests(points, rng)
         return np.stack([self._mean(one.laws, one.parameters, points) for one in self._drawn]) + draws
 
     def predict(self, points: Rows) -> Prediction:
-        """The median of one batch, and its 90 % interval, [n] each."""
+        """Median seconds of a batch and its 90 % interval, [n] each."""
         logs = self.logs(points)
         noise = self.noise_sd_[points.variant] * self.wider(points)
         half = NORMAL_90 * np.sqrt(logs.var(axis=0, ddof=1) + noise**2)
         return Prediction(*(np.exp(logs.mean(axis=0) + sign * half) for sign in (0.0, -1.0, 1.0)))
 
     def _under(self, rows: Rows, growth: float) -> _Spread:
-        """Spreads, and the likeliest fit, if variances grow with that power of the seconds."""
+        """Estimate spreads and the best fit if log variances grow with that power of the seconds."""
         self.growth_, self._reference = growth, None
         self.noise_sd_, self.miss_sd_ = np.full(self._variants, NOISE_SD), MISS_SD
         fits = self._fits([None] * len(LAWS))
@@ -238,14 +241,14 @@ class ServiceTime:
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
 
     def _repeats(self, rows: Rows) -> float:
-        """Minus twice the log likelihood of batches that were measured alike, about their medians."""
+        """Minus twice the log likelihood of batches measured alike, about their medians."""
         of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
         sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
         off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
         return float((off**2 + 2 * free[of_row] * np.log(sd)).sum())
 
     def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
-        """The likeliest parameters under each pair of laws."""
+        """The most probable parameters under each pair of laws."""
         nothing = np.zeros(self._size)
         return [
             self._optimum(pair, start, self._cells.log, nothing)
@@ -253,14 +256,14 @@ class ServiceTime:
         ]
 
     def wider(self, points: Rows) -> Floats:
-        """How much wider than usual spreads of logs are at ``points``, [n]."""
+        """Factor of the log spreads at ``points`` relative to usual ones, [n]."""
         if self._reference is None or not self.growth_:
             return np.ones(len(points.variant))
         log = self._mean(self._reference.laws, self._reference.parameters, points)
         return np.exp(np.clip(self.growth_ / 2 * (log - self._middle), -WIDEST, WIDEST))
 
     def _draw(self, fits: Sequence[_Fit]) -> None:
-        """Members: laws by their probabilities, parameters by disturbed fits; pairs are disturbed oppositely."""
+        """Draw members: laws by probability, parameters by perturbed fits (randomise, then optimise), antithetic."""
         rng = np.random.default_rng([self._seed, 0])
         pairs = self._members // 2
         places = (np.arange(pairs) + rng.random()) / pairs
@@ -279,7 +282,7 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Rows [P, P] whose products with the parameters are standard normal about centres [P] before any sample."""
+        """The Gaussian prior as rows [P, P] and centres [P]: rows @ parameters − centres is standard normal."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))
@@ -298,7 +301,7 @@ class ServiceTime:
         return np.concatenate(rows), centre
 
     def _mean(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Logs by the laws, [n]."""
+        """Natural log of seconds by the laws, [n]."""
         variants = self._variants
         level, batch, cores = parameters[: 3 * variants].reshape(3, -1)[:, points.variant]
         shifts = parameters[3 * variants + 2 :]
@@ -307,7 +310,7 @@ class ServiceTime:
         return np.asarray(level + laws[0](relative[0], batch) + laws[1](relative[1], cores) + shift, np.float64)
 
     def _slopes(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Derivatives of ``_mean``, [n, P]."""
+        """Derivatives of ``_mean`` by the parameters, [n, P]."""
         variants, every = self._variants, np.arange(len(points.variant))
         out = np.zeros((len(every), self._size))
         out[every, points.variant] = 1.0
@@ -321,7 +324,7 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
-        """Damped Gauss–Newton; Student's t by reweighing. ``draw``: how far priors are off, in their spreads, [P]."""
+        """Damped Gauss–Newton with Student's t by reweighting; ``draw`` [P] shifts the prior, in its deviations."""
         rows, centre = self._prior()
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
@@ -360,19 +363,19 @@ class ServiceTime:
         return float(far.sum() + ((target - rows @ x) ** 2).sum())
 
     def _cell_sd(self) -> Floats:
-        """Of a cell's median about the laws, [c]."""
+        """Standard deviation of each cell's median log about the laws, [c]."""
         noise = self.noise_sd_[self._cells.points.variant]
         return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
 
     def _trust(self) -> Floats:
-        """Weights of cells by Student's t: less where one is far from the laws, and so perhaps wrong, [c]."""
+        """Student-t weight of each cell, smaller where it is far from the laws, [c]."""
         assert self._reference is not None  # noqa: S101 - fitted
         mean = self._mean(self._reference.laws, self._reference.parameters, self._cells.points)
         scaled = (self._cells.log - mean) / self._cell_sd()
         return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
 
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
-        """Noise of single batches, by variant, and what the laws miss; where nothing was repeated, half of each."""
+        """Update the noise by variant and the laws' misfit; without repeated batches half the variance goes to each."""
         known = self._cells
         off = known.log - self._mean(fit.laws, fit.parameters, known.points)
         scaled = off / self._cell_sd()
@@ -392,7 +395,7 @@ class ServiceTime:
         self.miss_sd_ = float(np.sqrt(total / (len(off) + PRIOR))) + LEAST_SD
 
     def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
-        """What the laws miss at ``points``, drawn for each member, [M, n]."""
+        """Draw each member's Gaussian process of what the laws don't explain at ``points``, [M, n]."""
         known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
         key, trust = points.variant * self._servers + points.server, self._trust()
         for group in np.unique(key).tolist():
@@ -417,7 +420,7 @@ class ServiceTime:
 
 
 def _opposite(members: int, count: int, rng: np.random.Generator) -> Floats:
-    """Standard normal, [members, count]; members in opposite pairs."""
+    """Standard normal draws in antithetic pairs, [members, count]."""
     half = rng.standard_normal((members // 2, count))
     return np.stack([half, -half], axis=1).reshape(members, count)
 

@@ -1,1 +1,1 @@
-"""References of kind `inference`: what no policy can beat, and what the best one reaches where it can be computed."""
+"""Evaluations of kind ``inference``: the problem, recordings, charts, and the exact optimum of small queues."""

@@ -1,4 +1,4 @@
-"""Bounds: hindsight and the exact optimum of small queues."""
+"""The exact optimum of small queues on one server, by policy iteration of a semi-Markov decision process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.policies.artifact import TablePolicy, cell
 
 Floats = NDArray[np.float64]
 LARGEST_QUEUE = 12
-NODES = 5  # of Gauss–Hermite
+NODES = 5  # of Gauss–Hermite quadrature
 ROUNDS, PRECISE = 100, 1e-9
-BINS = 64  # in which queues of up to ``LARGEST_QUEUE`` are told apart on a logarithmic scale
-WORST = -1e6  # of what is not legal
-SURE = 3.0  # times the seconds that a whole queue takes must be within what costs nothing
+BINS = 64  # on a logarithmic scale, enough to distinguish queues of up to ``LARGEST_QUEUE``
+WORST = -1e6  # value of illegal actions
+SURE = 3.0  # safety factor on the seconds that full queues take
 
 
 class Intractable(ValueError):
@@ -29,13 +29,13 @@ class Intractable(ValueError):
 
 
 class Outcome(NamedTuple):
-    """What a decision leads to: S states.
+    """The consequence of an action: S states.
 
     Attributes:
-        action: its number.
-        loss: weighted, of quality and switching.
-        seconds: until the next decision.
-        chance: of each state then, [S].
+        action: number of the action.
+        loss: expected weighted loss of quality and by switching.
+        seconds: expected time until the next decision.
+        chance: probability of each next state, [S].
     """
 
     action: int
@@ -46,14 +46,14 @@ class Outcome(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The optimum.
+    """The optimum, with average loss per second as criterion.
 
     Attributes:
-        states: queues and the loaded variant (V: none), of each state, [S, U + 1].
-        values: what each action loses relative to the best one, less being better; ∞ where illegal, [S, N].
-        loss: per second.
+        states: queue lengths and loaded variant (V: none), [S, U + 1].
+        values: loss of each action relative to the best one, at least 0; ∞ where illegal, [S, N].
+        loss: loss per second.
         rate: requests per second.
-        delays: the part of ``full_until`` that the whole queue takes at most.
+        delays: largest time to serve full queues, as a share of ``full_until``.
     """
 
     states: NDArray[np.int64]
@@ -64,11 +64,13 @@ class Solution:
 
     @property
     def exact(self) -> bool:
-        """Whether delays cost nothing for sure."""
+        """Whether delays certainly cost nothing, with a margin."""
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """What a report tells of it."""
+        """The optimum's entries in a report: loss per request, number of states, queues' seconds over
+        ``full_until``.
+        """
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),
@@ -77,7 +79,7 @@ class Solution:
         }
 
     def policy(self, layout: Layout) -> TablePolicy:
-        """As a table over queues and the loaded variant."""
+        """The policy as a table over queue lengths and the loaded variant, with losses as negative values."""
         users, variants, _ = layout.shape
         entries = [*range(users), *(layout.entries.index(f"loaded.{name}") for name in layout.variants)]
         config = {
@@ -97,10 +99,10 @@ class Solution:
 
 
 def solve(layout: Layout, model: ServiceModel) -> Solution:
-    """Find the least loss per second.
+    """Compute the policy with the least loss per second.
 
     Raises:
-        Intractable: the workload is not such a system.
+        Intractable: the workload is not a single server with short queues and constant rates.
     """
     delays = checked(layout, model)
     system = System(layout, model)
@@ -110,7 +112,7 @@ def solve(layout: Layout, model: ServiceModel) -> Solution:
 
 
 def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Floats, float]:
-    """Policy iteration: what each action loses relative to the best, [S, actions], and the loss per second."""
+    """Policy iteration: loss of each action relative to the best, [S, actions], and loss per second."""
     rows, chosen = np.arange(len(outcomes)), np.array([own[-1].action for own in outcomes])
     by_action = [{one.action: one for one in own} for own in outcomes]
     for _ in range(ROUNDS):
@@ -127,11 +129,11 @@ def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Float
 
 
 def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
-    """Relative values [S], 0 in the first state, and the loss per second, of one decision in each state."""
+    """Relative values [S], 0 in the first state, and loss per second, of one outcome chosen in each state."""
     chance = np.stack([one.chance for one in chosen])
     seconds, loss = (np.array([getattr(one, name) for one in chosen]) for name in ("seconds", "loss"))
     system = np.eye(len(chosen)) - chance
-    system[:, 0] = seconds  # in place of the first state's value, which is 0
+    system[:, 0] = seconds  # replaces the first state's value, which is 0
     found = np.linalg.solve(system, loss)
     per_second = float(found[0])
     found[0] = 0.0
@@ -139,7 +141,11 @@ def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
 
 
 def checked(layout: Layout, model: ServiceModel) -> float:
-    """Make sure that a workload is such a system: the part of ``full_until`` that the whole queue takes at most."""
+    """Check that a workload can be solved; the largest time to serve full queues as a share of ``full_until``.
+
+    Raises:
+        Intractable: it can't; the message says why.
+    """
     spec, users = layout.spec, len(layout.users)
     seconds = model.seconds()
     whole = users * spec.queue_limit * float(seconds.max()) / float(layout.quality.full_until.min() or 1e-12)
@@ -160,10 +166,10 @@ def checked(layout: Layout, model: ServiceModel) -> float:
 
 
 class System:
-    """States and what decisions lead to.
+    """States and transitions of the decision process.
 
     Args:
-        layout: of the workload.
+        layout: the workload's layout.
         model: its domain model.
     """
 
@@ -182,7 +188,7 @@ class System:
         self.log_seconds, self.spread = model.log_seconds[0, 0], model.spread
 
     def outcomes(self, state: NDArray[np.int64]) -> Iterator[Outcome]:
-        """Each legal decision in a state [U + 1], and what it leads to."""
+        """The outcome of each legal action in ``state`` [U + 1]."""
         waiting, loaded = tuple(int(n) for n in state[:-1]), int(state[-1])
         yield self._arrival(waiting, loaded, WAIT)
         for user, variant, size in product(*map(range, self.layout.shape)):
@@ -222,7 +228,7 @@ class System:
         return Outcome(action, loss, seconds, chance)
 
     def _joined(self, number: int, mean: float) -> tuple[Floats, float]:
-        """A queue of ``number`` after Poisson requests of this mean: chances [limit + 1], and how many it loses."""
+        """Distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and mean number lost."""
         room = self.limit - number
         chances = np.zeros(self.limit + 1)
         chances[number:] = [np.exp(-mean) * mean**n / factorial(n) for n in range(room + 1)]
@@ -231,7 +237,10 @@ class System:
         return chances, float(max(lost, 0.0))
 
     def _spread(self, queues: list[Floats], loaded: int) -> tuple[Floats, float, float]:
-        """Chances of states [S] after queues' chances; where all are empty, a request is waited for: how long."""
+        """Next states' probabilities [S], given each queue's [limit + 1]; expected extra seconds and loss.
+
+        If all queues are empty, the next state is that after one arrival, for which the server waits.
+        """
         chance, joint = np.zeros(len(self.states)), queues[0]
         for other in queues[1:]:
             joint = np.multiply.outer(joint, other)

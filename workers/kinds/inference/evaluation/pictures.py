@@ -1,7 +1,7 @@
-"""What is shown of policies that serve the same requests, as plots (see ``workers.evaluation.report.plots``).
+"""Charts of policies that serve the same requests, for ``workers.evaluation.report.plots``.
 
-Distributions are over all episodes, what happens over time is of the one with the most requests; that, and the policy
-map, is shown of one policy beside another.
+Distributions are over all episodes. Courses over time, of the episode with the most requests, and policy maps compare a
+few policies.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from workers.kinds.inference.evaluation.problem import GIVEN_UP, Answers
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
 MOST_LINES = 6
-"""Policies, users or variants in one plot; what is more can't be told apart."""
+"""Most policies, users or variants in one chart, for legibility."""
 BINS = 40
 RATES = 8
 SHARES = np.concatenate([np.linspace(0, 0.98, 50), 1 - np.geomspace(0.015, 1e-3, 8)])
@@ -34,12 +34,12 @@ SLACK = 1e-9
 
 
 def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[str]) -> Json:
-    """All plots.
+    """All charts of an evaluation.
 
     Args:
-        layout: of the workload.
-        played: by policy, in the order in which to show them; all of the same requests.
-        compared: those that are shown over time and as a map.
+        layout: the workload's layout.
+        played: recordings by policy's name, in display order; all with the same requests.
+        compared: names of the policies charted over time and as a map.
     """
     shown = {name: played[name] for name in list(played)[:MOST_LINES]}
     beside = {name: played[name] for name in compared}
@@ -52,7 +52,7 @@ def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[s
 
 
 def quality(played: Mapping[str, Answers]) -> Json:
-    """Share of the requests whose quality is at least that."""
+    """A chart of the share of requests with at least a given response quality."""
     panel = []
     for name, one in played.items():
         found = np.sort(one.quality)
@@ -69,7 +69,7 @@ def quality(played: Mapping[str, Answers]) -> Json:
 
 
 def delay(played: Mapping[str, Answers]) -> Json:
-    """Share of the requests that are answered within that time."""
+    """A chart of the share of requests answered within a given time."""
     panel = []
     for name, one in played.items():
         answered = one.delay[~np.isnan(one.delay)]
@@ -87,11 +87,11 @@ def delay(played: Mapping[str, Answers]) -> Json:
 
 
 class OverTime:
-    """The episode with the most requests, in equal bins of time by arrival.
+    """Charts of the episode with the most requests, in equal bins of arrival time.
 
     Args:
-        layout: of the workload.
-        one: of what was played; which of it doesn't matter.
+        layout: the workload's layout.
+        one: any recording, for the requests.
     """
 
     def __init__(self, layout: Layout, one: Answers) -> None:
@@ -106,7 +106,7 @@ class OverTime:
         self.users = sorted(np.argsort(-counts, kind="stable")[:MOST_LINES].tolist())
 
     def load(self) -> Json:
-        """Requests a second of each user."""
+        """A chart of requests per second by user."""
         wide = self.seconds / BINS
         series = [
             self._line(self.layout.users[user], np.bincount(self.bin[self.user == user], minlength=BINS) / wide)
@@ -116,7 +116,7 @@ class OverTime:
         return {**plot, "y": {**plot["y"], "zero": True}}
 
     def quality(self, played: Mapping[str, Answers]) -> Json:
-        """Mean response quality of each user's requests."""
+        """A chart of mean response quality by user, one panel per policy."""
         panels = [
             {"name": name, "series": [self._line(*line) for line in self._qualities(one)]}
             for name, one in played.items()
@@ -132,7 +132,7 @@ class OverTime:
             yield self.layout.users[user], self._means(self.bin[own], found[own])
 
     def variants(self, played: Mapping[str, Answers]) -> Json:
-        """Which variant answers what share of the requests."""
+        """A stacked chart of the share of requests that each variant answers."""
         panels = [{"name": name, "series": [*self._mix(one)]} for name, one in played.items()]
         plot = self._plot("Variants", "Variants that answer, by when the requests came", "areas", "requests", panels)
         return {**plot, "y": {**plot["y"], "share": True, "domain": [0, 1]}, "neutral": NOBODY}
@@ -148,7 +148,7 @@ class OverTime:
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
     def batches(self, played: Mapping[str, Answers]) -> Json:
-        """How many requests are answered at once."""
+        """A chart of the mean number of requests per batch."""
         series = []
         for name, one in played.items():
             size = one.size[self.rows]
@@ -163,7 +163,7 @@ class OverTime:
         return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
     def _line(self, name: str, values: Floats) -> Json:
-        """Steps, the last of which goes on to the end."""
+        """A step line over seconds, with the last step extended to the end."""
         return _series(name, self.edges, np.append(values, values[-1]))
 
     def _plot(self, heading: str, caption: str, form: str, title: str, panels: Sequence[Json]) -> Json:
@@ -172,7 +172,7 @@ class OverTime:
 
 
 def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
-    """Which variant is started most often, and in how large batches, by how many requests wait and come."""
+    """A chart of the variant started most often and its mean batch size, by waiting requests and arrival rate."""
     every = np.concatenate([one.decisions.rate for one in played.values()])
     low, high = np.quantile(every, [0.01, 0.99]) if len(every) else (0.0, 1.0)
     rates = np.linspace(low, max(high, low + SLACK), RATES + 1)
@@ -194,7 +194,7 @@ def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
 
 
 def _cells(layout: Layout, one: Answers, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
-    """The tiles of one policy in which it decided anything."""
+    """The tiles of one policy in which it made any decision."""
     made, columns, rows = one.decisions, _between(rates), _doubling(sizes)
     column = np.clip(np.searchsorted(rates, made.rate, side="right") - 1, 0, RATES - 1)
     row = np.searchsorted(sizes, np.maximum(made.waiting, 1), side="right") - 1
@@ -215,6 +215,6 @@ def _between(edges: Floats) -> list[str]:
 
 
 def _series(name: str, x: NDArray[Any], y: NDArray[Any]) -> Json:
-    """A line as plain values; None where there is nothing."""
+    """A line as JSON values; NaN becomes None."""
     values = [None if np.isnan(value) else round(float(value), 5) for value in y]
     return {"name": name, "x": [round(float(value), 5) for value in x], "y": values}

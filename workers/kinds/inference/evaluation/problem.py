@@ -1,4 +1,4 @@
-"""Problems and recordings of evaluations of kind `inference`."""
+"""Evaluations of kind ``inference``: the problem, held-out logs and users, and recordings of requests."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from workers.kinds.inference.simulator.arrivals import arrived
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
-# What became of every request of an evaluation's episodes under a policy.
+# Recording of every request's fate in an evaluation's episodes.
 #
-# Requests are the same whoever decides: they are drawn once, and told apart by episode, user and number.
+# Requests do not depend on decisions: they are drawn once, and identified by episode, user and number.
 
 
 Floats = NDArray[np.float64]
@@ -38,12 +38,12 @@ GIVEN_UP = -1
 
 
 class Requests(NamedTuple):
-    """R requests of B episodes, by episode and user, each user's in order.
+    """R requests of B episodes, ordered by episode, user and time.
 
     Attributes:
-        episode, user: positions, [R].
+        episode, user: indices, [R].
         time: seconds since the episode's start, [R].
-        first: where those of each user begin, [B, U].
+        first: index of the first request of each episode and user, [B, U].
     """
 
     episode: Integers
@@ -56,10 +56,10 @@ class Decisions(NamedTuple):
     """N decisions on what a server starts.
 
     Attributes:
-        waiting: requests of all users, [N].
+        waiting: waiting requests of all users, [N].
         rate: smoothed requests per second of all users, [N].
-        variant: that is started, or ``GIVEN_UP`` where the server waits, [N].
-        size: requests that are started at once, [N].
+        variant: started variant; ``GIVEN_UP``: the server waits, [N].
+        size: requests started at once, [N].
     """
 
     waiting: Integers
@@ -69,15 +69,15 @@ class Decisions(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What one policy made of the requests.
+    """The fate of requests under one policy.
 
     Attributes:
-        requests: all of them.
-        delay: seconds from arrival to answer; NaN where it was given up, [R].
-        variant: that answered, or ``GIVEN_UP``, [R].
-        size: requests that were answered at once, 0 where it was given up, [R].
-        quality: of the response, 0 where it was given up, [R].
-        decisions: how it came to that.
+        requests: the requests.
+        delay: seconds from arrival to answer; NaN: dropped, [R].
+        variant: answering variant; ``GIVEN_UP``: dropped, [R].
+        size: requests in the same batch; 0: dropped, [R].
+        quality: response quality in 0…1; 0: dropped, [R].
+        decisions: the policy's decisions.
     """
 
     requests: Requests
@@ -89,14 +89,14 @@ class Answers(NamedTuple):
 
 
 def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
-    """Let a player decide all episodes of a fresh world at L1."""
+    """Play all episodes of a fresh world at level L1, and record the requests' fates."""
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
     return recorder.answers()
 
 
 def requests_of(world: InferenceWorld) -> Requests:
-    """All requests of a world's present episodes; nothing in it changes."""
+    """All requests of a world's present episodes, without changing the world."""
     users, load = len(world.layout.users), world.load
     worlds = world.worlds
     streams, rates = worlds.streams.copy(), worlds.rates.copy()
@@ -113,7 +113,7 @@ def requests_of(world: InferenceWorld) -> Requests:
 
 
 class Recorder:
-    """Watches the episodes of one world; see ``workers.evaluation.arena.Watcher``."""
+    """A watcher of the episodes of one world, for ``workers.evaluation.arena.play``."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self.world, self.layout = world, world.layout
@@ -122,7 +122,7 @@ class Recorder:
         self._decisions: list[Decisions] = []
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Note what is started in the next step."""
+        """Record the batches that the next step starts, in episodes that are still ``going`` [B]."""
         if self._requests is None:
             self._begin()
         self._settle()
@@ -153,7 +153,7 @@ class Recorder:
         self.variant, self.size = np.full(count, GIVEN_UP), np.zeros(count, np.int64)
 
     def _settle(self) -> None:
-        """When the last step's batches end."""
+        """Set the delays of the requests in the last step's batches."""
         if self._started is None or self._requests is None:
             return
         place, rows, server = self._started
@@ -161,7 +161,7 @@ class Recorder:
         self._started = None
 
     def answers(self) -> Answers:
-        """What became of all requests, once the episodes are over."""
+        """The fates of all requests, after the episodes' end."""
         self._settle()
         if self._requests is None:
             self._begin()
@@ -182,22 +182,22 @@ class Recorder:
         return Decisions(*columns)
 
 
-# What an evaluation of kind ``inference`` keeps back: logs of requests, days for instance; of a single log its end.
+# Held-out data of an evaluation: logs of requests (such as days), or the end of a single log.
 #
-# Or users: what is judged has learned whose requests come where, so those who are held out come in the place of others.
+# Or users: an agent has learned which user's requests come when, so held-out users swap places with others.
 
 
-FEWEST_BATCHES = 2  # of each variant; with fewer the measured batches of all executions are taken
+FEWEST_BATCHES = 2  # of each variant; with fewer, the measured batches of all executions are used
 MOST_EXCHANGES = 16  # domain models of L3
 USERS = "users"
 LONELY = "a workload of one user has none to hold out"
-OF_USERS = ("rate", "variation", "forecast", "parts")  # of a domain model: arrays with a row of each
+OF_USERS = ("rate", "variation", "forecast", "parts")  # arrays of a domain model with a row per user
 
 
 def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> KeptBack:
-    """Executions that were named, else a share of the logs, else the last share of the only one.
+    """Hold out the named executions, else a share of the logs, else the last share of the only log.
 
-    Service times are fitted on the measured batches of what is held out where there are enough, else on all.
+    Service times are fitted on the held-out measured batches if each variant has two, else on those of all executions.
     """
     data: Mapping[str, Content] = dict(samples)
     logs = [name for name, content in data.items() if len(content.requests.time)]
@@ -229,13 +229,16 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
 
 
 def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
-    """Every execution's measured batches, without its requests."""
+    """Measured batches of every execution that has any, without its requests."""
     without = LoggedRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
 
 
 def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
-    """A share of the users, those first of whom no agent's model knew a request; one at least, and never all."""
+    """Choose a share of the users, first those that no agent's model has seen; at least one, never all.
+
+    The result has no names if there is a single user.
+    """
     known = {name: set(np.unique(content.requests.user).tolist()) for name, content in samples}
     seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
     unseen = [name for place, name in enumerate(users) if place not in seen]
@@ -245,9 +248,10 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
 
 
 def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
-    """Domain models in each of which one of those held out and another user have changed places.
+    """Domain models in each of which a held-out user and another user have swapped arrivals; at most 16, drawn at
+    random.
 
-    Nothing else changes, so as many requests come in all; of more than 16 such pairs, 16 are drawn.
+    The total rate of requests stays the same.
     """
     kept = [place for place, name in enumerate(users) if name in set(held_out)]
     pairs = [(one, other) for one in kept for other in range(len(users)) if other not in kept or other > one]
@@ -262,11 +266,11 @@ def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
     return replace(model, **{name: value[places] for name, value in by_user.items()})
 
 
-# The evaluation's view of a workload of kind ``inference``: what its policies do, in terms of requests.
+# The evaluation's problem, in terms of requests.
 
 
 BINS = 10
-BUSIEST = 2.0  # the last edge of rates, in units of the domain model's highest
+BUSIEST = 2.0  # last edge of the rates, relative to the domain model's highest
 DESCRIPTIONS = {
     Level.TRAIN: "As L1, under seeds that no test uses.",
     Level.FIXED: "One episode, the same requests and the same service times for everybody and every time.",
@@ -279,11 +283,11 @@ DESCRIPTIONS = {
 
 
 class InferenceProblem(SimulatedProblem):
-    """The evaluation's view of an inference workload; heat maps show the size of batches."""
+    """The evaluation's problem of an inference workload; heat maps show batch sizes."""
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Requests that are started at once, over requests per second and requests that wait."""
+        """Requests per second and waiting requests; the colour is the number of requests started at once."""
         limit = self.layout.spec.queue_limit * len(self.layout.users)
         rate = float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])
@@ -292,14 +296,14 @@ class InferenceProblem(SimulatedProblem):
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """NaN where the decision is how many servers are on."""
+        """Heat map coordinates and colour of each decision, [B] each; NaN where the number of servers is decided."""
         state, chosen = situation.state, self.layout.dispatch_of(action)
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)
         return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Variant and size of batches of first come, first served on all servers."""
+        """Variant and batch size of first-come-first-served on all servers, as indices."""
         _, variants, sizes = self.layout.shape
         return Tunable("variant", 0, variants - 1), Tunable("batch", 0, sizes - 1)
 

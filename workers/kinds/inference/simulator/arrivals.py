@@ -1,4 +1,4 @@
-"""Arrivals of simulated requests: drawn, recorded, of clients."""
+"""Arrivals of simulated requests: drawn from a model or replayed from a log; and shaping of learners' rewards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.kinds.inference.dynamics import NONE
 from app.kinds.inference.model import DAY_SECONDS
 from workers.kinds.compiling import Compiler
 
-# How this kind's loops are compiled.
+# The compiler of this kind's loops.
 
 
 OWN = Path(__file__).parent
@@ -26,9 +26,9 @@ COMPILER = Compiler(
 kernel, inlined = COMPILER.kernel, COMPILER.inlined
 
 
-# When requests come: drawn of a model, or as they were recorded. Compiled; one stream of numbers per episode and user.
+# Arrivals of requests, drawn from a model or recorded; compiled, with one random stream per episode and user.
 #
-# What is drawn depends on the episode's seed alone, never on what is decided: every policy meets the same requests.
+# Draws depend on the episode's seed alone, never on decisions: every policy meets the same requests.
 
 
 Floats = NDArray[np.float64]
@@ -39,21 +39,21 @@ UNIT = 2.0**-53
 
 
 class Load(NamedTuple):
-    """How requests arrive in B episodes of U users, by X models with P parts of a day.
+    """How requests arrive in B episodes of U users, by X models with P parts of a day and J factors of the rate.
 
     Attributes:
         rate: requests per second by part of the day, [X, U, P].
-        variation: squared coefficients of variation of the factors of the rate, [X, U, J].
-        lasting: for how many windows each factor holds, [J].
-        model: of these, which an episode follows, [B].
-        factor: of the rate, [B, U].
-        burst: of 1 + variation of the factor that holds for a control interval, [B, U].
-        burst_at: which factor that is.
-        origin: seconds after midnight at which an episode begins; where requests are recorded, their time then, [B].
-        times: recorded requests, seconds, ascending for each user, [n]; empty where they are drawn.
-        first: position in ``times`` of each user's first request, and of the end of the last user's, [U + 1].
+        variation: squared coefficient of variation of each factor, [X, U, J].
+        lasting: number of windows for which each factor holds, [J].
+        model: index of the model that an episode follows, [B].
+        factor: factor of the rate, [B, U].
+        burst: factor of 1 + variation of the factor that holds for a control interval, [B, U].
+        burst_at: index of that factor.
+        origin: seconds after midnight at which an episode begins; for recorded requests, seconds in the log, [B].
+        times: recorded arrivals in seconds, ascending for each user, [n]; empty where requests are drawn.
+        first: index in ``times`` of each user's first request, and the end of the last user's, [U + 1].
         window: seconds for which the shortest factor holds.
-        until: seconds for which requests come.
+        until: seconds during which requests come.
     """
 
     rate: Floats
@@ -72,7 +72,7 @@ class Load(NamedTuple):
 
 @inlined
 def mixed(word: np.uint64) -> np.uint64:
-    """A word of 64 bits that looks random, of another: SplitMix64's finaliser (Steele et al., 2014)."""
+    """A pseudo-random 64-bit word from ``word``: SplitMix64's finaliser (Steele et al., 2014)."""
     z = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -80,14 +80,14 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(streams: Words, b: int, u: int) -> float:
-    """The next number of a stream, in (0, 1)."""
+    """The next number of a stream, uniform in (0, 1); the stream advances in place."""
     streams[b, u] += np.uint64(0x9E3779B97F4A7C15)
     return ((mixed(streams[b, u]) >> np.uint64(11)) + 0.5) * UNIT
 
 
 @kernel
 def gamma(streams: Words, b: int, u: int, shape: float) -> float:
-    """A gamma variable of this shape and scale 1 (Marsaglia and Tsang, 2000; shapes below 1 by their section 6)."""
+    """A gamma variable of scale 1 (Marsaglia and Tsang, 2000; shapes below 1 by their section 6)."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(streams, b, u) ** (1.0 / shape)
@@ -104,7 +104,7 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 @kernel
 def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
-    """Requests per second in the window of number ``place``; ``factors`` [B, U, J] are drawn anew where they end."""
+    """Requests per second in window number ``place``; ``factors`` [B, U, J] that end there are drawn anew in place."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
@@ -123,10 +123,10 @@ def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 def drawn(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """When the next request comes after ``now``; ``NEVER`` after the end.
+    """Seconds at which the next request after ``now`` comes; ``NEVER``: none.
 
-    A Poisson process has no memory: where the window ends before the next request, it is drawn anew from there.
-    ``rates`` [B, U] are those of the present windows, which are numbers ``places`` [B, U].
+    A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates`` [B,
+    U] and ``places`` [B, U] are rate and number of the present windows, changed in place.
     """
     while True:
         end = min((places[b, u] + 1) * load.window, load.until)
@@ -143,7 +143,7 @@ def drawn(
 
 @inlined
 def recorded(load: Load, places: Integers, b: int, u: int) -> float:
-    """When the next recorded request comes; ``places`` [B, U] are the next ones in ``times``."""
+    """Seconds at which the next recorded request comes, or ``NEVER``; its index in ``places`` [B, U] advances."""
     at = places[b, u]
     if at >= load.first[u + 1]:
         return NEVER
@@ -156,7 +156,7 @@ def recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """When a user's next request comes after the one at ``now``."""
+    """Seconds at which a user's next request comes after the one at ``now``; ``NEVER``: none."""
     if len(load.times) > 0:
         return recorded(load, places, b, u)
     return drawn(load, streams, rates, factors, places, b, u, now)
@@ -166,7 +166,7 @@ def following(
 def opened(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
-    """Begin a user's stream at time 0: when its first request comes."""
+    """Begin a user's stream at time 0; seconds at which its first request comes."""
     streams[b, u] = mixed(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]
@@ -181,7 +181,7 @@ def opened(
 def counted(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
-    """How many requests of a user come in the whole episode; its stream is used up."""
+    """Number of a user's requests in the whole episode; consumes the stream."""
     count, time = 0, opened(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
@@ -193,7 +193,7 @@ def counted(
 def arrived(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
-    """When each request of a user comes in the whole episode; its stream is used up."""
+    """Arrival times of a user's requests in the whole episode, seconds, [n]; consumes the stream."""
     times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
     time = opened(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
@@ -202,20 +202,20 @@ def arrived(
     return times
 
 
-# Requests as they were recorded, from which episodes take a stretch each.
+# Recorded requests, of which each episode replays a part.
 
 
-FORGOTTEN = 40.0  # time constants after which a request adds nothing to what is known of late
+FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
 
 
 class Recorded(NamedTuple):
-    """Arrivals of requests of U users, and where episodes begin among them; all times in seconds.
+    """Recorded arrivals of U users and the beginnings of episodes, all in seconds.
 
     Attributes:
-        times: when requests came, ascending, of each user.
-        first, last: the earliest and the latest that an episode may begin.
-        begins: when episodes begin, in place of any time between the two, ascending, [n]; or None.
-        late: each user's recent requests per second, as they are known at each of them, [n, U]; None: nothing is known.
+        times: arrivals of each user, ascending.
+        first, last: earliest and latest beginning of an episode.
+        begins: beginnings of episodes, ascending, [n]; None: any time between ``first`` and ``last``.
+        late: each user's smoothed requests per second at each beginning, [n, U]; None: unknown.
     """
 
     times: Sequence[Floats]
@@ -226,17 +226,17 @@ class Recorded(NamedTuple):
 
     @classmethod
     def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
-        """Of requests in each second, [n] for each user: each at any instant of its second."""
+        """From numbers of requests per second, [n] for each user: each request at a random instant of its second."""
         random = np.random.default_rng(seed)
         times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
         return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
 
     def beginning(self, begins: Floats, window: float) -> Recorded:
-        """The same requests, met by episodes that begin at these seconds and know how many came of late.
+        """The same requests, with episodes that begin at ``begins`` and know the recent rates.
 
         Args:
-            begins: ascending, [n]; each at least ``window`` after the first request.
-            window: time constant of what is known, seconds: see ``app.kinds.inference.dynamics.smoothed``.
+            begins: seconds, ascending, [n]; each at least ``window`` after the first request.
+            window: time constant of the smoothed rates, seconds.
         """
         seen = 1 - np.exp((self.first - begins) / window)
         late = np.empty((len(begins), len(self.times)))
@@ -248,20 +248,20 @@ class Recorded(NamedTuple):
         return self._replace(begins=begins, late=late / seen[:, None])
 
     def apart(self, seconds: float) -> int:
-        """How many episodes of so many seconds, evenly apart, have nothing in common."""
+        """Number of disjoint episodes of ``seconds`` that fit in the recording, at least 1."""
         return max(int((self.last - self.first) // seconds), 1)
 
     def at(self, share: Floats) -> tuple[Floats, Floats | float]:
-        """Where episodes begin by their ``share`` of what was recorded, 0 to 1, [B]; the rates they know of, [B, U]."""
+        """Beginnings of episodes by ``share`` (0…1) of the recording, [B], and recent rates [B, U], 0.0 if unknown."""
         if self.begins is None or self.late is None:
             return self.first + share * max(self.last - self.first, 0.0), 0.0
         place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)
         return self.begins[place], self.late[place]
 
     def before(self, at: Floats, seconds: float, parts: int) -> NDArray[np.int64]:
-        """How many came in the parts of so many seconds before each moment, the newest last, [n, U, parts].
+        """Requests in the ``parts`` intervals of ``seconds`` before each moment, newest last, [n, U, parts].
 
-        ``NONE`` where nothing is known: before the first episode may begin, and where episodes begin anywhere.
+        ``NONE`` where unknown: before ``first``, and in recordings whose episodes begin anywhere.
         """
         edges = at[:, None] + seconds * np.arange(-parts, 1)
         counts = [np.diff(np.searchsorted(own, edges, side="right"), axis=1) for own in self.times]
@@ -275,31 +275,31 @@ class Recorded(NamedTuple):
         return np.array([len(own) / seconds for own in self.times])
 
     def joined(self) -> tuple[Floats, NDArray[np.int64]]:
-        """All times, and where each user's begin and the last's end."""
+        """All arrivals [n], and the index of each user's first with the end of the last user's [U + 1]."""
         ends = np.concatenate([[0], np.cumsum([len(own) for own in self.times])])
         return np.concatenate(self.times), ends.astype(np.int64)
 
 
-# What learners are paid in place of what is paid: the same values, less noise, and less far ahead to look.
+# Reward shaping for learners: equal values of policies, less noise, and a shorter horizon.
 #
-# Most of what a decision leads to is told by how many requests wait after it. What each of them costs later, found once
-# in the play of a rule, makes a potential: learners are paid its differences with the rest, by which what is best stays
-# best (Ng, Harada and Russell, 1999, for discounts by time, too). And what requests cost that came by chance beyond
-# those that were to be expected is taken out: 0 on average whatever was decided, so a control variate. On a small
-# system this took the standard deviation of a temporal difference from .83 to .40 with a slope that was fitted to play
-# near the optimum; with one that is fitted to a plain rule, as learners have it, that was not measured.
+# Most consequences of a decision show in the number of waiting requests after it. The later cost of each, estimated
+# once from the play of a rule, is a potential, whose differences are added to the reward; optimal policies stay optimal
+# (Ng, Harada and Russell, 1999, also for discounts by time). And the cost of chance arrivals beyond expectation is
+# subtracted: 0 on average whatever is decided, hence a control variate. On a small system this reduced the standard
+# deviation of a temporal difference from .83 to .40 with a slope fitted to nearly optimal play; with a slope fitted to
+# a plain rule, as learners have it, it was not measured.
 
 
-RIDGE = 1.0  # transitions' worth of doubt
+RIDGE = 1.0  # pseudo-transitions
 
 
 class Transition(NamedTuple):
-    """Of B worlds with U users, from one decision to the next.
+    """One decision of each of B worlds with U users.
 
     Attributes:
-        pay: [B].
-        discount: of what is paid later, [B].
-        before, after: requests that wait at both, [B, U].
+        pay: reward, [B].
+        discount: factor of later rewards, [B].
+        before, after: waiting requests before and after, [B, U].
     """
 
     pay: NDArray[np.floating]
@@ -309,11 +309,11 @@ class Transition(NamedTuple):
 
 
 class Potential(NamedTuple):
-    """What waiting requests are worth, which is less than nothing.
+    """Linear value of waiting requests, for reward shaping.
 
     Attributes:
-        slope: each of a user's, [U].
-        usual: how many wait where the potential is 0, [U].
+        slope: value of one waiting request of each user, usually negative, [U].
+        usual: number of waiting requests at which the potential is 0, [U].
     """
 
     slope: Floats
@@ -321,7 +321,7 @@ class Potential(NamedTuple):
 
     @classmethod
     def fit(cls, met: list[Transition]) -> Potential:
-        """By least squares of temporal differences (LSTD: Bradtke and Barto, 1996)."""
+        """Fit by least-squares temporal differences (LSTD: Bradtke and Barto, 1996)."""
         pay, discount, before, after = (np.concatenate(parts).astype(np.float64) for parts in zip(*met, strict=True))
         known, following = (np.append(one, np.ones((len(one), 1)), axis=1) for one in (before, after))
         moments = known.T @ (known - discount[:, None] * following) + RIDGE * np.eye(known.shape[1])
@@ -329,7 +329,7 @@ class Potential(NamedTuple):
         return cls(np.asarray(worth[:-1], np.float64), np.asarray(before.mean(axis=0), np.float64))
 
     def paid(self, one: Transition, surplus: Floats | None) -> Floats:
-        """What learners are paid, [B]; ``surplus``: requests beyond those to be expected, [B, U], where it is known."""
+        """Shaped rewards, [B]; ``surplus``: arrivals beyond expectation as control variate, [B, U]; None: unknown."""
         there, here = ((waiting - self.usual) @ self.slope for waiting in (one.after, one.before))
         pay: Floats = np.asarray(one.pay, np.float64) + one.discount * there - here
         return pay if surplus is None else pay - surplus @ self.slope

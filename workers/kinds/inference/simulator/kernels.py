@@ -1,8 +1,8 @@
-"""Requests, queues, batches and servers, event by event; compiled. B episodes stand at their next decisions.
+"""The compiled simulator of requests, queues, batches and servers: B episodes, each at its next decision.
 
-At one instant come ends of batches, started servers, arrivals, drops, control, dispatch, in this order. ``start``
-begins episodes, ``step`` takes the decisions that are asked for and goes on to the next, ``look`` tells what is known.
-Servers are numbered by class, then within it.
+Events at the same time are processed in this order: ends of batches, started servers, arrivals, drops, control,
+dispatch. ``start`` begins episodes, ``step`` applies decisions and advances to the next ones, ``look`` reads the
+observable state. Servers are numbered by class, then within the class.
 """
 
 from typing import NamedTuple
@@ -28,11 +28,11 @@ from workers.kinds.inference.simulator.arrivals import (
     opened,
 )
 
-MOST_ASKED = 4  # decisions about servers at one instant
+MOST_ASKED = 4  # decisions about the number of servers at one time
 NOBODY = -1
 
 # columns of Worlds.clock [B, 3], .counts [B, 8], .user_time [B, U, 5], .user_count [B, U, 7], .server_time [B, S, 3],
-# .server_count [B, S, 5]; of the amounts [B, 7] that a step adds up
+# .server_count [B, S, 5]; and of the amounts [B, 7] that a step sums
 NOW, BURN, CONTROL_AT = range(3)
 EVENT, ASKED, TURNS, REQUESTS, ENDED, DECISIONS, WAITING, FINISHED = range(8)
 NEXT, RATE, RATE_AT, QUALITY, MISSED = range(5)
@@ -45,19 +45,20 @@ CONTROLLING, OVER = -1, -2
 
 
 class Rules(NamedTuple):
-    """What all episodes have in common: U users, V variants, K batch sizes, C classes, S servers.
+    """Constants of all episodes: U users, V variants, K batch sizes, C classes, S servers.
 
     Attributes:
-        batches: sizes, [K].
-        klass: of each server, [S].
-        minimum, maximum, startup, switch: of each class, [C].
-        accuracy: of each variant over that of the best, [V].
-        exponential: how a user's quality falls, [U].
-        mean_seconds: of a batch as the domain model expects it, [C, V, K].
-        usual: requests per second as it expects them, from which smoothed rates go on, [U].
+        batches: batch sizes, [K].
+        klass: class of each server, [S].
+        minimum, maximum: number of servers of each class, [C].
+        startup, switch: seconds that starting a server and loading a variant take, [C].
+        accuracy: accuracy of each variant relative to the best, [V].
+        exponential: whether a user's quality falls exponentially with delay, else linearly, [U].
+        mean_seconds: expected seconds of a batch, [C, V, K].
+        usual: expected requests per second, initial value of smoothed rates, [U].
         window: seconds of a control interval.
-        until: seconds for which requests come.
-        queue_limit: requests of a user that wait.
+        until: seconds during which requests come.
+        queue_limit: most waiting requests of a user.
         controlled: whether any class has servers that can be turned on or off.
     """
 
@@ -78,20 +79,21 @@ class Rules(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What differs between B episodes, M members of service times, T control intervals.
+    """What differs between B episodes: M members of service times, T control intervals.
 
     Attributes:
-        seed: of each episode, [B].
-        full_until, zero_at, weight: of each user, [B, U].
-        price: per second of each class, [B, C].
-        member: of the service times, [B].
+        seed: seed of each episode, [B].
+        full_until, zero_at: delays in seconds up to which quality is full, and from which it is 0, [B, U].
+        weight: weight of each user's requests, [B, U].
+        price: price per second of each class, [B, C].
+        member: index of the member of the service times, [B].
         log_seconds: natural log of the median seconds of a batch, [M, C, V, K].
         spread: standard deviation of the log of one batch, [M, V].
-        noise: factor of the same, [B].
-        slowdown: added to the log of what begins in an interval, [T, B].
-        repeated: share of it that is done again, [T, B].
-        capacity: share of each class's servers that can be had, [T, B].
-        memoryless: whether seconds are exponential of mean exp(``log_seconds``), whatever ``spread`` is.
+        noise: factor of ``spread``, [B].
+        slowdown: added to the log seconds of batches begun in an interval, [T, B].
+        repeated: share of a batch that is done again, [T, B].
+        capacity: share of each class's servers that is available, [T, B].
+        memoryless: whether seconds are exponential with mean exp(``log_seconds``); ``spread`` is then ignored.
     """
 
     seed: Words
@@ -110,18 +112,18 @@ class Given(NamedTuple):
 
 
 class Worlds(NamedTuple):
-    """B episodes on their way; changed in place. The columns are named above.
+    """State of B episodes, changed in place; columns are named above.
 
     Attributes:
-        clock, counts: of each, [B, 3] and [B, 8].
-        user_time, user_count: [B, U, 5] and [B, U, 7]. ``MISSED`` is what qualities lack of 1, of the requests that
-            are ``DECIDED``: dropped, or started; ``COMING`` are all of the episode.
+        clock, counts: of each episode, [B, 3] and [B, 8].
+        user_time, user_count: [B, U, 5] and [B, U, 7]. ``MISSED`` is the sum of 1 − quality over the ``DECIDED``
+            requests (dropped or started); ``COMING`` are all of the episode.
         server_time, server_count: [B, S, 3] and [B, S, 5].
-        queue: arrivals of those that wait, a ring from ``HEAD`` on, [B, U, queue_limit + 1].
-        streams, rates, places: of the arrivals, [B, U] each.
-        factors: of their rates, [B, U, J].
-        batches, paces: of those that ended last, see ``Transitions``; a ring each, [B, BATCHES].
-        parts: requests in the present part and those before it, a ring, [B, U, PARTS + 1].
+        queue: arrival times of waiting requests, a ring buffer from ``HEAD`` on, [B, U, queue_limit + 1].
+        streams, rates, places: state of the arrivals, [B, U] each.
+        factors: factors of their rates, [B, U, J].
+        batches, paces: kind and pace of the last batches (``Transitions``), ring buffers, [B, BATCHES].
+        parts: requests in the present and previous parts of control intervals, a ring buffer, [B, U, PARTS + 1].
     """
 
     clock: Floats
@@ -142,7 +144,7 @@ class Worlds(NamedTuple):
 
 @inlined
 def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: float) -> float:
-    """Response quality, as ``QualityTable.quality`` has it."""
+    """Response quality in 0…1 after ``delay`` seconds, as ``QualityTable.quality``."""
     start, end = given.full_until[b, user], given.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
     if rules.exponential[user]:
@@ -154,7 +156,8 @@ def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: fl
 
 @inlined
 def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> float:
-    """What is added to the log of a batch's seconds: of the number of its first request, whatever was decided before.
+    """Random term of a batch's log seconds, a function of its first request's ``number`` alone, not of earlier
+    decisions.
 
     Normal (Box and Muller, 1958), or the log of an exponential variable.
     """
@@ -171,13 +174,13 @@ def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> flo
 
 @inlined
 def interval(rules: Rules, given: Given, now: float) -> int:
-    """The control interval of an instant, of those that conditions are known for."""
+    """Index of the control interval of time ``now``, at most the last one with conditions."""
     return min(int(now / rules.window), len(given.slowdown) - 1)
 
 
 @inlined
 def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """The oldest request of a user is given up."""
+    """Drop the oldest waiting request of user ``u``."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
@@ -190,7 +193,7 @@ def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: 
 
 @inlined
 def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
-    """A request comes in the part of the control interval that it comes in."""
+    """Count a request of user ``u`` in its part of the control interval."""
     part, last = int(now * PARTS_OF_INTERVAL / rules.window), worlds.user_count[b, u, PART]
     for skipped in range(max(last + 1, part - PARTS), part + 1):
         worlds.parts[b, u, skipped % (PARTS + 1)] = 0
@@ -200,7 +203,7 @@ def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
 
 @inlined
 def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """A user's next request joins its queue, whose oldest is given up where it is full."""
+    """Append user ``u``'s next request to its queue; if it is full, drop the oldest."""
     times, counts = worlds.user_time, worlds.user_count
     now, room = times[b, u, NEXT], rules.queue_limit + 1
     worlds.queue[b, u, (counts[b, u, HEAD] + counts[b, u, LENGTH]) % room] = now
@@ -217,7 +220,7 @@ def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
 
 @inlined
 def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
-    """A server's batch ends."""
+    """End the batch of server ``s``: count its quality, record kind and pace, and make the server idle."""
     user, variant, size = worlds.server_count[b, s, SERVES], worlds.server_count[b, s, LOADED], 0
     while rules.batches[size] < worlds.server_count[b, s, HOLDS]:
         size += 1
@@ -233,7 +236,7 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 
 @inlined
 def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, s: int, action: int) -> None:
-    """Start a batch on a server."""
+    """Start the batch that ``action`` denotes on server ``s``; its seconds and qualities are determined here."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
     klass, now, counts = rules.klass[s], worlds.clock[b, NOW], worlds.user_count
@@ -269,7 +272,7 @@ def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int
 
 @kernel
 def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
-    """The first server of a class that is off starts; False where none is."""
+    """Start the first server of a class that is off; False: none is off."""
     for s in range(len(rules.klass)):
         if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] == OFF:
             worlds.server_count[b, s, STATUS] = STARTING if rules.startup[klass] > 0.0 else IDLE
@@ -282,7 +285,7 @@ def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> b
 
 @kernel
 def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
-    """The last starting server of a class is off, else the last idle one; False where neither is, or too few are on."""
+    """Turn off a class's last starting, else last idle server; False: there is none, or the minimum is reached."""
     on, idle, starting = 0, NOBODY, NOBODY
     for s in range(len(rules.klass)):
         status = worlds.server_count[b, s, STATUS]
@@ -290,7 +293,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
             on += 1
             idle = s if status == IDLE else idle
             starting = s if status == STARTING else starting
-    last = starting if starting != NOBODY else idle  # what is ready can work now
+    last = starting if starting != NOBODY else idle  # an idle server can work now, a starting one can't
     if last == NOBODY or on <= rules.minimum[klass]:
         return False
     worlds.server_count[b, last, STATUS] = OFF
@@ -300,7 +303,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
 
 @inlined
 def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
-    """Do what was decided; False where that is not legal."""
+    """Apply ``action`` in episode ``b``; False: it is illegal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
     worlds.counts[b, DECISIONS] += 1
@@ -329,7 +332,7 @@ def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, act
 
 @inlined
 def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
-    """How many of a class's servers that are on can't be had now."""
+    """Number of a class's running servers that are unavailable now."""
     share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
     if share >= 1.0:
         return 0
@@ -342,7 +345,7 @@ def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
 
 @inlined
 def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
-    """The first idle server that may start a batch now, and hasn't waited since the last event; or ``NOBODY``."""
+    """The first available idle server that has not passed since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
@@ -360,7 +363,7 @@ def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
 
 @inlined
 def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
-    """When anything happens next; ``NEVER`` where the episode is over."""
+    """Seconds of the next event; ``NEVER``: the episode is over."""
     now, busy = worlds.clock[b, NOW], False
     time = worlds.clock[b, CONTROL_AT]
     for s in range(len(rules.klass)):
@@ -379,7 +382,7 @@ def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
 
 @inlined
 def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float) -> None:
-    """Everything of an instant, but what is decided."""
+    """Process all events at time ``now``, except decisions."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -408,7 +411,7 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
 
 @inlined
 def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
-    """To the next decision, or to the end of the episode."""
+    """Advance to the next decision, or to the end of the episode."""
     count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
@@ -433,7 +436,7 @@ def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Float
 
 @kernel
 def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> None:
-    """Episode ``b`` at time 0: the fewest servers on, idle, nothing loaded, nobody waiting."""
+    """Reset episode ``b`` to time 0: minimum servers on and idle, no variant loaded, empty queues."""
     worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
     worlds.user_time[b], worlds.user_count[b] = 0.0, 0
     worlds.batches[b], worlds.paces[b], worlds.parts[b] = NONE, 1.0, NONE
@@ -457,7 +460,7 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
 
 @kernel
 def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin episodes anew in these places, and go on to their first decisions."""
+    """Begin new episodes in ``rows``, and advance to their first decisions."""
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, given, load, worlds, b)
@@ -468,16 +471,16 @@ def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Float
 def step(
     rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, actions: Integers, elapsed: Floats
 ) -> int:
-    """Take the decisions [B], and go on to the next; what is over stays as it is.
+    """Apply the decisions and advance to the next ones; ended episodes stay as they are.
 
     Args:
-        rules, given, load, worlds: the episodes.
-        amounts: what the step adds is added to them, [B, 7].
-        actions: [B].
-        elapsed: seconds from each decision to the next are written to it, [B].
+        rules, given, load, worlds: the episodes; ``worlds`` changes in place.
+        amounts: sums to which the step's amounts are added, [B, 7].
+        actions: number of each action, [B].
+        elapsed: receives the seconds to the next decision, [B].
 
     Returns:
-        The first place of an action that is not legal, or -1.
+        The first episode with an illegal action, or −1.
     """
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in range(len(actions)):
@@ -492,7 +495,7 @@ def step(
 
 
 class Known(NamedTuple):
-    """The arrays of ``State``, to be written to."""
+    """The arrays of ``State``, as output buffers."""
 
     waiting: Integers
     oldest: Floats
@@ -509,7 +512,7 @@ class Known(NamedTuple):
 
 @inlined
 def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) -> None:
-    """Queues, rates and qualities of episode ``b``, into row ``i``."""
+    """Write queues, rates and qualities of episode ``b`` to row ``i``."""
     now, room = worlds.clock[b, NOW], rules.queue_limit + 1
     for u in range(known.waiting.shape[1]):
         head, length = worlds.user_count[b, u, HEAD], worlds.user_count[b, u, LENGTH]
@@ -524,7 +527,7 @@ def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) ->
 
 @inlined
 def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b: int, i: int) -> None:
-    """Servers of episode ``b``, into row ``i``; idle ones that can't be had count as starting."""
+    """Write the servers of episode ``b`` to row ``i``; unavailable idle servers count as starting."""
     known.idle[i], known.busy[i], known.starting[i] = 0, 0, 0
     free = np.inf
     for s in range(len(rules.klass)):
@@ -545,7 +548,7 @@ def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b:
 
 @kernel
 def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integers) -> None:
-    """What is known in these places, [n]: into the first n rows of ``known``."""
+    """Write the observable state of the episodes ``rows`` [n] to the first n rows of ``known``."""
     rules, given, worlds, known = borrowed(rules), borrowed(given), borrowed(worlds), borrowed(known)
     for i in range(len(rows)):
         b = rows[i]
@@ -558,7 +561,7 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """The last transitions of all episodes, into the arrays of a ``Transitions``."""
+    """Write the last transitions of all episodes to the arrays of a ``Transitions``."""
     for b in range(len(batch)):
         for k in range(BATCHES):
             place = (worlds.counts[b, FINISHED] + k) % BATCHES
@@ -574,7 +577,7 @@ def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arriv
 
 @kernel
 def fairness(given: Given, worlds: Worlds, unfair: Floats) -> None:
-    """1 − Jain's index of the users' mean qualities where an episode is over, into [B]; 0 elsewhere."""
+    """Write 1 − Jain's index of users' mean qualities to ``unfair`` [B] for ended episodes, 0 for others."""
     users = given.zero_at.shape[1]
     for b in range(len(unfair)):
         unfair[b], total, squares = 0.0, 0.0, 0.0

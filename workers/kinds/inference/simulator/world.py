@@ -1,4 +1,4 @@
-"""Episodes of an inference workload: one agent's, as evaluations want them, or all users' agents together."""
+"""Episodes of an inference workload, for one agent (``InferenceWorld``) or one agent per user (``Clients``)."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ OUTCOMES = (
     Outcome("cost", MONEY),
 )
 FAIRNESS = Outcome("jain", SHARE)
-"""Jain's index of the users' mean qualities; counted, with each of these, where there are several users."""
+"""Jain's index of the users' mean qualities, counted with each user's quality where there are several users."""
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s; of
 # other systems (see `benchmarks.inference_small`) .2 to .7 % after 50 s, less than .01 % after 200 s: there PPO left .4
 # to 7 % after 50 s, .3 to 2 % after 200 s. Where bursts were recorded, PPO learned less that way (return -1.1 instead
 # of -.17 on the training windows of `benchmarks.inference_agents`), and so did agents of users, each of which the
 # others change (mean quality .725 instead of .731, Jain's index .952 instead of .961; one seed each).
-NEAR, FAR = 5, 20  # control intervals after which what is paid counts 1/e, for learners; FAR: one agent, steady rates
-WATCHED, STRAYING = 96, 0.25  # decisions that tell what waiting requests are worth to learners; of them, random ones
-LOAD = 1.5  # the largest factor of the requests that a world's length is made for
+NEAR, FAR = 5, 20  # control intervals after which learners' rewards are discounted by 1/e; FAR: one agent, steady rates
+WATCHED, STRAYING = 96, 0.25  # decisions to which learners' potential is fitted, and the share of random ones
+LOAD = 1.5  # largest factor of the requests for which an episode's length is estimated
 
 
 def outcomes_of(layout: Layout) -> Sequence[Outcome]:
-    """What users count of an episode."""
+    """The quantities in users' units that are counted per episode."""
     if len(layout.users) == 1:
         return OUTCOMES
     return (*OUTCOMES, FAIRNESS, *(Outcome(f"quality.{user}", SHARE) for user in layout.users))
 
 
 class Ticks:
-    """A world as disturbances see it, whose steps are its control intervals: they last equally long."""
+    """A world as disturbances see it: its steps are control intervals, which last equally long."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self._world, self.steps = world, world.intervals
 
     def __getattr__(self, name: str) -> Any:
-        """Everything else is the world's."""
+        """Delegate everything else to the world."""
         return getattr(self._world, name)
 
 
@@ -69,15 +69,18 @@ class InferenceWorld(Disturbed):
     """B episodes of a workload, each at its next decision: a request has come, or a server is free.
 
     Args:
-        layout: of the workload.
-        models: domain models: its own, which policies believe in, and those of held-out samples.
-        conditions: how many episodes, their seed, and for whom: for learners each begins anew as it ends.
-            Its option ``service``, where it is ``exponential``, makes the seconds of batches memoryless.
-        recorded: requests to be met in place of the model's; an evaluation's episodes begin evenly apart in them.
-        believed: the domain model that policies and the service go by, where it isn't the one that is followed.
+        layout: the workload's layout.
+        models: the workload's domain model, then those of held-out samples.
+        conditions: batch size, seed and purpose; for learners each episode begins anew as it ends. With option
+            ``service`` = ``exponential`` batch seconds are memoryless.
+        recorded: requests to replay instead of drawn ones; an evaluation's episodes begin evenly apart in them.
+        believed: domain model that policies assume; None: ``models[0]``.
 
     Attributes:
-        before, after: for learners, how users stood before the last step and after it, in episodes that it ended, too.
+        before, after: for learners, users' standing before and after the last step, also in ended episodes.
+
+    Raises:
+        ValueError: the domain model lacks service times or rates.
     """
 
     terms_of = TERMS
@@ -122,7 +125,7 @@ class InferenceWorld(Disturbed):
         self._state: State | None = None
 
     def _longest(self) -> int:
-        """Decisions of an episode in which every idle server waits at every event, and a margin for chance."""
+        """Upper estimate of an episode's decisions: every idle server decides at every event, plus a margin."""
         spec = self.layout.spec
         rate = max(model.rate.max(axis=1).sum() for model in self.models) if self.recorded is None else self._busiest()
         requests = LOAD * rate * spec.episode_seconds
@@ -138,17 +141,17 @@ class InferenceWorld(Disturbed):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """Episodes that begin at the same moment of a recorded log vary together, [B]; else None."""
+        """Group of each episode by its beginning in a recorded log, [B], since they correlate; None if drawn."""
         return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view of the present decisions; raises RuntimeError before the first ``reset``."""
+        """Projector (with last transitions), state and view of the present decisions; only after a ``reset``."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
     def recent(self) -> Transitions:
-        """The last batches that ended and the last requests that came, as policies that adapt see them."""
+        """The last batches and requests, as adaptive policies get them."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
         found = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
         kernels.look_back(self.rules, self.worlds, *found)
@@ -156,19 +159,19 @@ class InferenceWorld(Disturbed):
 
     @property
     def state(self) -> State:
-        """What is known at the decisions."""
+        """The observable state at the decisions; raises RuntimeError before the first ``reset``."""
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return self._state
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes; for learners, a rule has first shown what waiting requests are worth."""
+        """Begin B episodes: observation [B, D], mask [B, N]. For learners the shaping potential is fitted before."""
         if self.renews and self.potential is None:
             self.potential = self._estimated()
         return self._begun()
 
     def _estimated(self) -> Potential:
-        """Of a plain rule that now and then strays; the same in every world of the same problem, whatever its seed."""
+        """Fit the potential to the play of a simple rule with random actions, independent of the world's seed."""
         kept, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
         _, mask = self._begun()
@@ -199,14 +202,14 @@ class InferenceWorld(Disturbed):
         return self.view
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B]; for learners, episodes that end begin anew.
+        """Take one action per environment, [B], after the first ``reset``; for learners, episodes that end begin anew.
 
-        Learners are paid for fairness as it comes about: Jain's index less 1, times the share of the episode that is
-        over, is a potential (Ng, Harada and Russell, 1999) whose differences add up to what an episode is paid at its
-        end. They aren't discounted, as the return by which policies are judged isn't.
+        Learners are charged for fairness as it changes: (Jain's index − 1) times the share of the episode that has
+        passed is an undiscounted potential (Ng, Harada and Russell, 1999) whose differences add up to the episode's
+        fairness term.
 
         Raises:
-            ValueError: an action is not legal.
+            ValueError: an action is illegal.
         """
         elapsed, ended = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         if self.renews:
@@ -238,9 +241,9 @@ class InferenceWorld(Disturbed):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End episodes for learners where no more requests come: seconds from decisions to the next, or to there, [B].
+        """End learners' episodes when no more requests come; seconds between decisions up to that time, [B].
 
-        What is left is then done at leisure. Learners, who don't see the time, would take it for what waiting leads to.
+        Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
         """
         until, now = self.rules.until, self.worlds.clock[:, kernels.NOW]
         self.worlds.counts[now >= until, kernels.ENDED] = 1
@@ -252,12 +255,12 @@ class InferenceWorld(Disturbed):
 
     @property
     def _steady(self) -> bool:
-        """Whether requests come at known rates that never change: what is more or less of them is chance."""
+        """Whether requests come at known constant rates, so that any surplus is chance."""
         load, rates = self.load, self.load.rate
         return not (len(load.times) or load.variation.any() or (load.burst != 1.0).any() or np.ptp(rates, axis=2).any())
 
     def _surplus(self, came: NDArray[np.int64], elapsed: Floats) -> Floats:
-        """How many more requests came since than were to be expected, [B, U]: 0 on average, whatever was decided."""
+        """Requests since the last decision beyond expectation, [B, U]; 0 on average whatever is decided."""
         load = self.load
         expected: Floats = load.rate[load.model, :, 0] * load.factor * elapsed[:, None]
         return self._came - came - expected
@@ -277,7 +280,7 @@ class InferenceWorld(Disturbed):
         self._state, self.view = state, View(observation, mask)
 
     def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
-        """Begin episodes, which know the rates of late before them where these were recorded, else the usual ones."""
+        """Begin episodes ``rows``, with smoothed rates from the recording before them, else the usual ones."""
         kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
         if self.recorded is None or self.recorded.begins is None:
             return
@@ -320,7 +323,7 @@ class InferenceWorld(Disturbed):
 
     @property
     def counted(self) -> Floats:
-        """What the last step added, [B, O]: delay is the mean of answered requests, quality without requests is 1."""
+        """What the last step adds to each outcome, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (
@@ -358,7 +361,7 @@ class InferenceWorld(Disturbed):
         return np.broadcast_to(drawn, count)
 
     def _factor(self, group: str, names: Sequence[str]) -> Floats:
-        """Factors of parameters, [B, names]."""
+        """Factors of disturbed parameters, [B, names]; 1 where undisturbed."""
         columns = [self.factors.get(f"{group}.{name}", np.ones(self.variety)) for name in names]
         return np.stack(columns, axis=1)[self._rows % self.variety]
 
@@ -387,7 +390,7 @@ class InferenceWorld(Disturbed):
         )
 
     def conditions_at(self, ticks: World) -> Any:
-        """What disturbances make of the next control interval."""
+        """Combined conditions of all disturbances in the next control interval."""
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(ticks)
@@ -417,14 +420,14 @@ class InferenceWorld(Disturbed):
         )
 
     def get_state(self) -> dict[str, Any]:
-        """Everything that the future depends on."""
+        """The whole state as arrays and plain values."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
         arrays = {name: _owned(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from what ``get_state`` gave."""
+        """Restore the result of ``get_state``, and go on with its episodes."""
         self.given = _owned(kernels.Given(**state["given"]))
         self.load = _owned(Load(**state["load"]))
         self.worlds = _owned(kernels.Worlds(**state["worlds"]))
@@ -438,13 +441,13 @@ class InferenceWorld(Disturbed):
 
 
 class Standing(NamedTuple):
-    """How users stand in B episodes, by their requests whose fate is decided.
+    """Users' standing in B episodes, by requests that are started or dropped.
 
     Attributes:
-        missed: what their qualities lack of 1, over all requests of the user in the episode, [B, U].
-        quality: mean of them; 1 before the first, [B, U].
-        jain: index of the qualities, [B].
-        share: of the episode that is over, [B].
+        missed: sum of 1 − quality so far over the number of the user's requests in the whole episode, [B, U].
+        quality: mean quality; 1 before the first request, [B, U].
+        jain: Jain's index of the qualities, [B].
+        share: share of the episode that has passed, [B].
     """
 
     missed: Floats
@@ -454,12 +457,12 @@ class Standing(NamedTuple):
 
     @property
     def unfair(self) -> Floats:
-        """What Jain's index lacks of 1 times the share of the episode that is over, [B]."""
+        """(1 − Jain's index) times the share of the episode that has passed, [B]."""
         return self.share * (1.0 - self.jain)
 
 
 def standing(worlds: kernels.Worlds, until: float) -> Standing:
-    """How users stand now, by what the episodes have counted; requests come for ``until`` seconds."""
+    """Users' standing now; ``until``: seconds during which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
@@ -467,7 +470,7 @@ def standing(worlds: kernels.Worlds, until: float) -> Standing:
 
 
 def _owned(parts: Any) -> Any:
-    """A copy of named parts, each array in one piece: wherever it came from, loops are then compiled once."""
+    """A copy with contiguous arrays, so that loops are compiled for one memory layout."""
     return parts._make(value.copy() if isinstance(value, np.ndarray) else value for value in parts)
 
 
@@ -530,21 +533,21 @@ def _known(batch: int, layout: Layout) -> Any:
     )
 
 
-# The world as the agents of its users learn in it: all act at every decision, each is paid for its own requests.
+# The world for learners with one agent per user, all of which act at every decision.
 
 
 QUALITY, UNFAIR = TERMS.index("quality"), TERMS.index("fairness")
 
 
 class Clients(JointSimulator):
-    """The world as the agents of its users learn in it together: servers take the best of their offers.
+    """The world for learners with one agent per user: servers take the best of their offers.
 
-    Agent i is paid w_quality · q_i + w_fairness · J, less what all are charged for servers and switching, where q_i is
-    the mean quality of its user's requests in the episode and J is Jain's index of all users'. Both are paid as they
-    come about: a batch as it starts, and J as the world pays it, so that what one request moves is paid with it.
+    Agent i's return is w_quality · q_i + w_fairness · J less the cost of servers and switching that all share, where
+    q_i is the mean quality of its user's requests and J is Jain's index over users. Quality is paid as a batch starts,
+    J as in ``InferenceWorld.step``.
 
     Args:
-        world: for learners.
+        world: a world for learners.
     """
 
     def __init__(self, world: InferenceWorld) -> None:
@@ -562,10 +565,13 @@ class Clients(JointSimulator):
         return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
-        """Award servers to the best offers, and step the world; one ``Step`` for each agent.
+        """Award servers to the best offers, and step the world: one ``Step`` per agent.
+
+        Args:
+            actions: offer of each agent by name, [B] each.
 
         Raises:
-            ValueError: an action is not legal.
+            ValueError: an action is illegal.
         """
         world = self.world
         chosen = np.stack([actions[name] for name in self.clients], axis=1)

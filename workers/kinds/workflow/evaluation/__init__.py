@@ -1,1 +1,1 @@
-"""What agents of kind `workflow` are judged on, and beside."""
+"""Evaluations of kind ``workflow``: episodes, worlds, schedulers, optimum, charts."""

@@ -1,4 +1,4 @@
-"""What a schedule is worth to a workload: the terms of its objective, and the return that they come to."""
+"""Episodes of kind ``workflow``, and the objective's terms of their schedules."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 
 
 class Reference(NamedTuple):
-    """What terms are measured by.
+    """Bounds that normalise the terms.
 
     Attributes:
-        makespan: no schedule ends sooner after the first submission, seconds.
-        cost: of the work alone on the cheapest nodes; 0 where they cost nothing.
+        makespan: lower bound of any schedule's makespan, seconds.
+        cost: cost of the work alone on the cheapest nodes; 0 where they are free.
     """
 
     makespan: float
@@ -38,7 +38,7 @@ def reference(trace: Trace, nodes: Nodes) -> Reference:
     """Bounds that hold for every schedule of ``trace`` on ``nodes``.
 
     Raises:
-        ValueError: a task is larger than any node.
+        ValueError: a task fits no node.
     """
     seconds = durations(trace, nodes)
     shortest = seconds.min(axis=1)
@@ -54,12 +54,12 @@ def reference(trace: Trace, nodes: Nodes) -> Reference:
 
 
 def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
-    """When each task ends at the earliest if there are nodes for all, seconds, [N]."""
+    """Earliest end of each task with unlimited nodes, seconds, [N]."""
     ends = trace.submit + shortest
     if not len(trace.parents):
         return ends
     children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
-    for _ in range(trace.tasks):  # as often as the longest chain is deep
+    for _ in range(trace.tasks):  # at most the length of the longest chain
         before = trace.submit.copy()
         np.maximum.at(before, children, ends[trace.parents])
         following = before + shortest
@@ -70,7 +70,14 @@ def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
 
 
 def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) -> Floats:
-    """What is paid for, in the order of ``spec.TERMS``, [6]: less is better, and 0 is as good as can be."""
+    """The objective's terms in the order of ``spec.TERMS``, each at least 0 and smaller if better, [6].
+
+    They are slowdown − 1, hours of wait, relative excess of the makespan, share of missed deadlines, share of idle
+    rented time, and cost relative to ``measure.cost``.
+
+    Raises:
+        ValueError: there is no task, or a task has no end.
+    """
     result = figures(trace, nodes, schedule)
     return np.array(
         [
@@ -85,11 +92,11 @@ def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) ->
 
 
 def objective_return(weights: Floats, paid: Floats) -> float:
-    """The return of terms [6]; larger is better."""
+    """The return of terms [6]: the negative weighted sum."""
     return -float(weights @ paid)
 
 
-# Episodes of a workload: stretches of batch logs, or whole workflows, and what befalls them.
+# Episodes: pieces of batch logs, or whole workflows, and their disturbances.
 
 
 Random = np.random.Generator
@@ -97,13 +104,13 @@ ENTRIES = ("load", "spread", "width", "bursts")
 
 
 class Episode(NamedTuple):
-    """Tasks, what they run on, and what is paid for.
+    """Tasks, nodes and objective.
 
     Attributes:
-        trace: as it will turn out; strategies plan with what it says that they expect.
-        nodes: those that there are.
-        weights: of the terms, [6].
-        measure: what the terms are measured by.
+        trace: tasks with their true run times; strategies see its estimates and predictions.
+        nodes: the available nodes.
+        weights: weights of the terms, [6].
+        measure: bounds that normalise the terms.
     """
 
     trace: Trace
@@ -116,8 +123,8 @@ class TaskDisturbance(NamedTuple):
     """Effects of the disturbances on one episode.
 
     Attributes:
-        factor: of each task's run time, [N].
-        capacity: share of the nodes that is left, 0 to 1.
+        factor: factor of each task's run time, [N].
+        capacity: share of the nodes that remains, 0…1.
     """
 
     factor: Floats
@@ -125,17 +132,17 @@ class TaskDisturbance(NamedTuple):
 
 
 def flow(trace: Trace) -> bool:
-    """Whether tasks depend on each other: a workflow is an episode as a whole."""
+    """Whether tasks depend on each other; such a workflow is always an episode as a whole."""
     return len(trace.parents) > 0
 
 
 def sized(traces: Sequence[Trace], most: int) -> int:
-    """The most tasks that an episode of any of ``traces`` has, where stretches have at most ``most``."""
+    """Largest number of tasks in an episode, if pieces of batch logs have at most ``most``."""
     return max(trace.tasks if flow(trace) else min(trace.tasks, most) for trace in traces)
 
 
 def known(trace: Trace) -> Trace:
-    """The tasks whose run times are known; of a workflow, all or none."""
+    """The tasks with known run times; of a workflow all or none."""
     there = trace.runtime >= 0
     if there.all():
         return trace
@@ -145,19 +152,19 @@ def known(trace: Trace) -> Trace:
 
 
 def stretch(trace: Trace, first: int, count: int) -> Trace:
-    """Batch jobs ``first`` to ``first + count``, the first of which is submitted at second 0."""
+    """Batch jobs ``first`` to ``first + count``, the first submitted at second 0."""
     begun = trace.submit[first]
     part = selected(trace, slice(first, first + count))
     return _filled(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
 
 
 def _filled(trace: Trace) -> Trace:
-    """With an estimate of each task; as it is where run times are predicted, of those without one, too."""
+    """``trace`` with an estimate for each task, unless it has predictions."""
     return trace._replace(estimate=trace.requested) if trace.predicted is None else trace
 
 
 def drawn(trace: Trace, most: int, random: Random) -> Trace:
-    """An episode of ``trace``: a stretch from anywhere, or the whole of a workflow."""
+    """Draw an episode: a random piece of at most ``most`` jobs, or the whole workflow; it begins at second 0."""
     if flow(trace):
         first = trace.submit.min()
         return _filled(trace)._replace(submit=trace.submit - first, deadline=trace.deadline - first)
@@ -166,7 +173,7 @@ def drawn(trace: Trace, most: int, random: Random) -> Trace:
 
 
 def jittered(trace: Trace, scale: float, random: Random) -> Trace:
-    """Gaps between submissions multiplied by exp(``scale`` · normal); run times where a workflow comes at once."""
+    """Multiply gaps between submissions by exp(``scale`` · normal); run times if a workflow is submitted at once."""
     factor = np.exp(scale * random.standard_normal(trace.tasks))
     if flow(trace) and np.ptp(trace.submit) == 0:
         return trace._replace(runtime=trace.runtime * factor)
@@ -174,21 +181,21 @@ def jittered(trace: Trace, scale: float, random: Random) -> Trace:
 
 
 def arriving(trace: Trace, factor: Floats) -> Trace:
-    """The gap before each task's submission multiplied by ``factor`` [N]; deadlines move along."""
+    """Multiply the gap before each submission by ``factor`` [N]; deadlines shift along."""
     gaps = np.diff(trace.submit, prepend=trace.submit[:1])
     submit = np.cumsum(gaps * factor)
     return trace._replace(submit=submit, deadline=trace.deadline + submit - trace.submit)
 
 
 def loaded(trace: Trace, factor: float) -> Trace:
-    """The work that comes in per second multiplied by ``factor``: more often, or more of it where all comes at once."""
+    """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if all come at once."""
     if np.ptp(trace.submit) == 0:
         return trace.scaled(factor)
     return arriving(trace, np.full(trace.tasks, 1 / factor))
 
 
 def misjudged(trace: Trace, power: float) -> Trace:
-    """How far each estimate and prediction is off, taken to a power: 0 makes them exact, 1 leaves them."""
+    """Raise the ratio of estimates and predictions to run times to ``power``: 0 exact, 1 unchanged."""
 
     def off(seconds: Floats) -> Floats:
         known = (trace.runtime > 0) & (seconds > 0)
@@ -200,7 +207,11 @@ def misjudged(trace: Trace, power: float) -> Trace:
 
 
 def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
-    """The episode under a disturbance; the same object where there is none."""
+    """The episode under a disturbance; the same object if there is none.
+
+    Raises:
+        ValueError: a task fits no node.
+    """
     if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes
@@ -211,7 +222,7 @@ def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode
 
 
 def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
-    """With a share of the nodes; of a single one, with a share of its processors, on which wide tasks take longer."""
+    """A ``share`` of the nodes if all tasks still fit; of a single node a share of processors, slowing wide tasks."""
     count = len(nodes.kind)
     if count > 1:
         left = np.unique(np.rint(np.linspace(0, count - 1, max(1, int(share * count)))).astype(np.intp))
@@ -230,11 +241,11 @@ def _all_fit(trace: Trace, nodes: Nodes) -> bool:
 
 
 def described(trace: Trace, nodes: Nodes) -> Floats:
-    """What an episode is like, by what is known beforehand, in the order of ``ENTRIES``, [4].
+    """Observation of an episode before it runs, in the order of ``ENTRIES``, [4].
 
-    ``load``: log of the work over what the nodes can do while it comes in; ``spread``: standard deviation of the log
-    estimates; ``width``: processors of a task over those of the largest node; ``bursts``: variation of the gaps between
-    submissions.
+    ``load``: natural log of the expected work over the nodes' capacity while it comes; ``spread``: standard deviation
+    of the log estimates; ``width``: mean processors of a task over those of the largest node; ``bursts``: log(1 +
+    coefficient of variation of the gaps between submissions).
     """
     expected = np.maximum(trace.requested, 1.0)
     room = float((nodes.processors * nodes.speed).sum())

@@ -1,4 +1,4 @@
-"""Bounds: the exact optimum and references."""
+"""The optimum of one episode with known run times: branch and bound for few tasks, local search for more."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NO_LIMITS = Limits()
 
 
 class Optimum(NamedTuple):
-    """What was found.
+    """The result of a search.
 
     Attributes:
-        schedule: the best.
+        schedule: the best schedule found.
         value: its return.
-        exact: whether there is none better; else the search was given up.
-        branches: partial schedules that were looked at.
+        exact: whether it is optimal; False: the search was stopped.
+        branches: number of partial schedules examined.
     """
 
     schedule: Schedule
@@ -42,7 +42,7 @@ class Optimum(NamedTuple):
 
 
 def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIMITS) -> str | None:
-    """Why the optimum of this can't be had, or None when it can."""
+    """Reason why the exact optimum can't be computed; None: it can."""
     if trace.tasks > MOST_TASKS:
         return f"{trace.tasks} tasks are too many for an exact optimum; {MOST_TASKS} can be had"
     if len(trace.parents) and (weights[SLOWDOWN] or weights[WAIT]):
@@ -57,16 +57,15 @@ def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIM
 def solve(
     trace: Trace, nodes: Nodes, weights: Floats, known: Schedule | None = None, branches: int = MOST_BRANCHES
 ) -> Optimum:
-    """The best schedule of ``trace``, whose run times are what will be.
+    """The best schedule of ``trace`` with its true run times, by branch and bound.
 
     Args:
-        weights: of the terms, [6].
-        known: a schedule to begin with.
-        branches: the most to look at.
+        weights: weights of the terms, [6].
+        known: a schedule to start from.
+        branches: most partial schedules to examine.
 
     Raises:
-        ValueError: it can't be had, for the reason of ``why_not``; a task is larger than any node; or ``branches`` are
-            too few to find any.
+        ValueError: ``why_not`` has a reason, a task fits no node, or no schedule was found within ``branches``.
     """
     reason = why_not(trace, nodes, weights)
     if reason is not None:
@@ -81,7 +80,7 @@ def solve(
 
 
 class _Partial(NamedTuple):
-    """Tasks that are placed: start, end and node of each, [N]; not a number and −1 for the others."""
+    """A partial schedule: start and end (seconds; NaN: not placed) and node (−1) of tasks [N]; last placed task."""
 
     start: Floats
     end: Floats
@@ -90,7 +89,7 @@ class _Partial(NamedTuple):
 
 
 class _Search:
-    """Depth first, the most promising branch first."""
+    """A depth-first branch and bound, earliest end first."""
 
     def __init__(self, trace: Trace, nodes: Nodes, weights: Floats, most: int) -> None:
         self.trace, self.nodes, self.weights, self.most = trace, nodes, weights, most
@@ -113,13 +112,13 @@ class _Search:
         return _Partial(np.full(count, np.nan), np.full(count, np.nan), np.full(count, -1), -1)
 
     def offer(self, schedule: Schedule) -> None:
-        """Keep a whole schedule if it is the best so far."""
+        """Keep a complete schedule if it is the best so far."""
         value = objective_return(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
         if value > self.value:
             self.best, self.value = schedule, value
 
     def branch(self, partial: _Partial) -> None:
-        """Look at everything that may follow."""
+        """Examine all continuations of a partial schedule, unless the limit of branches is reached."""
         self.branches += 1
         if self.branches > self.most:
             return
@@ -146,7 +145,7 @@ class _Search:
             self.branch(after)
 
     def _nodes(self, partial: _Partial) -> list[int]:
-        """Nodes with tasks, and of the empty ones that are alike the first."""
+        """Nodes with tasks, and the first of each group of equal empty ones."""
         used, alike, found = set(partial.node.tolist()), set(), []
         for node in range(len(self.nodes.kind)):
             likeness = (int(self.nodes.kind[node]), bool(self.nodes.kept[node]))
@@ -157,14 +156,14 @@ class _Search:
         return found
 
     def _twice(self, partial: _Partial, task: int, start: float) -> bool:
-        """Whether the same comes out where this task is placed before the last one."""
+        """Whether placing ``task`` before the last one gives the same schedule, so that this branch is redundant."""
         last = partial.last
         if last < 0 or start > partial.start[last] or task > last:
             return False
         return all(parent != last for parent, _ in self.parents[task])
 
     def _arrival(self, partial: _Partial, task: int, node: int) -> float:
-        """When all that a task needs may be on a node; infinite while a parent is open."""
+        """Seconds from which a task's data can be on a node; infinite while a parent is not placed."""
         at = max(float(self.trace.submit[task]), float(self.opens[node]))
         for parent, data in self.parents[task]:
             there = int(partial.node[parent])
@@ -175,7 +174,7 @@ class _Search:
         return at
 
     def _earliest(self, partial: _Partial, task: int, node: int) -> float:
-        """The earliest start of a task in the gaps of a node; infinite where there is none."""
+        """Earliest start of a task in the gaps of a node, seconds; infinite: it doesn't fit."""
         duration = float(self.seconds[task, node])
         arrival = self._arrival(partial, task, node) if np.isfinite(duration) else np.inf
         if not np.isfinite(arrival):
@@ -194,7 +193,7 @@ class _Search:
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
-        """No schedule that goes on from here has a higher return."""
+        """Upper bound of the return of any continuation."""
         count, last = self.trace.tasks, self.first if partial.last < 0 else float(partial.start[partial.last])
         ends, waits, slow = partial.end.copy(), partial.start - self.trace.submit, np.zeros(count)
         done = partial.node >= 0
@@ -203,7 +202,7 @@ class _Search:
         for task in open_tasks:
             at = np.array([max(starts[task, node], last) for n, node in enumerate(self._nodes(partial))])
             own = self.seconds[task, self._nodes(partial)]
-            if not np.isfinite(at + own).any():  # a parent is open
+            if not np.isfinite(at + own).any():  # a parent is not placed
                 at, own = np.array([self._after(task, ends, last)]), self.shortest[task : task + 1]
             ends[task] = (at + own).min()
             waits[task] = at.min() - self.trace.submit[task]
@@ -212,12 +211,12 @@ class _Search:
         return objective_return(self.weights, self._terms(ends, waits, slow))
 
     def _after(self, task: int, ends: Floats, last: float) -> float:
-        """A bound on the start of a task of which a parent is open."""
+        """Lower bound of the start of a task with a parent that is not placed, seconds."""
         known = [float(ends[parent]) for parent, _ in self.parents[task] if np.isfinite(ends[parent])]
         return max(last, float(self.trace.submit[task]), *known)
 
     def _terms(self, ends: Floats, waits: Floats, slow: Floats) -> Floats:
-        """The terms where nothing is worse than these, [6]."""
+        """Lower bounds of the terms, given lower bounds of ends, waits and slowdowns [N], [6]."""
         span = max(float(ends.max()) - self.first, self.measure.makespan)
         due = np.isfinite(self.due)
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
@@ -236,16 +235,16 @@ class _Search:
         )
 
 
-# What the fixed episode could come to: the exact optimum of a few tasks, or the best plan that is found for more.
+# The optimum of the fixed episode: exact for few tasks, else the best plan found.
 
 
 TRIALS = 400
-PLACEMENTS = 200_000  # tasks that are placed in all trials, at most
+PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
 class Found(NamedTuple):
-    """Order and nodes of a plan, and what it is worth."""
+    """Order and nodes of a plan, and its return."""
 
     order: NDArray[np.integer]
     node: NDArray[np.integer]
@@ -253,13 +252,13 @@ class Found(NamedTuple):
 
 
 def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) -> LevelOptimum:
-    """The best that can be had of an episode whose future is known.
+    """The exact optimum of an episode with known run times, or the best plan found and the reason why it isn't exact.
 
     Args:
-        episode: as it turns out.
-        limits: of users; with any, ``start`` is the best that is known.
+        episode: the episode with its disturbances.
+        limits: limits of users; with any, ``start`` is returned as the best known plan.
         start: the best schedule so far.
-        seed: of the search.
+        seed: seed of the search.
     """
     reason = why_not(episode.trace, episode.nodes, episode.weights, limits)
     if reason is None:
@@ -278,12 +277,17 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
 
 
 def remembered(schedule: Schedule) -> ReplayedSchedule:
-    """A scheduler that replays order and nodes of a schedule."""
+    """A scheduler that replays order, nodes and starts of a schedule."""
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
 class Fixed(EpisodeScheduler):
-    """A schedule of one episode to the second; of any other, as far as it goes."""
+    """A scheduler that replays a given schedule to the second in its own episode, and uses another scheduler in others.
+
+    Args:
+        schedule: the schedule.
+        otherwise: scheduler of other episodes.
+    """
 
     name = "plan"
 
@@ -291,7 +295,7 @@ class Fixed(EpisodeScheduler):
         self.schedule, self.otherwise = schedule, otherwise
 
     def play(self, episode: Episode) -> Schedule:
-        """The schedule itself where the episode is its own; else as ``otherwise`` schedules it."""
+        """The schedule itself if the episode has its run times and submissions, else that of ``otherwise``."""
         trace, schedule = episode.trace, self.schedule
         if trace.tasks == len(schedule.start) and len(episode.nodes.speed) > schedule.node.max():
             lengths = trace.runtime / episode.nodes.speed[schedule.node]
@@ -302,7 +306,7 @@ class Fixed(EpisodeScheduler):
 
 
 def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
-    """Hill climbing: one task at a time to another place in the order, now and then to any node."""
+    """Hill climbing: move one task to another place in the order, half the time to any node, if that is better."""
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = remembered(start)

@@ -1,4 +1,4 @@
-"""Pictures of schedules: Gantt charts, courses over time, distributions and figures, as plain JSON."""
+"""Charts of schedules as JSON values: Gantt charts, courses over time, distributions and metrics; and outcomes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
 from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready, rented, slowdowns
 
-# Gantt charts: on which of a node's processors each task is drawn.
+# Gantt charts: the assignment of tasks to a node's processors.
 #
-# Processors of a node are alike: a task is drawn on the lowest that are free, in several bars where those lie apart.
+# Processors of a node are alike: a task is drawn on the lowest free ones, in several bars if they are not adjacent.
 
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
-MOST_TASKS = 400  # of one chart: more can't be told apart
+MOST_TASKS = 400  # in one chart, for legibility
 MOST_NODES = 48
-MOST_BARS = 2_000  # where many tasks lie in many pieces; the rest of the stretch is left out
-ROOM = 1e-9  # seconds by which times that should be equal may differ
+MOST_BARS = 2_000  # in one chart; the rest of the time window is left out
+ROOM = 1e-9  # tolerance in seconds between equal times
 
 
 Window = tuple[float, float]
-"""Seconds: from, to."""
+"""Beginning and end of a charted time window, seconds."""
 
 
 def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
-    """One stretch for the charts of several schedules of a trace: all of it, or where the first one waits longest."""
+    """A common time window for charts of several schedules: all, or where the first one waits longest."""
     first, last = _window(trace, schedules[0])
     if trace.tasks > MOST_TASKS:
         return first, last
@@ -42,7 +42,7 @@ def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
 def gantt(
     trace: Trace, nodes: Nodes, schedule: Schedule, labels: Sequence[str] = (), stretch: Window | None = None
 ) -> Json:
-    """The bars of a schedule in a stretch, by itself that of ``window``; see ``pictures``."""
+    """The bars of a schedule in a time window; without ``stretch`` that of ``window``."""
     first, last = stretch or window(trace, [schedule])
     inside = np.flatnonzero((schedule.end > first) & (schedule.start < last))
     shown = _busiest(schedule, nodes, inside)
@@ -78,7 +78,7 @@ def gantt(
 
 
 def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
-    """As many bars as may be, in order of their start, and when the stretch that they show ends."""
+    """At most ``MOST_BARS`` bars by start, and the end of the window that they cover, seconds."""
     if len(bars) <= MOST_BARS:
         return bars, last
     until = bars[MOST_BARS]["start"]
@@ -86,14 +86,14 @@ def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
 
 
 def _window(trace: Trace, schedule: Schedule) -> Window:
-    """All of it, or a stretch of as many tasks as can be shown: the one that waited longest together."""
+    """The whole schedule, or a window of as many tasks as can be shown, with the largest total wait."""
     first, last = float(trace.submit.min()), float(schedule.end.max())
     if trace.tasks <= MOST_TASKS:
         return first, last
     order = np.argsort(schedule.start, kind="stable")
     starts = schedule.start[order]
     waits = np.cumsum(np.append(0.0, (schedule.start - ready(trace, schedule))[order]))
-    many = MOST_TASKS * 3 // 4  # the rest is for tasks that run already
+    many = MOST_TASKS * 3 // 4  # leaves a quarter for tasks that run already
     at = int((waits[many:] - waits[:-many]).argmax())
     return float(starts[at]), float(starts[at + many]) if at + many < trace.tasks else last
 
@@ -106,7 +106,7 @@ def _busiest(schedule: Schedule, nodes: Nodes, inside: NDArray[np.intp]) -> NDAr
 
 
 def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-    """Of every bar its task, its lowest lane within the node, and how many lanes; in order of start."""
+    """Task, lowest processor within the node, and number of processors of each bar, by start."""
     until = {int(node): np.full(int(nodes.processors[node]), -np.inf) for node in np.unique(schedule.node[inside])}
     for task in inside[np.lexsort((schedule.end[inside], schedule.start[inside]))]:
         lanes = until[int(schedule.node[task])]
@@ -117,16 +117,17 @@ def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.int
                 yield int(task), int(part[0]), len(part)
 
 
-# What is shown of a schedule, as plain JSON: small however many tasks there are, and enough to draw it again.
+# Charts of a schedule as JSON values, small for any number of tasks. A *picture*, the result of ``picture``, has:
 #
-# A *picture* is what ``picture`` gives:
+# ``name``, ``tasks``, and ``figures`` (``simulate.Figures``);
 #
-# - ``name``, ``tasks``, ``figures`` (see ``schedule.Figures``); - ``over_time``: ``time`` (seconds, left edges of equal
-# bins, and the last right edge), ``utilisation`` (mean busy share   of all processors), ``queue`` (mean number of tasks
-# that are ready and wait) and ``longest`` (the most of them); - ``slowdown``: ``share`` of the tasks whose bounded
-# slowdown is at most ``value``; - ``gantt``: ``from`` and ``to`` (seconds), ``whole`` (whether that is all of it),
-# ``nodes`` (``name``, ``first`` lane   and ``lanes``), and ``bars``: ``task``, ``node``, ``lane``, ``lanes``,
-# ``start``, ``end``, ``slowdown``, ``group``.
+# ``over_time``: ``time`` (seconds, left edges of equal bins, and the last right edge), ``utilisation`` (mean busy share
+# of all processors), ``queue`` (mean number of ready, waiting tasks) and ``longest`` (the largest number of them);
+#
+# ``slowdown``: ``share`` of the tasks whose bounded slowdown is at most ``value``;
+#
+# ``gantt``: ``from`` and ``to`` (seconds), ``whole`` (whether all tasks are in it), ``nodes`` (``name``, ``first`` lane
+# and ``lanes``), and ``bars`` (``task``, ``node``, ``lane``, ``lanes``, ``start``, ``end``, ``slowdown``, ``group``).
 
 
 BINS = 240
@@ -141,15 +142,15 @@ def picture(
     labels: Sequence[str] = (),
     stretch: Window | None = None,
 ) -> Json:
-    """What is shown of one schedule; see the module.
+    """All charts of one schedule, with the keys that the comment above lists.
 
     Args:
-        name: of the strategy.
-        labels: of the nodes, [M]; their numbers where there are none.
-        stretch: what its Gantt chart shows; see ``lanes.window``.
+        name: name of the strategy.
+        labels: names of the nodes, [M]; empty: their numbers.
+        stretch: time window of the Gantt chart; None: chosen by ``window``.
 
     Raises:
-        ValueError: there is no task, or one was never played to its end.
+        ValueError: there is no task, or a task has no end.
     """
     result = figures(trace, nodes, schedule)._asdict()
     edges = _edges(trace, schedule)
@@ -164,7 +165,7 @@ def picture(
 
 
 def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> Json:
-    """Busy share of the processors and waiting tasks between ``edges`` [T + 1]."""
+    """Busy share of processors, and mean and largest number of waiting tasks, between ``edges`` in seconds [T + 1]."""
     at = ready(trace, schedule)
     busy = _mean(schedule.start, schedule.end, trace.processors.astype(np.float64), edges)
     ones = np.ones(trace.tasks)
@@ -177,7 +178,7 @@ def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> 
 
 
 def distribution(values: Floats) -> Json:
-    """Quantiles of ``values`` [N]; dense towards the largest, where schedules differ."""
+    """Quantiles of ``values`` [N], denser towards the largest, where schedules differ."""
     finest = 1 - 1 / max(len(values), 1)
     shares = np.append(QUANTILES[finest >= QUANTILES], 1.0)
     return {"share": _rounded(shares, 5), "value": _rounded(np.quantile(values, shares), 4)}
@@ -189,12 +190,12 @@ def _edges(trace: Trace, schedule: Schedule) -> Floats:
 
 
 def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
-    """Mean over each bin of the sum of ``amount`` over the intervals that are open, [T]."""
+    """Time average in each bin of the sum of ``amount`` over open intervals, [T]."""
     times = np.concatenate([begin, end])
     order = np.argsort(times, kind="stable")
     times, steps = times[order], np.concatenate([amount, -amount])[order]
     level = np.cumsum(steps)
-    area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])  # up to each event
+    area = np.concatenate([[0.0], np.cumsum(level[:-1] * np.diff(times))])  # cumulative, up to each event
     place = np.searchsorted(times, edges, side="right") - 1
     inside = np.maximum(place, 0)
     held = np.where(place >= 0, area[inside] + level[inside] * (edges - times[inside]), 0.0)
@@ -203,7 +204,7 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
 
 
 def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
-    """The most intervals that are open at once in each bin, [T]; one that begins and ends at once never is."""
+    """Largest number of simultaneously open intervals in each bin, [T]; empty intervals don't count."""
     some = end > begin
     begins, ends = np.sort(begin[some]), np.sort(end[some])
 
@@ -220,24 +221,28 @@ def _rounded(values: Floats, digits: int) -> list[float]:
     return [round(float(value), digits) for value in values]
 
 
-# What users count of a schedule: bounded slowdown, waits and makespan, deadlines missed, node-hours and money.
+# Outcomes of a schedule in users' units: bounded slowdown, waits and makespan, missed deadlines, node-hours and money.
 
 
 QUEUED = (Outcome("bounded slowdown"), Outcome("wait", "s"), Outcome("makespan", "s"))
-"""Of jobs on one machine that always runs."""
+"""Outcomes of jobs on one machine that is always on."""
 OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node-hours"), Outcome("cost", MONEY))
-"""Of any tasks on any nodes."""
+"""Outcomes of any tasks on any nodes."""
 
 
 def queued(trace: Trace, begun: Seconds) -> Floats:
-    """``QUEUED`` of jobs that begin at these seconds [N], [3]."""
+    """Mean slowdown, mean wait and makespan (seconds) of jobs that begin at ``begun`` seconds [N], [3]."""
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     span = schedule.end.max() - trace.submit.min()
     return np.array([slowdowns(trace, schedule).mean(), (begun - trace.submit).mean(), span])
 
 
 def counted(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
-    """``OUTCOMES`` of a schedule, [6]."""
+    """The outcomes of a schedule, in the order of ``OUTCOMES``, [6].
+
+    Raises:
+        ValueError: there is no task, or a task has no end.
+    """
     worth, rentals = figures(trace, nodes, schedule), rented(trace, nodes, schedule)
     hours = (rentals.released - rentals.ordered).sum() / HOUR
     return np.array([worth.slowdown, worth.wait, worth.makespan, worth.misses, hours, worth.cost])

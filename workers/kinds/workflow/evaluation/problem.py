@@ -1,4 +1,4 @@
-"""Problems of evaluations of kind `workflow`."""
+"""The ``Problem`` that evaluations play for workloads of kind ``workflow``, and artifacts as schedulers."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ DESCRIPTIONS = {
 
 
 class WorkflowProblem(Problem):
-    """The evaluation's view of a workflow workload: an action is a way of scheduling a whole episode.
+    """The ``Problem`` of a workflow workload: an action is the number of a scheduler for a whole episode.
 
     Args:
-        spec: of the workload.
-        traces: that its agents may have been trained on; one trace or several.
-        held_out: others.
-        without: why there are none.
-        tasks: the most of an episode that is a stretch of batch jobs; a workflow is played as a whole.
+        spec: the workload's spec.
+        traces: traces that agents may have been trained on.
+        held_out: held-out traces.
+        without: the reason why there are none.
+        tasks: most tasks of a piece of a batch log; a workflow is played as a whole.
 
     Raises:
-        ValueError: there is no task to play, or one is larger than any node.
+        ValueError: there is no task to play, or one fits no node.
     """
 
     kind = "workflow"
@@ -87,7 +87,11 @@ class WorkflowProblem(Problem):
         self._known: dict[int, LevelOptimum] = {}
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
-        """Traces with a task at least, whose run times are known and whose tasks fit."""
+        """Traces with at least one task of known run time.
+
+        Raises:
+            ValueError: a task fits no node.
+        """
         found = [episodes.known(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:
@@ -141,7 +145,7 @@ class WorkflowProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Rule, mechanism and order of overtaking of batch jobs; the strategy of workflows."""
+        """Rule, mechanism and order of overtaking for batch jobs; the strategy for workflows."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
@@ -167,7 +171,7 @@ class WorkflowProblem(Problem):
         return seen[:, 0], seen[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """The encoder of a contender that has one; schedulers see the tasks themselves: None."""
+        """The contender's encoder if it has one; None for schedulers, which see the tasks themselves."""
         return getattr(contender, "encoder", None)
 
     @override
@@ -184,7 +188,7 @@ class WorkflowProblem(Problem):
         return list(self.schedulers)[action]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any]:
-        """``schedules``: a ``picture`` of each contender; ``points``: cost and makespan of every way."""
+        """Charts of one episode: ``schedules`` of the contenders; ``points``, cost and makespan of all schedulers."""
         world = self.world(1, seed)
         world.reset()
         episode = world.truth[0]
@@ -209,7 +213,7 @@ class WorkflowProblem(Problem):
 
 
 def _leaning(trace: Trace, schedule: Schedule) -> float:
-    """Rank correlation of how long tasks wait and how large they are, −1 to 1; 0 where all are alike."""
+    """Spearman correlation of tasks' waits and areas (processor-seconds), −1…1; 0 if either is constant."""
     waits, area = schedule.start - trace.submit, trace.runtime * trace.processors
     if np.ptp(waits) == 0 or np.ptp(area) == 0:
         return 0.0
@@ -218,7 +222,7 @@ def _leaning(trace: Trace, schedule: Schedule) -> float:
     return float(stats.spearmanr(waits, area).statistic)
 
 
-# Artifacts as ways of scheduling.
+# Artifacts as schedulers.
 
 
 CONSERVATIVE = "conservative"
@@ -229,8 +233,11 @@ class AgentScheduler:
     """An agent that orders tasks on one pool.
 
     Attributes:
-        name: what reports call it.
+        name: name in reports.
         policy: the agent.
+        mechanism: name of the backfilling mechanism.
+        fill: name of the rule of overtaking.
+        limits: limits of each user.
     """
 
     name: str
@@ -240,7 +247,11 @@ class AgentScheduler:
     limits: Limits
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task of an episode runs."""
+        """Schedule an episode: time and node of each task.
+
+        Raises:
+            ValueError: a job needs more processors than there are, or its run time is unknown.
+        """
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace.scaled(1 / speed)
@@ -250,11 +261,11 @@ class AgentScheduler:
 
 
 def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler:
-    """What an artifact does with a whole episode, beside the mechanism of the workload.
+    """The scheduler of an artifact, with the workload's mechanism.
 
     Args:
         data: the artifact.
-        layout: of the workload.
+        layout: the workload's layout.
         pool: whether its tasks are batch jobs on one pool.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Ways of scheduling a whole episode: what the kind's strategies and mechanisms make of it."""
+"""Schedulers of whole episodes: the kind's rules, mechanisms and strategies in the simulators."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,27 +18,27 @@ from workers.kinds.workflow.simulator.pool import opened, play_conservative, pla
 from workers.kinds.workflow.simulator.simulate import Schedule
 
 NO_LIMITS = Limits()
-FULL = ("fcfs", "sjf", "f1", "f4")  # rules that stand beside every mechanism
+FULL = ("fcfs", "sjf", "f1", "f4")  # rules that are combined with every mechanism
 ORDERS = ("fcfs", "sjf")
 FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
 class EpisodeScheduler(Protocol):
-    """Schedules an episode to its end; at any time it knows what a scheduler would know then."""
+    """Schedules an episode to its end, at any time with the information of a live scheduler."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """The scheduler's name in reports."""
         ...
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task ran."""
+        """Schedule an episode: time and node of each task."""
         ...
 
 
 @dataclass(frozen=True)
 class Ruled:
-    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders those that overtake, but for conservative."""
+    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders overtaking jobs, except with conservative."""
 
     rule: str
     mechanism: str
@@ -47,12 +47,16 @@ class Ruled:
 
     @property
     def name(self) -> str:
-        """Rule and mechanism; the order of overtaking where it is not that of arrival."""
+        """Rule and mechanism, and the order of overtaking unless it is fcfs."""
         name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task of an episode runs."""
+        """Schedule an episode: time and node of each task.
+
+        Raises:
+            ValueError: a job needs more processors than there are, or its run time is unknown.
+        """
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace.scaled(1 / speed)
@@ -66,44 +70,44 @@ class Ruled:
 
 @dataclass(frozen=True)
 class Planned:
-    """A workflow on several nodes by one of its strategies: planned by estimates, and then every node keeps to that."""
+    """A workflow on several nodes, planned by a strategy with estimates; every node keeps to its order."""
 
     strategy: str
 
     @property
     def name(self) -> str:
-        """Name of the strategy."""
+        """The name of the strategy."""
         return self.strategy
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task of an episode runs."""
+        """Schedule an episode: time and node of each task; raises ValueError if a task fits no node."""
         return dag.simulated(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
 class Dispatched:
-    """Tasks on several nodes, each of which gets its node by a strategy for workflows when it is ready."""
+    """Tasks on several nodes, assigned by a strategy when they are ready."""
 
     strategy: str
 
     @property
     def name(self) -> str:
-        """The strategy's, as it acts at run time."""
+        """The strategy's name, followed by “at run time”."""
         return f"{self.strategy} at run time"
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task of an episode runs."""
+        """Schedule an episode: time and node of each task; raises ValueError if a task fits no node."""
         return dag.dispatched(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
 class ReplayedSchedule:
-    """A fixed order and node of every task, whatever its run times.
+    """A fixed order and node of every task, whatever the run times.
 
     Attributes:
-        order: of the tasks, [N].
-        node: of each, [N]; −1 where it may be any.
-        start: before which none of them starts, seconds, [N]; None where they start when they can.
+        order: the tasks in order, [N].
+        node: node of each task, [N]; −1: any.
+        start: earliest start of each task, seconds, [N]; None: none.
     """
 
     order: NDArray[np.integer]
@@ -112,7 +116,11 @@ class ReplayedSchedule:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """When and where each task runs; tasks that it has never seen come last, and anywhere."""
+        """Schedule an episode: time and node of each task; tasks beyond the N known ones come last, on any node.
+
+        Raises:
+            ValueError: a task fits no node, or dependencies form a cycle.
+        """
         count, nodes = episode.trace.tasks, len(episode.nodes.kind)
         rank = np.arange(count) + len(self.order)
         known = self.order[self.order < count]
@@ -129,11 +137,14 @@ class ReplayedSchedule:
 
 
 def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.integer]) -> Schedule:
-    """Tasks as they turn out, each in its turn at the earliest time at which its node has room for it.
+    """Schedule tasks in turn, each at the earliest time when its node has room, with true run times.
 
     Args:
-        order: of the tasks, [N]; a task's parents come before it in any case.
-        node: of each, [N]; −1, or one that it does not fit: that on which it ends first.
+        order: the tasks in order, [N]; parents precede their children in any case.
+        node: node of each task, [N]; −1, or a node that it does not fit: the one where it ends first.
+
+    Raises:
+        ValueError: a task fits no node, or dependencies form a cycle.
     """
     given = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
     priority = np.empty(episode.trace.tasks)
@@ -153,12 +164,12 @@ def _pinned(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.
 
 
 def pooled(trace: Trace, nodes: int) -> bool:
-    """Whether rules and mechanisms for one pool are what schedules ``trace``."""
+    """Whether ``trace`` is scheduled by rules on one pool: one node, and no dependencies."""
     return nodes == 1 and not len(trace.parents)
 
 
 def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
-    """Every rule with the workload's own mechanism, some with every mechanism, and EASY that fills by length."""
+    """Schedulers by name: every rule with the workload's mechanism, some with all, and EASY that fills by sjf."""
     own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
     schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
@@ -166,7 +177,7 @@ def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Epi
 
 
 def placed(*, at_once: bool) -> dict[str, EpisodeScheduler]:
-    """Every strategy for several nodes: at run time, and where all is known ``at_once``, as a plan too."""
+    """Schedulers by name: every strategy at run time, and as a plan if all tasks are submitted ``at_once``."""
     schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
     if at_once:
         schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]

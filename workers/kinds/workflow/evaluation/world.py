@@ -1,4 +1,4 @@
-"""Worlds of kind `workflow`: episodes and what is kept of them."""
+"""The world of a ``workflow`` workload, whose actions are numbers of schedulers; and a cache of drawn episodes."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.simulate import Schedule
 from workers.learning.simulator import Step
 
-# Cache of drawn episodes: all policies of an evaluation play the same ones.
+# Cache of drawn episodes, since all policies of an evaluation play the same ones.
 
 
 Floats = NDArray[np.float64]
-MOST_TASKS = 1_500_000  # that are kept in all; some 160 bytes each
+MOST_TASKS = 1_500_000  # in the cache; about 160 bytes each
 
 
 class Turned:
     """Episodes under one set of disturbances.
 
     Attributes:
-        truth: the episodes, [B].
-        earned: terms [6] and outcomes [6] of the numbered ways, by identity of the episode and number.
+        truth: the disturbed episodes, [B].
+        earned: terms [6] and outcomes [6] by the identity of an episode and the scheduler's number.
     """
 
     def __init__(self, known: Sequence[Episode], disturbance: Sequence[TaskDisturbance]) -> None:
@@ -53,12 +53,12 @@ class Turned:
 
 
 class Drawn:
-    """Episodes as they are known beforehand.
+    """Episodes before disturbances.
 
     Attributes:
-        known: [B].
-        observation: see ``episodes.described``, [B, 4].
-        after: the generator's state when they were drawn.
+        known: the episodes, [B].
+        observation: their description, [B, 4].
+        after: state of the random generator after the draw.
     """
 
     def __init__(self, known: Sequence[Episode], observation: NDArray[np.float32], after: Mapping[str, Any]) -> None:
@@ -66,28 +66,28 @@ class Drawn:
         self._turned: dict[bytes, Turned] = {}
 
     def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
-        """How they turn out."""
+        """The episodes under ``disturbance`` [B]; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
         if key not in self._turned:
-            self._turned = {key: Turned(self.known, disturbance)}  # in one evaluation there is one luck for each
+            self._turned = {key: Turned(self.known, disturbance)}  # an evaluation draws its disturbances once per world
         return self._turned[key]
 
 
 class Memory:
-    """The episodes that were asked for last, by what they are drawn from."""
+    """A least-recently-used cache of drawn episodes, limited to ``most`` tasks in all."""
 
     def __init__(self, most: int = MOST_TASKS) -> None:
         self.most = most
         self._kept: OrderedDict[bytes, Drawn] = OrderedDict()
 
     def get(self, key: bytes) -> Drawn | None:
-        """Those of ``key``, if they are kept still."""
+        """The episodes of ``key``; None: not cached."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
     def put(self, key: bytes, drawn: Drawn) -> None:
-        """Keep these, and of the others as many as there is room for."""
+        """Cache ``drawn``, and evict the least recently used ones beyond the limit."""
         self._kept[key] = drawn
         while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > self.most:
             self._kept.popitem(last=False)
@@ -97,24 +97,23 @@ def _size(drawn: Drawn) -> int:
     return sum(one.trace.tasks for one in {id(one): one for one in drawn.known}.values())
 
 
-# The world of a ``workflow`` workload: a step is a whole sequence of tasks, played by one way of scheduling them.
+# The world: a step is a whole episode, played by one scheduler.
 #
-# What takes turns in it are *ways* (see ``ways``): the kind's strategies and mechanisms are numbered, and whatever else
-# wants to schedule is given a number when it comes in. Disturbances are still asked task by task: what they say of step
-# k befalls the task that is submitted k-th.
+# The kind's rules and strategies are numbered schedulers; any other scheduler gets a number when it is added.
+# Disturbances are drawn task by task: their step k applies to the task that is submitted k-th.
 
 
-JITTER = 0.1  # standard deviation of the log of what a seed makes of a gap between submissions
-FIXED_OF = 16  # draws of which the fixed episode is the busiest
-LEAST_FACTOR = 1e-9  # a run time is never 0 by bad luck
+JITTER = 0.1  # standard deviation of the log factor of gaps between submissions under a seed
+FIXED_OF = 16  # draws from which the fixed episode is the busiest
+LEAST_FACTOR = 1e-9  # keeps run times above 0
 
 
 class View(NamedTuple):
     """What is known before an episode.
 
     Attributes:
-        observation: see ``episodes.described``, [B, 4].
-        mask: ways that may be taken: all, [B, N].
+        observation: description of each episode, [B, 4].
+        mask: legal schedulers, all True, [B, N].
     """
 
     observation: NDArray[np.float32]
@@ -122,17 +121,17 @@ class View(NamedTuple):
 
 
 class WorkflowWorld(Disturbed):
-    """B episodes of one workload: a step is a whole sequence of tasks, scheduled in the way of that number.
+    """B episodes of one workload: a step is a whole episode, scheduled by the scheduler whose number is the action.
 
     Args:
-        layout: of the workload.
-        traces: that episodes are drawn from; all tasks fit.
-        held_out: others.
-        schedulers: the numbered ways.
-        tasks: the most of a stretch of batch jobs.
-        batch: how many episodes.
-        seed: until ``reseed`` every episode is the one that this seed gives, the same in all B places.
-        memory: shared with other worlds of the same workload.
+        layout: the workload's layout.
+        traces: traces to draw episodes from; all tasks fit.
+        held_out: held-out traces.
+        schedulers: the N numbered schedulers.
+        tasks: most tasks of a piece of a batch log.
+        batch: B.
+        seed: until ``reseed`` all B episodes are the same one, drawn from this seed.
+        memory: cache shared with other worlds of the workload; None: an own one.
     """
 
     advice: slice | None = None
@@ -169,22 +168,22 @@ class WorkflowWorld(Disturbed):
 
     @property
     def observation_space(self) -> spaces.Box:
-        """One entry for each of ``ENTRIES``."""
+        """The space of one episode's description, [4]."""
         return spaces.Box(-np.inf, np.inf, (len(ENTRIES),), np.float32)
 
     @property
     def action_space(self) -> spaces.Discrete:
-        """One action for each numbered way of scheduling."""
+        """The space of N numbered schedulers."""
         return spaces.Discrete(self.numbered)
 
     @property
     def situation(self) -> Situation:
-        """The layout, this world, and what is known of its episodes."""
+        """The layout, this world, and the view of its episodes."""
         return Situation(self.layout, self, self._view)
 
     @property
     def truth(self) -> Sequence[Episode]:
-        """The episodes as they will turn out: what no policy may know, [B]."""
+        """The episodes with their disturbances, which no policy may read, [B]."""
         return self._turned.truth
 
     @property
@@ -196,24 +195,24 @@ class WorkflowWorld(Disturbed):
         return self._outcome
 
     def add_scheduler(self, scheduler: EpisodeScheduler) -> int:
-        """Take in one more way of scheduling; the number by which it is chosen."""
+        """Add a scheduler; its number, to be used as an action."""
         self.schedulers.append(scheduler)
         return len(self.schedulers) - 1
 
     def schedule(self, row: int, action: int) -> Schedule:
-        """What a way makes of an episode as it turns out."""
+        """The schedule of episode ``row`` by scheduler ``action``, cached."""
         episode = self.truth[row]
-        key = (id(episode), action)  # where all episodes are one, it is played once
+        key = (id(episode), action)  # equal episodes are one object, played once
         if key not in self._played:
             self._played[key] = self.schedulers[action].play(episode)
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
-        """The terms that a way earns in an episode, [6]."""
+        """The objective's terms of episode ``row`` under scheduler ``action``, [6]."""
         return self._earned_by(row, action)[0]
 
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Terms [6] and outcomes [6] of a way in an episode, computed once."""
+        """Terms [6] and outcomes [6] of episode ``row`` under scheduler ``action``, cached."""
         episode = self.truth[row]
         earned = self._turned.earned if action < self.numbered else self._earned
         key = (id(episode), action)
@@ -224,7 +223,7 @@ class WorkflowWorld(Disturbed):
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Draw B episodes, disturbances first: observation [B, 4] and mask [B, N]."""
+        """Draw B episodes, after their disturbances: observation [B, 4] and mask [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -232,7 +231,11 @@ class WorkflowWorld(Disturbed):
         return self._view.observation, self._view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Play every episode to its end by the way of that number."""
+        """Play every episode to its end by the scheduler numbered ``actions`` [B], and draw the next ones.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         if not self._begun:
             raise RuntimeError("reset() comes before the first step")
         earned = [self._earned_by(b, int(action)) for b, action in enumerate(actions)]
@@ -248,7 +251,7 @@ class WorkflowWorld(Disturbed):
         return Step(now.observation, now.mask, self.paid, done, seen.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """What the episodes are drawn from, and how far the generator is."""
+        """The generator's state before the draw, and the disturbances."""
         return {
             "random": self._before,
             "same": self.same,
@@ -258,7 +261,7 @@ class WorkflowWorld(Disturbed):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Draw the same episodes, and go on from there."""
+        """Restore the result of ``get_state``: the same episodes are drawn again."""
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -311,7 +314,7 @@ class WorkflowWorld(Disturbed):
         return episodes.drawn(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
-        """Of a few the one with the most work for its time: where nothing ever waits, all strategies are alike."""
+        """Of several draws the one with the highest load, since schedulers are alike where nothing waits."""
         several = [self._any(traces) for _ in range(FIXED_OF)]
         loads = [episodes.described(trace, self.layout.nodes)[0] for trace in several]
         return several[int(np.argmax(loads))]
@@ -320,7 +323,7 @@ class WorkflowWorld(Disturbed):
         return float(self.factors[name][row % self.variety]) if name in self.factors else 1.0
 
     def _task_disturbances(self) -> list[TaskDisturbance]:
-        """What the disturbances do to the tasks of each episode, in the order of their submission."""
+        """Effects of the disturbances: their step k applies to the k-th submitted task of each episode."""
         slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
         for k in range(self.steps):
             conditions = self.conditions()
@@ -335,28 +338,28 @@ class WorkflowWorld(Disturbed):
         ]
 
     def value(self, row: int, action: int) -> float:
-        """The return of a way in an episode."""
+        """The return (negative weighted sum of terms) of episode ``row`` under scheduler ``action``."""
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 
-# Policies of a world in which an action is a way of scheduling.
+# Policies whose action is the number of a scheduler.
 
 
 @dataclass(frozen=True)
 class Always:
-    """A policy that always chooses the same numbered way."""
+    """A policy that always chooses the scheduler ``number``."""
 
     number: int
     name: str
 
     def act(self, situation: Situation) -> Choice:
-        """The number of the way for each episode, [B]."""
+        """The scheduler's number for each episode, [B]."""
         return Choice(np.full(len(situation.view.mask), self.number))
 
 
 @dataclass
 class SchedulerPolicy(Policy):
-    """A policy that schedules in a way of its own; ``watch`` must come before ``act``."""
+    """A policy with a scheduler of its own; raises RuntimeError in ``act`` before ``watch``."""
 
     scheduler: EpisodeScheduler
     _number: int | None = field(default=None, repr=False)
@@ -367,7 +370,7 @@ class SchedulerPolicy(Policy):
         return self.scheduler.name
 
     def watch(self, world: WorkflowWorld) -> None:
-        """Add its way to those of ``world``, and remember the number."""
+        """Add the scheduler to ``world``, and store its number."""
         self._number = world.add_scheduler(self.scheduler)
 
     @override
@@ -378,12 +381,12 @@ class SchedulerPolicy(Policy):
 
 
 class Hindsight(Policy):
-    """A policy that knows what is to come: it chooses the numbered way that turns out best in each episode."""
+    """A policy that knows the true run times, and chooses the best numbered scheduler in each episode."""
 
     name = "hindsight"
 
     def act(self, situation: Situation) -> Choice:
-        """``values`` are the returns that the ways will have, [B, N]."""
+        """The best scheduler's number, [B]; ``values`` are the returns of all schedulers, [B, N]."""
         world, shape = situation.state, situation.view.mask.shape
         values: NDArray[np.float64] = np.array([[world.value(b, n) for n in range(shape[1])] for b in range(shape[0])])
         return Choice(values.argmax(axis=1), values)

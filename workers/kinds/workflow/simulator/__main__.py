@@ -1,6 +1,6 @@
-"""``python -m workers.kinds.workflow.simulator``: what ``steward simulate`` runs.
+"""``python -m workers.kinds.workflow.simulator``, the process behind ``steward simulate``.
 
-The format of the trace decides which player it has.
+The trace's format decides which simulator plays it.
 """
 
 import json
@@ -20,18 +20,18 @@ DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
 
 class Player(NamedTuple):
-    """Reads a file, and plays strategies on what it holds."""
+    """A reader of trace files and a function that simulates strategies on their content."""
 
     read: Callable[[Namespace], Reading]
     play: Callable[[Namespace, Reading], list[SimulatedSequence]]
 
 
 def player(options: Namespace) -> Player:
-    """The player of the file: what begins with a brace is JSON, and so a workflow.
+    """Choose the player by the file's first byte: a brace means JSON, hence a workflow; else it is a batch log.
 
     Raises:
-        OSError: it can't be read.
-        InvalidInput: it is gzip, and broken.
+        OSError: the file can't be read.
+        InvalidInput: it is a broken gzip file.
     """
     start = next(iter(pieces(options.trace)), b"")
     is_workflow = start.lstrip().startswith(b"{")
@@ -39,7 +39,7 @@ def player(options: Namespace) -> Player:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Read, play, tell; the exit status. Complaints go to standard error."""
+    """Read, simulate and print; returns the exit status (0, 1, or 130 if interrupted). Errors go to standard error."""
     options = parse_arguments(arguments)
     try:
         by = player(options)
@@ -86,7 +86,7 @@ if __name__ == "__main__":
     try:
         status = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read has read enough; nothing may be written at the end either
+    except BrokenPipeError:  # the reader has closed the pipe; nothing may be flushed at exit either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = DONE
     sys.exit(status)

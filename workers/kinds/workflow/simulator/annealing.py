@@ -1,4 +1,4 @@
-"""Annealing and other searches for plans."""
+"""Search for plans of workflows: rules, then threshold accepting on order and nodes of tasks."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indice
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, cost_rules, length, money, rules
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
-DRAWS = 6  # random numbers that an attempt needs
-THRESHOLD = 0.01  # share of the best worth by which a solution may be worse at the beginning; it falls to zero
-MEAN_WEIGHT = 0.05  # what the mean end of all tasks counts beside the last one: many solutions end alike
-NODE, BESIDE, SOONEST, TOGETHER = 0.2, 0.35, 0.5, 0.65  # cumulated shares of the sorts of moves; the rest change turns
+DRAWS = 6  # random numbers per attempt
+THRESHOLD = 0.01  # share of the best value by which a solution may be worse at first; it falls to zero
+MEAN_WEIGHT = 0.05  # weight of the tasks' mean end beside the last one, as a tie-breaker
+NODE, BESIDE, SOONEST, TOGETHER = 0.2, 0.35, 0.5, 0.65  # cumulative shares of kinds of moves; the rest change positions
 
 
 class Course(NamedTuple):
-    """A solution and when its tasks run; arrays change in place.
+    """A solution and the resulting times; arrays change in place.
 
     Attributes:
-        order: tasks, every one after its parents, [N].
-        turn: where each task stands in ``order``, [N].
+        order: tasks, each after its parents, [N].
+        turn: position of each task in ``order``, [N].
         node: index of each task's node, [N].
-        start: seconds, of the last timing, [N].
+        start: seconds, [N].
         end: seconds, [N].
-        cause: the task that each one starts right after: a parent, or one on its node; −1 for none, [N].
-        before: ends that were overwritten, by turn, [N].
-        caused: causes that were overwritten, by turn, [N].
-        first: the processors of node j are ``free[first[j]:first[j + 1]]``, [M + 1].
-        free: seconds, from which each processor is free, ascending on each node, [S].
-        last: the task that used each processor last; −1 for none, [S].
-        on: the critical chain, from its end, [N].
-        moved: tasks that an attempt gave other nodes, [N].
-        left: the nodes that these left, [N].
-        fixed: how many tasks run or have ended: the first of ``order``, whose ends stay as they are.
-        fetched: whether a task's data are sent for when it starts, and its processors wait for them; otherwise they
-            travel as soon as they are there.
+        cause: the parent, or previous task on its processors, that determines each task's start; −1: none, [N].
+        before: overwritten ends by position, to undo an attempt, [N].
+        caused: overwritten causes by position, [N].
+        first: node j's processors are ``free[first[j]:first[j + 1]]``, [M + 1].
+        free: seconds from which each processor is free, ascending within a node, [S].
+        last: the task that last used each processor; −1: none, [S].
+        on: the critical chain from its end backwards, [N].
+        moved: tasks that the present attempt moved to other nodes, [N].
+        left: their previous nodes, [N].
+        fixed: number of tasks that have started, the first of ``order``, whose times are fixed.
+        fetched: whether a task's data are transferred when it starts, while it holds its processors; else as soon as
+            they exist.
     """
 
     order: Indices
@@ -60,12 +60,12 @@ class Course(NamedTuple):
 
 
 class SearchObjective(NamedTuple):
-    """The objective of a search for plans; less is better.
+    """The objective of a search, to be minimised: the larger of weighted time and weighted cost.
 
     Attributes:
         time_weight: weight of a second until the last task ends.
-        cost_weight: weight of a unit of money; what counts is the greater of both products.
-        enough: a worth at which the search may end.
+        cost_weight: weight of a unit of money.
+        enough: value at which the search may stop.
     """
 
     time_weight: float = 1.0
@@ -74,7 +74,7 @@ class SearchObjective(NamedTuple):
 
 
 def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, fetched: bool = False) -> Course:
-    """A solution that is not timed yet, on nodes with so many ``processors`` [M]; ends of fixed tasks are to be set."""
+    """A solution without times, on nodes with ``processors`` [M]; the caller sets the ends of fixed tasks."""
     tasks, slots = len(order), int(processors.sum())
     first = np.zeros(len(processors) + 1, np.int64)
     first[1:] = np.cumsum(processors)
@@ -92,7 +92,7 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
 
 
 def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
-    """When ``task`` may start on node ``j`` by its parents, how long it then waits for data, and for which parent."""
+    """Start of ``task`` on node ``j`` by its parents, transfer seconds after it, and the last parent (−1: none)."""
     start, wait, cause = work.submit[task], 0.0, -1
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -109,7 +109,7 @@ def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
 
 
 def used(at: Course, j: int, need: int, end: float, task: int) -> None:
-    """The ``need`` processors of node ``j`` that are free first go to ``task`` until ``end``."""
+    """Give the ``need`` processors of node ``j`` that are free first to ``task`` until ``end`` seconds."""
     k, stop = at.first[j] + need, at.first[j + 1]
     while k < stop and at.free[k] <= end:
         at.free[k - need], at.last[k - need] = at.free[k], at.last[k]
@@ -119,7 +119,7 @@ def used(at: Course, j: int, need: int, end: float, task: int) -> None:
 
 
 def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
-    """Put the nodes to where they are after so many ``turns``, which are timed; the latest end so far."""
+    """Set processors to their state after the first ``turns`` tasks, already timed; latest end so far, seconds."""
     for j in range(len(fleet.available)):
         for slot in range(at.first[j], at.first[j + 1]):
             at.free[slot], at.last[slot] = fleet.available[j], -1
@@ -134,12 +134,14 @@ def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
 def timed(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, begin: int, limit: float
 ) -> tuple[float, float, int]:
-    """Time the tasks from turn ``begin`` on; what is overwritten is kept in ``before`` and ``caused``.
+    """Compute times from position ``begin`` on; overwritten values go to ``before`` and ``caused``.
 
-    ``rest`` is what follows each task at least, seconds, [N].
+    Args:
+        rest: least seconds from each task's end to the end of all, [N].
+        limit: seconds; the computation stops when the last end must exceed them.
 
     Returns:
-        The last end, infinite as soon as it must be beyond ``limit``; what the sum of ends grew by; the turn reached.
+        The last end in seconds, infinite beyond ``limit``; increase of the sum of ends; the position reached.
     """
     latest, more = replayed(at, work, fleet, begin), 0.0
     for k in range(begin, len(at.order)):
@@ -161,14 +163,14 @@ def timed(
 
 
 def restored(at: Course, begin: int, reached: int) -> None:
-    """Take back the times of the turns from ``begin`` to before ``reached``."""
+    """Undo the times of the positions from ``begin`` to before ``reached``."""
     for k in range(begin, reached):
         task = at.order[k]
         at.end[task], at.cause[task] = at.before[k], at.caused[k]
 
 
 def critical_chain(at: Course, latest: float) -> int:
-    """Write the tasks that the end hangs on to ``at.on``; how many there are."""
+    """Write the tasks that determine the last end to ``at.on``; their number."""
     task, count = -1, 0
     for other in range(len(at.end)):
         if at.end[other] >= latest:
@@ -181,7 +183,7 @@ def critical_chain(at: Course, latest: float) -> int:
 
 
 def turned(at: Course, old: int, new: int) -> None:
-    """The task of turn ``old`` gets turn ``new``; those between move up or down."""
+    """Move the task at position ``old`` to position ``new``; tasks between shift by one."""
     task, step = at.order[old], 1 if new > old else -1
     for k in range(old, new, step):
         at.order[k] = at.order[k + step]
@@ -190,7 +192,7 @@ def turned(at: Course, old: int, new: int) -> None:
 
 
 def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
-    """The first and last turn that ``task`` may have between its parents and its children."""
+    """The first and last position that ``task`` may have between its parents and children."""
     low, high = at.fixed, len(at.order) - 1
     if at.turn[task] < at.fixed:
         return at.turn[task], at.turn[task]
@@ -202,7 +204,7 @@ def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
 
 
 def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share: float) -> int:
-    """Of the other nodes that on which ``task`` ends first by its data and so large a ``share`` of its run time."""
+    """Another node on which ``task`` ends first by its data and ``share`` of its run time; its own if none."""
     best, least = at.node[task], np.inf
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
@@ -215,7 +217,7 @@ def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share
 
 
 def beside(at: Course, graph: Graph, task: int, draw: float) -> int:
-    """The node of one of its parents or children."""
+    """The node of a parent or child of ``task``, chosen by ``draw`` in 0…1; its own without any."""
     above = graph.parent_start[task + 1] - graph.parent_start[task]
     below = graph.child_start[task + 1] - graph.child_start[task]
     k = int(draw * (above + below))
@@ -227,7 +229,7 @@ def beside(at: Course, graph: Graph, task: int, draw: float) -> int:
 
 
 def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
-    """Give ``task`` node ``j`` if it fits there; how many tasks were moved then."""
+    """Move ``task`` to node ``j`` if it fits there; ``count`` plus the number of moves."""
     if at.node[task] == j or not np.isfinite(work.cost[task, j]):
         return count
     at.moved[count], at.left[count] = task, at.node[task]
@@ -236,9 +238,12 @@ def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
 
 
 def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int, chain: int, draw: Floats) -> int:
-    """Give ``task`` node ``j``, and with it parents, children, or what is before it in the chain; how many moved.
+    """Move ``task`` to node ``j`` with parents, children, or predecessors in the critical chain; the number moved.
 
-    ``link`` is its place in the chain of so many tasks; not less than these where it isn't in it.
+    Args:
+        link: position of the task in the chain; at least ``chain`` if it is not in it.
+        chain: length of the chain.
+        draw: uniform numbers, [DRAWS].
     """
     old, everyone = at.node[task], draw[5] < 0.3
     count = put(at, work, task, j, 0)
@@ -257,7 +262,7 @@ def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int
 
 
 def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
-    """Another turn for ``task``: right before what it waits for on its node, or any earlier or later one."""
+    """A new position for ``task``: just before the task that it waits for on its node, else a random open one."""
     cause = at.cause[task]
     if draw[3] < 0.6 and cause >= 0 and at.node[cause] == at.node[task] and at.turn[cause] >= low:
         return at.turn[cause]
@@ -267,9 +272,10 @@ def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
 
 
 def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw: Floats) -> tuple[int, int, int, int]:
-    """Change the solution; how many tasks changed their node, a task's old and new turn, and the first turn changed.
+    """Change the solution at random: number of moved tasks, a task's old and new position, and the first changed
+    position.
 
-    The first turn changed is beyond the last where nothing changed.
+    The last is the number of tasks if nothing changed.
     """
     link = int(draw[0] * chain) if draw[1] < 0.85 else chain
     task = at.on[link] if link < chain else at.order[at.fixed + int(draw[0] * (len(at.order) - at.fixed))]
@@ -294,7 +300,7 @@ def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw
 
 
 def bills(at: Course, work: Work, fleet: Fleet) -> float:
-    """What the nodes cost, each rented from its start-up before its first task to its last one's end."""
+    """Cost of all priced nodes, each rented from its start-up before its first task to its last task's end."""
     total = 0.0
     for j in range(len(fleet.price)):
         if fleet.price[j] > 0:
@@ -309,7 +315,7 @@ def bills(at: Course, work: Work, fleet: Fleet) -> float:
 def worth_of(
     at: Course, work: Work, fleet: Fleet, latest: float, mean: float, objective: SearchObjective
 ) -> tuple[float, float]:
-    """What a solution is worth to ``objective``, and that with the terms that tell equal ones apart."""
+    """The objective of a solution, and the same with a small weight on the ``mean`` end, as a tie-breaker."""
     seconds, money = objective.time_weight * latest, 0.0
     if objective.cost_weight > 0 and np.isfinite(latest):
         money = objective.cost_weight * bills(at, work, fleet)
@@ -319,9 +325,9 @@ def worth_of(
 def annealed(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, objective: SearchObjective, draws: Floats
 ) -> tuple[Indices, Indices, float]:
-    """The order [N], the nodes [N] and the worth of the best solution met in as many attempts as ``draws``.
+    """Threshold accepting from ``at``, which changes in place: order [N], nodes [N] and objective of the best solution.
 
-    ``at`` is changed. ``draws`` are uniform, [attempts, DRAWS].
+    ``draws`` are uniform numbers, one row per attempt, [attempts, DRAWS].
     """
     tasks = len(at.order)
     latest, more, _ = timed(at, graph, work, fleet, rest, at.fixed, np.inf)
@@ -354,13 +360,13 @@ def annealed(
 
 
 def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Fleet) -> Plan:
-    """When the tasks of a solution run."""
+    """Compute the times of a solution as a plan."""
     at = course(order, node, fleet.processors)
     timed(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
     return Plan(at.start, at.end, node)
 
 
-# Plans for workflows, by the kind's own functions, compiled.
+# Plans by the kind's own functions, compiled.
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
@@ -377,39 +383,40 @@ COMPILED_RANKS = placement.Ranks(
 
 
 def plan(given: Problem, rule: Rule) -> Plan:
-    """Where and when each task of ``given`` runs by ``rule``."""
+    """Node and time of each task by ``rule``."""
     return place(given.graph, given.work, given.fleet, rule)
 
 
 def plan_by(given: Problem, strategy: str) -> Plan:
-    """The same, by one of ``STRATEGIES``."""
+    """Node and time of each task by the rule of a name in ``STRATEGIES``; raises KeyError for others."""
     return plan(given, STRATEGIES[strategy](given))
 
 
-# Search for a better plan than any rule's: the best rules' plans, bettered by threshold accepting, then the best.
+# Search for better plans: the best rules' plans, improved by threshold accepting in stages.
 
 
 Solution = TypeVar("Solution")
-LEGS = ((3, 0.4), (1, 0.3), (1, 0.3))  # of a search: how many of the best go on, and their share of all attempts
+LEGS = ((3, 0.4), (1, 0.3), (1, 0.3))  # stages: number of solutions kept, and share of all attempts
 STARTS = LEGS[0][0]
-WORK = 8e4  # of a search, in what takes about a microsecond
+WORK = 8e4  # of a search, in units of about a microsecond
 MOST_ATTEMPTS = 100_000
-ATTEMPT_WORK = (0.4, 0.0055, 0.001)  # of an attempt: whatever its size, for each task, for each edge
-MOMENTS = 100  # from which a lower bound looks at what is left
+ATTEMPT_WORK = (0.4, 0.0055, 0.001)  # of an attempt: constant, per task, per edge
+MOMENTS = 100  # times at which a lower bound looks at the remaining work
 SHORT = SearchObjective()
 
 
 def rest(given: Problem) -> Floats:
-    """Seconds that what follows each task takes at least, [N]."""
+    """Least seconds from each task's end to the end of its successors, on the fastest nodes, [N]."""
     graph, least = given.graph, given.work.cost.min(axis=1)
     return COMPILED_RANKS.upward(graph, least, np.zeros(len(graph.parents))) - least
 
 
 def bound(given: Problem) -> float:
-    """No plan is shorter, seconds.
+    """Lower bound of any plan's last end, seconds.
 
-    The longest way on the quickest nodes; and, of all tasks that can't begin before one moment and leave so much after
-    them, together their work on as many of the quickest processors as they could use (Fernandez and Bussell 1973).
+    It is the largest of the critical path on the fastest nodes and, for all times t and tails r, t + r + the time that
+    the tasks which start at t or later and are followed by at least r need on as many of the fastest processors as they
+    can use (Fernandez and Bussell 1973).
     """
     graph, work, fleet = given.graph, given.work, given.fleet
     least, after = work.cost.min(axis=1), rest(given)
@@ -420,7 +427,7 @@ def bound(given: Problem) -> float:
         parents = graph.parents[graph.parent_start[task] : graph.parent_start[task + 1]]
         ready = (head[parents] + least[parents]).max(initial=0.0)
         head[task] = max(work.submit[task], fleet.available.min(), ready)
-    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)  # of each node against the quickest
+    speed = (least[:, None] / np.where(work.cost > 0, work.cost, 1.0)).max(axis=0)  # of each node over the fastest
     rates = np.concatenate([[0.0], np.cumsum(np.sort(np.repeat(speed, fleet.processors))[::-1])])
     found = float((head + least + after).max())
     moments = np.unique(head)
@@ -434,20 +441,20 @@ def bound(given: Problem) -> float:
 
 
 def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
-    """How far ``plan`` is from ``objective``; less is better."""
+    """The objective of ``plan``, to be minimised."""
     bills = money(given, plan) if objective.cost_weight > 0 else 0.0
     return max(objective.time_weight * length(plan), objective.cost_weight * bills)
 
 
 def attempts_for(given: Problem) -> int:
-    """Attempts of a whole search, about a tenth of a second: of the input alone, so that the plan is, too."""
+    """Attempts in about a tenth of a second, at most 100,000, by the input's size, not by the clock."""
     each, task, edge = ATTEMPT_WORK
     cost = each + task * len(given.average) + edge * len(given.along)
     return int(min(MOST_ATTEMPTS, WORK / cost))
 
 
 def order_of(given: Problem, made: Plan) -> Indices:
-    """The tasks of a plan by their starts, those of one moment after their parents, [N]."""
+    """Tasks of a plan by start; simultaneous ones after their parents, [N]."""
     place = np.empty(len(made.start), np.int64)
     place[given.graph.sequence] = np.arange(len(place))
     return np.lexsort((place, made.start))
@@ -456,7 +463,7 @@ def order_of(given: Problem, made: Plan) -> Indices:
 def searched(
     given: Problem, start: Plan, objective: SearchObjective, random: np.random.Generator, attempts: int
 ) -> Plan:
-    """A plan at least as good as ``start``, after so many ``attempts`` to better it."""
+    """A plan at least as good as ``start``, after ``attempts`` attempts to improve it."""
     draws = random.uniform(size=(attempts, DRAWS))
     enough = bound(given) * objective.time_weight * (1 + 1e-9) if objective.cost_weight == 0 else 0.0
     at = course(order_of(given, start), start.node.astype(np.int64), given.fleet.processors)
@@ -468,14 +475,14 @@ def searched(
 
 
 def forgetful(given: Problem) -> bool:
-    """Whether tasks could need more memory beside each other than a node has; searches do not look at it."""
+    """Whether tasks that run together could exceed a node's memory, which searches ignore."""
     largest = np.sort(given.work.memory)[::-1]
     needed = np.cumsum(largest)[np.minimum(given.fleet.processors, len(largest)) - 1] if len(largest) else 0.0
     return bool((needed > given.fleet.memory).any())
 
 
 def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
-    """A solution placed anew, each task where and after what it was, with memory looked at."""
+    """Place the tasks of a solution anew in the same order and on the same nodes, now within their memory."""
     bias = np.full(given.work.cost.shape, np.inf)
     bias[np.arange(len(node)), node] = 0.0
     rule = Rule(order, bias, np.full(len(node), np.inf), 1.0, 0.0)
@@ -483,13 +490,13 @@ def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
 
 
 def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
-    """The rules that the agent begins with."""
+    """Rules from whose plans the search starts."""
     known = rules(given, ranks=COMPILED_RANKS)
     return known + cost_rules(given) if objective.cost_weight > 0 else known
 
 
 def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
-    """The best few plans of rules, no two of the same worth; the best one first."""
+    """Plans of the best few rules, of different objective value each, the best one first."""
     made = [plan(given, rule) for rule in candidates(given, objective)]
     worth = [value(given, one, objective) for one in made]
     _, first = np.unique(np.round(worth, 9), return_index=True)
@@ -499,7 +506,14 @@ def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
 def agent(
     given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
 ) -> Plan:
-    """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's."""
+    """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's.
+
+    Args:
+        given: the workflow and its nodes.
+        random: random generator of the search.
+        objective: what to minimise.
+        attempts: number of attempts; None: as many as ``attempts_for`` gives.
+    """
     return bettered(
         begun(given, objective),
         lambda start, each: searched(given, start, objective, random, each),
@@ -514,7 +528,7 @@ def bettered(
     worth: Callable[[Solution], float],
     attempts: int,
 ) -> Solution:
-    """The best of ``starts`` after a search by ``LEGS``, none of which makes a solution worse; the least is best."""
+    """Improve the best of ``starts`` in stages (``LEGS``), each keeping fewer solutions; ``worth`` is minimised."""
     for keep, share in LEGS:
         starts = sorted(starts, key=worth)[:keep]
         starts = [search(start, int(attempts * share / len(starts))) for start in starts]

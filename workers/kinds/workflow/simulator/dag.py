@@ -1,4 +1,4 @@
-"""The simulator of workflow DAGs."""
+"""The simulator of workflows (DAGs of tasks) on several nodes: following a plan, or dispatching at run time."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ from workers.kinds.workflow.simulator.world import (
     release,  # fmt: skip
 )
 
-OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for this share of its run so far
+OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run so far
 
 
 def cleared(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
-    """One thing less for ``task`` to wait for; in a plan, it is looked at again when its data are there."""
+    """Reduce the number of things that ``task`` waits for by one; at 0 it is ready, and woken when its data arrive."""
     world.missing[task] -= 1
     if world.missing[task] == 0:
         world.status[task] = READY
@@ -80,9 +80,9 @@ def woken(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, number: int,
     now: float,
 ) -> None:  # fmt: skip
-    """``task`` is submitted (``number`` 1), or its data are there.
+    """Handle the submission of ``task`` (``number`` 1), or the arrival of its data.
 
-    In a plan, what takes no time needs no room, and starts at once.
+    A planned task without run time needs no processors and starts at once.
     """
     if number == 1:
         cleared(world, graph, work, fleet, queues, events, task, now)
@@ -95,7 +95,7 @@ def woken(
 def follow(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], now: float
 ) -> None:
-    """Start what is next on each node, as long as it is ready, its data are there, and it fits."""
+    """Start each node's next planned tasks while they are ready, have their data and fit."""
     so_far = Plan(world.start, world.end, world.node)
     for j in range(len(world.power)):
         while world.power[j] == ON and world.next[j] < queues.start[j + 1]:
@@ -111,7 +111,7 @@ def follow(
 
 
 def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> float:
-    """Seconds that the data of ``task`` take to node ``j`` when they are sent for."""
+    """Seconds of the longest transfer of data for ``task`` to node ``j``."""
     longest = 0.0
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         there = world.node[graph.parents[e]]
@@ -121,7 +121,7 @@ def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
 
 
 def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Calendar:
-    """What is free on each node from now on, if running tasks end when they are expected to."""
+    """Calendar of free processors and memory from ``now`` on, if running tasks end as expected."""
     nodes = len(world.power)
     calendar = opened(fleet, placement.SPARE)
     for j in range(nodes):
@@ -144,7 +144,7 @@ def preferred(
     world: World, graph: Graph, work: Work, fleet: Fleet, rule: Rule, calendar: placement.Calendar,
     spans: tuple[Floats, Floats], task: int, now: float,
 ) -> tuple[int, float, float]:  # fmt: skip
-    """The node that ``rule`` gives ``task`` (−1: none), from when, and for how many seconds; ``work`` is expected."""
+    """The node that ``rule`` chooses for ``task`` (−1: none), its start, and its seconds by expected ``work``."""
     chosen, start, length, best = -1, np.inf, 0.0, (True, np.inf)
     for j in range(len(world.power)):
         duration = work.cost[task, j] + travel(world, graph, work, fleet, task, j)
@@ -157,7 +157,7 @@ def preferred(
 
 
 def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats, Floats], int]:
-    """When each node began and ends to be used if nothing comes after ``now``, [M] each; processors that are free."""
+    """First and last use of each node if nothing follows, seconds [M] each; and the number of free processors."""
     nodes, free = len(world.power), 0
     spans = (np.full(nodes, np.inf), np.full(nodes, -np.inf))
     for j in range(nodes):
@@ -172,10 +172,10 @@ def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats,
 def dispatch(
     world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, rule: Rule, events: list[Event], now: float
 ) -> None:
-    """Give every ready task, in the rule's order, the node that the rule prefers; start it if it has room now.
+    """Assign nodes to ready tasks in the rule's order, and start those that have room now.
 
-    A task whose node has room later waits, and later tasks start only where they do not delay it. Data are sent for
-    when a task starts, and its processors wait for them.
+    A task whose node has room later waits; later tasks start only where they don't delay it. Data are transferred when
+    a task starts, while it holds its processors.
     """
     ready = rule.order[world.status[rule.order] == READY]
     if len(ready) == 0:
@@ -205,7 +205,7 @@ def expect(
     world: World, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
-    """Write down what is known to come: submissions, breakdowns, and nodes that a plan needs."""
+    """Queue the known events: submissions, failures, and orders of nodes for the plan."""
     for task in range(len(world.status)):
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):
@@ -221,7 +221,7 @@ def ended(
     world: World, graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
-    """Mark ``task`` as done at ``now``, free its room, and start what waited for it or for its node."""
+    """Mark ``task`` as done at ``now``, free its node's resources, and notify its children."""
     world.status[task], world.end[task] = DONE, now
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):
@@ -233,9 +233,15 @@ def played(
     world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, kept: NDArray[np.bool_], rule: Rule,
     queues: Queues, breakdowns: Breakdowns,
 ) -> list[Rental]:  # fmt: skip
-    """Follow ``queues``, or, if they are empty, dispatch by ``rule``; ``work`` has the run times that come true.
+    """Simulate to the end: follow ``queues``, or dispatch by ``rule`` if they are empty.
 
-    Returns the rentals that ended before the last task; ``world`` is then as it was at that task's end.
+    Args:
+        work: true run times.
+        expected: expected run times.
+        kept: nodes that are always on, [M].
+
+    Returns:
+        Rentals that ended before the last task; ``world`` then holds the state at that task's end.
     """
     events = [(0.0, 0, 0, 0)]
     events.pop()
@@ -274,7 +280,7 @@ _played = kernel(played)
 
 
 def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
-    """The tasks of a plan by node and start, those of one moment after their parents.
+    """A plan's tasks by node and start; simultaneous ones after their parents.
 
     Raises:
         ValueError: a task has no place in the plan.
@@ -287,7 +293,7 @@ def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
 
 
 def unplanned(nodes: int) -> Queues:
-    """No plan: tasks are dispatched."""
+    """Empty queues: tasks are dispatched at run time."""
     nothing = np.zeros(0, np.int64)
     return Queues(np.zeros(nodes + 1, np.int64), nothing, np.zeros(0), nothing)
 
@@ -307,10 +313,10 @@ def _schedule(
 
 
 def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NONE) -> Schedule:
-    """What becomes of ``plan`` when tasks take their true run times: every node keeps to its order.
+    """Follow ``plan`` with the true run times; every node keeps to its order of tasks.
 
     Raises:
-        ValueError: a task fits no node or has no place in the plan, or tasks depend on each other in a circle.
+        ValueError: a task fits no node or has no place in the plan, or dependencies form a cycle.
     """
     given = problem_of(trace, nodes)
     return _schedule(
@@ -319,20 +325,22 @@ def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NO
 
 
 def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
-    """What becomes of tasks that get their nodes by ``strategy`` when they are ready, knowing estimates alone.
+    """Dispatch tasks by ``strategy`` when they are ready, with estimated run times.
 
     Raises:
-        ValueError: a task fits none of the nodes, or tasks depend on each other in a circle.
+        ValueError: a task fits no node, or dependencies form a cycle.
+        KeyError: the strategy is unknown.
     """
     given = problem_of(trace, nodes)
     return _schedule(given, trace, nodes, STRATEGIES[strategy](given), unplanned(len(nodes.kind)), breakdowns)
 
 
 def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
-    """Plan with estimates by ``strategy``, one of ``STRATEGIES``, then follow the plan.
+    """Plan by ``strategy``, one of ``STRATEGIES``, with estimates; then follow the plan with true run times.
 
     Raises:
-        ValueError: a task fits none of the nodes, or tasks depend on each other in a circle.
+        ValueError: a task fits no node, or dependencies form a cycle.
+        KeyError: the strategy is unknown.
     """
     given = problem_of(trace, nodes)
     rule = STRATEGIES[strategy](given)
@@ -340,10 +348,7 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
 
 
-# Node failures, for any simulation that takes breakdowns.
-
-
-# A workflow by any strategy, published or the agent: planned with estimates, then played with the true run times.
+# A workflow by a published strategy or the agent: planned with estimates, then played with true run times.
 
 
 AGENT = "agent"
@@ -353,10 +358,12 @@ NAMES = (*STRATEGIES, AGENT)
 def agent_plan(
     trace: Trace, nodes: Nodes, objective: SearchObjective = SHORT, attempts: int | None = None, seed: int = 0
 ) -> Plan:
-    """The agent's plan for ``objective``, made with estimates.
+    """The agent's plan for ``objective``, by estimated run times.
 
-    Where money counts, every rule's plan is played beside the searched one before one is taken, since what idle nodes
-    cost shows in the simulator alone.
+    If cost counts, every rule's plan is simulated and compared too, since the cost of idle nodes shows only there.
+
+    Raises:
+        ValueError: a task fits no node, or dependencies form a cycle.
     """
     given = problem_of(trace, nodes)
     found = agent(given, np.random.default_rng(seed), objective, attempts)
@@ -382,12 +389,15 @@ def scheduled(
     attempts: int | None = None,
     seed: int = 0,
 ) -> Schedule:
-    """What becomes of ``trace`` by ``strategy``, one of ``NAMES``; ``online``, tasks get nodes when they are ready.
+    """Simulate ``trace`` by ``strategy``, one of ``NAMES``.
 
-    ``objective``, ``attempts`` and ``seed`` are the agent's, which always plans.
+    Args:
+        online: dispatch at run time instead of planning.
+        breakdowns: failures of nodes.
+        objective, attempts, seed: for the agent's search.
 
     Raises:
-        ValueError: an unknown strategy, the agent online, a task that fits no node, or tasks in a circle.
+        ValueError: the strategy is unknown or is the agent online, a task fits no node, or dependencies form a cycle.
     """
     if strategy not in NAMES:
         raise ValueError(f"strategy must be one of {', '.join(NAMES)}: {strategy!r}")
@@ -400,19 +410,24 @@ def scheduled(
     return simulated(trace, nodes, strategy, breakdowns)
 
 
-# ``steward simulate`` on workflows: planned or dispatched on several nodes.
+# ``steward simulate`` on workflows, planned or dispatched on several nodes.
 
 
 def read(arguments: Namespace) -> Reading:
-    """The workflow; see ``read_wfformat`` for what it raises."""
+    """Read the workflow file, JSON or gzip, into a trace.
+
+    Raises:
+        OSError: the file can't be read.
+        InvalidInput: it is no valid workflow; the issues have JSON pointers.
+    """
     return read_wfformat(arguments.trace)
 
 
 def played_graphs(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
-    """Every strategy on the whole workflow.
+    """Simulate every requested strategy on the whole workflow.
 
     Raises:
-        ValueError: what is asked does not fit a workflow; the option is named.
+        ValueError: an option does not apply to workflows, and is named; or the workflow can't be played.
     """
     for option in ("sequences", "order", "agent"):
         if getattr(arguments, option) is not None:

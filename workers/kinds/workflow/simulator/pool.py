@@ -1,4 +1,4 @@
-"""The simulator of batch queues."""
+"""The compiled simulator of batch queues on one pool of processors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ compilable(run_times.describe, run_times.learn, run_times.remember, planning.sco
 
 @compiled_as(dispatch.by_end)
 def _by_end(tasks: Tasks, started: Indices) -> Indices:
-    """By insertion: hardly ever do many start together, and a general sort takes seconds to compile."""
+    """``started`` [k] sorted by expected end; by insertion, since few start at once and a sort compiles slowly."""
     if len(started) < 2:
         return started
     expected, found = tasks.expected, started.copy()
@@ -56,29 +56,28 @@ FREE, RUNNING = range(2)
 
 
 class Play(NamedTuple):
-    """L jobs on their way through a pool on which at most R run; changed in place.
+    """State of L jobs on a pool that runs at most R at once; changed in place.
 
-    For B plays in lock-step keep each array with a leading dimension B, and build a ``Play`` of rows: all functions
-    below take one play.
+    For B plays in lock-step, give each array a leading dimension B, and build a ``Play`` of rows: the functions take
+    one.
 
     Attributes:
-        tasks: of the sequence, [L] each.
+        tasks: the jobs, [L] each.
         pool: the machine.
-        runtime: seconds, [L].
-        begun: when each task started, seconds; not a number before, [L].
-        queue: tasks that wait, in order of submission, in the first ``counts[QUEUED]`` of [L].
-        chosen: scratch, [L].
-        finish: when each running task ends, descending, in the first ``counts[ALIVE]`` of [L]: with EASY any number of
-            tasks may be off the machine already, and end in this very second.
-        running: each of those, −1 for one that is off the machine already, [L].
+        runtime: true run times, seconds, [L].
+        begun: start of each job, seconds; NaN before, [L].
+        queue: waiting jobs in order of submission, in the first ``counts[QUEUED]`` entries, [L].
+        chosen: scratch memory, [L].
+        finish: true ends of running jobs, seconds, descending, in the first ``counts[ALIVE]`` entries, [L]. With EASY,
+            jobs that end this very second may already have left the machine.
+        running: index of each of those jobs; −1: it has left the machine, [L].
         clock: now, and the head's earliest start, seconds, [2].
-        counts: tasks that wait, the next to be submitted, running, head (−1: none), processors spare at the head's
-            start, decisions, whether the last event was a submission, and whether tasks may run longer than expected,
-            [8].
-        regression: predicts run times, and learns from every end.
-        inputs: of the regression, of each task that waits, [L, ``INPUTS``]; [0, ``INPUTS``] where nobody asks it.
-        length: logarithm of the requested time of each task, [L].
-        asked: whether its user has asked for a time; the regression says and learns nothing of others, [L].
+        counts: waiting jobs, next job to be submitted, running jobs, head (−1: none), spare processors at the head's
+            start, decisions, whether the last event was a submission, whether jobs may run longer than expected, [8].
+        regression: predictor of run times, updated at every end.
+        inputs: its inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
+        length: natural log of each job's requested seconds, [L].
+        asked: whether the job has a requested time; others are not predicted or learned from, [L].
     """
 
     tasks: Tasks
@@ -99,9 +98,9 @@ class Play(NamedTuple):
 
 @kernel
 def without_reference_counts(play: Play) -> Play:
-    """``play`` without counting references to its arrays, for a compiled loop whose caller holds it.
+    """``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
 
-    Every call that hands over a play would count its twenty arrays up and down: most of what an event costs.
+    Counting references to its twenty arrays at every call would take most of an event's time.
     """
     tasks, pool = play.tasks, play.pool
     return Play(
@@ -141,7 +140,7 @@ def without_reference_counts(play: Play) -> Play:
 
 @kernel
 def next_event(play: Play, mechanism: int) -> bool:
-    """Take the next submission or end; False when there is none."""
+    """Process the next submission or end; False: there is none."""
     submit, finish, counts = play.tasks.submit, play.finish, play.counts
     arriving, alive = counts[ARRIVING], counts[ALIVE]
     arrives = arriving < len(submit) and (alive == 0 or submit[arriving] <= finish[alive - 1])
@@ -168,7 +167,7 @@ def next_event(play: Play, mechanism: int) -> bool:
 
 @kernel
 def expire(play: Play) -> None:
-    """Take jobs that end at this second, as expected, off the machine before their turn."""
+    """Remove jobs from the machine whose expected and true end is this second."""
     now = play.clock[NOW]
     at = play.counts[ALIVE] - 1
     while at >= 0 and play.finish[at] == now:
@@ -181,7 +180,7 @@ def expire(play: Play) -> None:
 
 @kernel
 def correct(play: Play) -> None:
-    """Expect tasks that should have ended to go on for a share of their run so far, as the service does."""
+    """Extend the expected end of overdue jobs by a share of their run so far, as the service does."""
     pool, now, begun, expected = play.pool, play.clock[NOW], play.begun, play.tasks.expected
     ends, held, which = pool.ends, pool.held, pool.task
     for i in range(pool.level[RUNNING]):
@@ -196,7 +195,7 @@ def correct(play: Play) -> None:
 
 @kernel
 def leave(play: Play, task: int) -> None:
-    """Take ``task`` off the machine."""
+    """Remove ``task`` from the machine: free its processors and user's quota, and teach the regression its run time."""
     pool, level = play.pool, play.pool.level
     ends, held, which = pool.ends, pool.held, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
@@ -219,7 +218,7 @@ def leave(play: Play, task: int) -> None:
 
 @kernel
 def describe(play: Play, task: int) -> None:
-    """What the regression reads of a waiting task."""
+    """Compute the regression's inputs for a waiting job."""
     tasks, history = play.tasks, play.regression.history
     found = run_times.describe(history, tasks.user[task], play.length[task], tasks.processors[task])
     for i in range(INPUTS):
@@ -228,7 +227,7 @@ def describe(play: Play, task: int) -> None:
 
 @kernel
 def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
-    """Decide with orders of waiting tasks, and start what starts; how many."""
+    """Decide with the given orders of waiting jobs, and start jobs; their number."""
     counts, clock, chosen = play.counts, play.clock, play.chosen
     counts[DECISIONS] += 1
     head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
@@ -242,7 +241,7 @@ def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
 
 @kernel
 def close_up(play: Play) -> None:
-    """Take those that started out of the queue."""
+    """Remove started jobs from the queue."""
     queue, waiting, kept = play.queue, play.tasks.waiting, 0
     for i in range(play.counts[QUEUED]):
         queue[kept] = queue[i]
@@ -252,7 +251,7 @@ def close_up(play: Play) -> None:
 
 @kernel
 def enter(play: Play, started: Indices) -> None:
-    """Put tasks on the machine."""
+    """Start the jobs ``started`` [k] now: take their processors and queue their true and expected ends."""
     now, level = play.clock[NOW], play.pool.level
     begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
@@ -276,7 +275,7 @@ def enter(play: Play, started: Indices) -> None:
 
 @kernel
 def ordered(play: Play, rule: int) -> Indices:
-    """Waiting tasks by a rule's scores, ties in order of submission, [Q]."""
+    """Waiting jobs by the rule's score, ties by submission, [Q]."""
     queue = play.queue[: play.counts[QUEUED]]
     if rule == FCFS:
         return queue
@@ -287,7 +286,12 @@ def ordered(play: Play, rule: int) -> Indices:
 
 @kernel
 def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
-    """Play to the end, the order and who may overtake given by rules; not for conservative backfilling."""
+    """Play to the end with rules for order and overtaking; not for conservative backfilling.
+
+    Args:
+        mechanism: index into ``MECHANISMS``.
+        rule, fill: indices into ``RULES``, of the queue's order and of overtaking.
+    """
     held = without_reference_counts(play)
     counts, queue = held.counts, held.queue
     while next_event(held, mechanism):
@@ -299,7 +303,13 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
 
 @kernel
 def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) -> None:
-    """Play to the end by a rule of the family of ``scheduling.priority``, with ``weights`` as it takes them."""
+    """Play to the end by a weighted priority rule.
+
+    Args:
+        mechanism: index into ``MECHANISMS``.
+        weights: weights of the rule, [``WEIGHTS``].
+        machine: number of processors.
+    """
     held = without_reference_counts(play)
     counts, tasks = held.counts, held.tasks
     while next_event(held, mechanism):
@@ -316,7 +326,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predicted(play: Play, trust: float) -> Seconds:
-    """Logarithm of the run time that waiting tasks are predicted to have; the share counts to the power ``trust``."""
+    """Natural log of waiting jobs' predicted seconds, [Q]; ``trust`` multiplies the log of predicted over requested."""
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
@@ -329,13 +339,13 @@ def predicted(play: Play, trust: float) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Whether it is plain that a decision would start nothing, and leave the head as it is."""
+    """Whether a decision would certainly start nothing and leave the head unchanged."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:
         return counts[HEAD] >= 0 and free == 0
     if rule == FCFS and counts[ARRIVED] and last > free and not counts[OVERRUNS]:
-        return True  # the newcomer does not fit, and the others did not before it came
+        return True  # the new job does not fit, and the others did not before it came
     for i in range(counts[QUEUED]):  # noqa: SIM110 - a generator is slow where this is compiled
         if need[queue[i]] <= free:
             return False
@@ -353,11 +363,11 @@ def opened(
     """Jobs before their first event, on an idle pool.
 
     Args:
-        trace: its parents are not looked at.
-        processors: of the pool.
-        limits: of each user.
-        planned: seconds that each task is requested and planned with, [N]; None: as the trace says.
-        predicts: whether run times are predicted from those of users' last tasks.
+        trace: the jobs; their parents are ignored.
+        processors: size of the pool.
+        limits: limits of each user.
+        planned: requested and planned seconds of each job, [N]; None: as in the trace.
+        predicts: whether run times are predicted from users' last jobs.
 
     Raises:
         ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -371,7 +381,7 @@ def opened(
         each[users] = UNLIMITED
     running = min(processors, count) + 1
     submit, runtime, expected = (
-        np.ascontiguousarray(each, np.float64)  # loops are compiled for whole arrays alone
+        np.ascontiguousarray(each, np.float64)  # loops are compiled for contiguous arrays only
         for each in (trace.submit, trace.runtime, trace.expected if planned is None else planned)
     )
     processors_of, user_of = (np.ascontiguousarray(each, np.int64) for each in (trace.processors, trace.user))
@@ -407,9 +417,7 @@ def _check(trace: Trace, processors: int) -> None:
         raise ValueError(f"task {trace.names[unknown[0]]} has no run time, so it cannot be played")
 
 
-# Batch jobs on one pool with conservative backfilling, event by event.
-#
-# Beside submissions and ends, reservations that fall due are events.
+# Conservative backfilling: reservations that fall due are events beside submissions and ends.
 
 
 compilable(dispatch.empty_profile, dispatch.begin, dispatch.point, dispatch.hold, dispatch.place)
@@ -418,9 +426,9 @@ compilable(dispatch.keep, dispatch.reserve)
 
 @kernel
 def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
-    """Play to the end; ``rule`` orders those that may move forward.
+    """Play to the end with conservative backfilling; ``rule`` orders the jobs that may move forward.
 
-    ``promised`` receives the start that each job was reserved when it was submitted, seconds, [L].
+    ``promised`` receives the start reserved for each job at its submission, seconds, [L].
     """
     held = without_reference_counts(play)
     reserved = np.full(len(held.runtime), np.inf)
@@ -453,7 +461,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
 
 @kernel
 def _next(play: Play) -> float:
-    """When the next submission or end is, seconds."""
+    """Seconds of the next submission or end; infinite: none."""
     arriving, alive = play.counts[ARRIVING], play.counts[ALIVE]
     arrival = play.tasks.submit[arriving] if arriving < len(play.runtime) else np.inf
     end = play.finish[alive - 1] if alive > 0 else np.inf
@@ -462,7 +470,7 @@ def _next(play: Play) -> float:
 
 @kernel
 def _due(play: Play, reserved: Seconds) -> float:
-    """When the next reservation falls due, seconds."""
+    """Seconds at which the next reservation is due; infinite: none."""
     due = np.inf
     for task in play.queue[: play.counts[QUEUED]]:
         due = min(due, reserved[task])

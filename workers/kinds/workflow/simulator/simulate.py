@@ -1,4 +1,4 @@
-"""``steward simulate``: what is asked, sequences of jobs, and batch logs on one pool of processors."""
+"""``steward simulate``: arguments, schedules and their figures, batch logs on one pool, and output."""
 
 from __future__ import annotations
 
@@ -24,22 +24,19 @@ from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
 
-# `steward simulate`: request, progress, schedules and output.
+# The result of a simulation: time and node of each task, and metrics.
 
 
-# What a simulator answers: when and where each task ran, and what that was worth.
-
-
-SHORTEST = 10.0  # seconds: what runs shorter counts as that long in a bounded slowdown
+SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
 
 
 class Rentals(NamedTuple):
-    """R times that a node was rented; a node may be rented again after its release.
+    """R rentals of nodes; a node may be rented several times.
 
     Attributes:
-        node: index into the nodes, [R].
-        ordered: when billing began, seconds, [R]; the node was ready its start-up time later.
-        released: when billing ended, seconds, [R].
+        node: index of the node, [R].
+        ordered: seconds at which billing begins, [R]; the node is ready its start-up time later.
+        released: seconds at which billing ends, [R].
     """
 
     node: NDArray[np.int64]
@@ -48,14 +45,14 @@ class Rentals(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """Where each of N tasks ran, and when.
+    """Time and node of each of N tasks.
 
     Attributes:
         start: seconds after the trace's origin, [N].
         end: seconds after the trace's origin, [N].
-        node: index into the nodes, [N].
-        rentals: of nodes that are not kept; none: each node once, from its start-up before its first task to the end
-            of its last.
+        node: index of the node, [N].
+        rentals: rentals of nodes that are not kept; None: each used node once, from its start-up before its first task
+            to the end of its last.
     """
 
     start: Seconds
@@ -65,15 +62,15 @@ class Schedule(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What a schedule was worth.
+    """Metrics of a schedule.
 
     Attributes:
-        slowdown: mean bounded slowdown.
-        wait: mean seconds between being ready and starting.
-        makespan: seconds between the first submission and the last end.
-        misses: share of the tasks with a deadline that ended after it; 0 where none has one.
-        utilisation: share of the rented processor time in which a task ran.
-        cost: rented node time, in whole multiples of the billing time, times price.
+        slowdown: mean bounded slowdown, at least 1.
+        wait: mean seconds from being ready to starting.
+        makespan: seconds from the first submission to the last end.
+        misses: share of tasks with a deadline that end after it, 0…1; 0 without deadlines.
+        utilisation: share of rented processor time used by tasks, 0…1.
+        cost: price of the rented node time, in whole billing periods.
     """
 
     slowdown: float
@@ -85,7 +82,7 @@ class Figures(NamedTuple):
 
 
 def ready(trace: Trace, schedule: Schedule) -> Seconds:
-    """When each task could have started: submitted, and its parents ended; seconds, [N]."""
+    """When each task could start: submitted and its parents ended, seconds, [N]."""
     at = trace.submit.astype(np.float64)
     children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
     np.maximum.at(at, children, schedule.end[trace.parents])
@@ -93,13 +90,13 @@ def ready(trace: Trace, schedule: Schedule) -> Seconds:
 
 
 def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
-    """Bounded slowdown of each task, [N]: max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997)."""
+    """Bounded slowdown of each task: max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997), [N]."""
     run = schedule.end - schedule.start
     return np.maximum(1.0, (schedule.end - ready(trace, schedule)) / np.maximum(run, SHORTEST))
 
 
 def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
-    """All rentals of a schedule: kept nodes from the first submission to the last end, the others as they were."""
+    """All rentals of a schedule; kept nodes from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
     kept = np.flatnonzero(nodes.kept)
     others = schedule.rentals or _once(nodes, schedule)
@@ -111,7 +108,7 @@ def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
-    """Each used node that is not kept, from its start-up before its first task to the end of its last."""
+    """One rental of each used node that is not kept, from its start-up before its first task to its last end."""
     begun = np.full(len(nodes.kind), np.inf)
     ended = np.full(len(nodes.kind), -np.inf)
     np.minimum.at(begun, schedule.node, schedule.start)
@@ -121,10 +118,10 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
-    """Slow-down, wait, makespan, missed deadlines, utilisation and cost of a whole schedule.
+    """Compute the metrics of a complete schedule.
 
     Raises:
-        ValueError: there is no task, or one was never played to its end.
+        ValueError: there is no task, or a task has no end.
     """
     if trace.tasks == 0:
         raise ValueError("a schedule of no tasks has no figures")
@@ -146,20 +143,20 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
     )
 
 
-# How far a simulation is, on the terminal of whoever waits for it.
+# Progress of a simulation on the terminal.
 
 
 Item = TypeVar("Item")
 
 
 def watched(items: Sequence[Item]) -> Iterable[Item]:
-    """The items, with a bar on standard error that goes when they are done; none where that is no terminal."""
+    """``items`` with a progress bar on standard error; no bar without a terminal or with fewer than two items."""
     console = Console(stderr=True)
     hidden = not console.is_terminal or len(items) < 2
     return track(items, "simulate", console=console, transient=True, disable=hidden)
 
 
-# What ``steward simulate`` is asked, and what it answers with.
+# Arguments and results of ``steward simulate``.
 
 
 AGENT = "agent"
@@ -167,15 +164,15 @@ AGENT = "agent"
 
 @dataclass(frozen=True)
 class SimulatedSequence:
-    """One schedule.
+    """One simulated schedule.
 
     Attributes:
-        strategy: what made it.
-        first: index of its first job in the trace.
-        trace: what was played.
-        nodes: what it was played on.
-        schedule: when and where each task ran.
-        figures: what it was worth.
+        strategy: name of the strategy.
+        first: index of the first job in the trace.
+        trace: the simulated tasks.
+        nodes: the nodes.
+        schedule: time and node of each task.
+        figures: metrics of the schedule.
     """
 
     strategy: str
@@ -187,7 +184,11 @@ class SimulatedSequence:
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
-    """The command line; it is described by ``app.kinds.workflow.commands.simulate``."""
+    """Parse the command line that ``app.kinds.workflow.commands.simulate`` documents; None: that of the process.
+
+    Raises:
+        SystemExit: an option is unknown or invalid.
+    """
     parser = ArgumentParser(prog="steward simulate", allow_abbrev=False)
     parser.add_argument("trace", type=Path)
     for name in ("--strategy", "--nodes", "--order", "--sequences"):
@@ -207,10 +208,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
 
 
 def strategies(given: str | None, default: str, known: Sequence[str]) -> list[str]:
-    """The names in ``given``, lower case.
+    """Lower-case names in the comma-separated list ``given``; None: ``default``.
 
     Raises:
-        ValueError: one of them is not known, or given twice.
+        ValueError: a name is unknown, or occurs twice.
     """
     names = [name.strip().lower() for name in (given or default).split(",")]
     for name in names:
@@ -222,10 +223,10 @@ def strategies(given: str | None, default: str, known: Sequence[str]) -> list[st
 
 
 def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
-    """First job and number of jobs of each sequence; the whole trace where none is given.
+    """First job and number of jobs of each sequence in ``given`` (``first:count,…``); None: the whole trace.
 
     Raises:
-        ValueError: it is not of the form, or reaches beyond the trace.
+        ValueError: a part has another form, or exceeds the trace of ``jobs`` jobs.
     """
     found = []
     for part in (given or f"0:{jobs}").split(","):
@@ -238,7 +239,7 @@ def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
     return found
 
 
-# What ``steward simulate`` prints: figures per sequence, means, and strategies compared paired.
+# Output of ``steward simulate``: metrics per sequence, means, and paired comparisons of strategies.
 
 
 Json = dict[str, Any]
@@ -248,7 +249,7 @@ FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
 def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
-    """Everything, as JSON; units as of ``Figures``."""
+    """The whole result as JSON values; units as in ``Figures``."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
@@ -282,7 +283,7 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
 
 
 def _paired(differences: Sequence[float]) -> Json:
-    """Mean difference of slowdowns on the same sequences; its standard error needs two of them."""
+    """Mean difference of slowdowns on the same sequences, and its standard error (None for a single sequence)."""
     count = len(differences)
     error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
     better = sum(value < 0 for value in differences)
@@ -290,7 +291,7 @@ def _paired(differences: Sequence[float]) -> Json:
 
 
 def text(said: Json) -> str:
-    """The same as a table, with warnings above it."""
+    """The result of ``summary_json`` as a table, preceded by warnings and notes."""
     several = any(len(each["sequences"]) > 1 for each in said["strategies"])
     lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
     lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
@@ -311,7 +312,7 @@ def _formed(values: Json) -> list[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows with columns as wide as what is in them: names at the left, figures at the right."""
+    """Rows as text with aligned columns: the first to the left, others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
@@ -321,9 +322,6 @@ def _compared(each: Json, first: str) -> str:
     error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
     difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
     return f"{difference}, lower in {pair['better_in']} of {pair['of']}"
-
-
-# Batches of simulated queues, generated logs and tuning.
 
 
 # Agents on a pool: the policies of ``app.kinds.workflow.policies``, compiled.
@@ -338,16 +336,16 @@ def play_agent(
     limits: Limits = NO_LIMITS,
     planned: Seconds | None = None,
 ) -> Seconds:
-    """When each task starts under a policy, seconds, [N].
+    """Start of each task under a policy on one pool, seconds, [N].
 
     Args:
         policy: a rule, or priorities.
-        trace: its parents are not looked at.
-        processors: of the pool.
+        trace: the jobs; their parents are ignored.
+        processors: size of the pool.
         mechanism: index into ``MECHANISMS``; not conservative.
-        fill: rule by which tasks overtake, under a policy that has no order of its own for that.
-        limits: of each user.
-        planned: see ``pool.opened``.
+        fill: index into ``RULES`` of the order of overtaking, for policies without one of their own.
+        limits: limits of each user.
+        planned: requested and planned seconds of each job, [N]; None: as in the trace.
 
     Raises:
         ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -370,15 +368,20 @@ OWN = "strategy"
 
 
 def read(arguments: Namespace) -> Reading:
-    """The log; see ``read_swf`` for what it raises."""
+    """Read the batch log (SWF), plain or gzip, into a trace.
+
+    Raises:
+        OSError: the file can't be read.
+        InvalidInput: it is no valid log; the issues name lines.
+    """
     return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
 
 
 def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
-    """The one node that batch jobs run on.
+    """The single node that batch jobs run on, from the option ``--nodes`` or the log's header ``known``.
 
     Raises:
-        ValueError: nothing says how large it is, or there are several.
+        ValueError: its size is given nowhere, or there are several nodes.
     """
     if given is None and not known:
         raise ValueError("--nodes: the log does not say how many processors there are; give their number, as in 256")
@@ -391,10 +394,10 @@ def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
 
 
 def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
-    """Every strategy on every sequence, strategy by strategy.
+    """Simulate every requested strategy on every sequence.
 
     Raises:
-        ValueError: what is asked does not fit the log; the option is named.
+        ValueError: an option does not fit the log, and is named; or a job can't be played.
     """
     names = strategies(arguments.strategy, "fcfs", (*RULES, AGENT))
     orders = (OWN, *RULES)
@@ -418,10 +421,10 @@ def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
 
 
 def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
-    """What becomes of batch jobs by the agent in a file; without one, by the agent that ships with the package.
+    """Schedule batch jobs with the agent in a file, else with the agent in this package.
 
     Raises:
-        ValueError: the file is no such agent, or the mechanism or the order is not one that agents play with.
+        ValueError: the file is no such agent, or agents don't support the mechanism or order.
         OSError: the file can't be read.
     """
     from app.kinds.workflow.policies import SHIPPED, load
@@ -450,16 +453,19 @@ def scheduled(
     *,
     exact: bool = False,
 ) -> Schedule:
-    """What becomes of batch jobs on one machine by one of ``RULES`` and one of ``MECHANISMS``.
+    """Schedule batch jobs on one machine by a rule and a backfilling mechanism.
 
     Args:
-        trace: jobs.
+        trace: the jobs.
         nodes: one node.
-        strategy: orders the queue; with conservative backfilling the order in which jobs move forward is ``order``.
-        backfilling: mechanism.
-        order: rule by which others overtake, or ``strategy``; none: fcfs with ``rls``, else the strategy's own.
-        limits: of each user.
-        exact: whether jobs are planned with their run times.
+        strategy: name of the rule that orders the queue; with conservative backfilling ``order`` decides instead.
+        backfilling: name of the mechanism.
+        order: name of the rule of overtaking, or ``strategy``; None: fcfs with ``rls``, else the strategy itself.
+        limits: limits of each user; None: none.
+        exact: whether jobs are planned with their true run times.
+
+    Raises:
+        ValueError: a name is unknown, a job needs too many processors, or its run time is unknown.
     """
     mechanism, rule = MECHANISMS.index(backfilling), RULES.index(strategy)
     own = order is None or order.lower() == OWN

@@ -1,4 +1,4 @@
-"""Compiled loops over the kind's own functions."""
+"""State and events of simulated workflows, and how the kind's own functions are compiled."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ kernel = Compiler(OWN, Path(app.kinds.workflow.__file__).parent, OWN).kernel
 
 
 def compilable(*functions: Callable[..., object]) -> None:
-    """Let kernels call plain functions of the kind."""
+    """Let kernels call plain Python functions of the kind."""
     for function in functions:
         register_jitable(function)
 
 
 def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
-    """Let kernels call the decorated function where the kind's code calls ``plain``."""
+    """Decorator: kernels call the decorated function where the kind's code calls ``plain``."""
 
     def decorate(function: Function) -> Function:
         def typed(*_: object) -> Function:
@@ -40,25 +40,25 @@ def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
     return decorate
 
 
-# A simulated workflow at a moment: its tasks, its nodes, what is known to come, and what happens to nodes.
+# The state of a simulated workflow: tasks, nodes, future events, and failures of nodes.
 
 
-END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision of their time
+END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision at the same time
 WAITING, READY, RUNNING, DONE = 0, 1, 2, 3
 OFF, STARTING, ON, DOWN = 0, 1, 2, 3
 Event = tuple[float, int, int, int]
-"""Seconds, what happens, to which task, node or breakdown, and the task's attempt."""
+"""Seconds; kind of event; index of its task, node or breakdown; the task's attempt."""
 Rental = tuple[int, float, float]
-"""Node, ordered, released."""
+"""Node, and seconds at which its billing began and ended."""
 
 
 class Breakdowns(NamedTuple):
-    """K times at which a node stands still: all that runs on it is lost.
+    """K failures of nodes, in which all running tasks are lost.
 
     Attributes:
         node: index of the node, [K].
-        at: seconds, [K].
-        until: seconds, [K]; a node's own breakdowns do not overlap.
+        at: seconds at which it fails, [K].
+        until: seconds at which it works again, [K]; a node's failures do not overlap.
     """
 
     node: Indices
@@ -70,23 +70,23 @@ NONE = Breakdowns(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 class World(NamedTuple):
-    """What is so at a moment; [N] per task, [M] per node.
+    """State of a simulation; [N] per task, [M] per node.
 
     Attributes:
         status: WAITING for submission or parents, READY, RUNNING or DONE, [N].
-        missing: parents that have not ended, and 1 until submitted, [N].
-        attempt: how often the task was started, [N].
-        start: of the last attempt, when processors were taken, seconds, [N].
-        end: seconds, [N]; infinite while unknown.
-        node: where, [N].
-        until: when a running task is expected to end, seconds, [N].
+        missing: number of unfinished parents, plus 1 until submitted, [N].
+        attempt: number of starts, [N].
+        start: seconds at which the last attempt took its processors, infinite before, [N].
+        end: seconds; infinite while unknown, [N].
+        node: index of the task's node, −1 before it has one, [N].
+        until: expected end of a running task, seconds, [N].
         power: OFF, STARTING, ON or DOWN, [M].
-        ordered: since when the node is billed, seconds, [M].
-        ready: when a node that starts or is down takes tasks, seconds, [M].
-        processors: free, [M].
-        memory: free, bytes, [M].
-        running: tasks, [M].
-        next: place in the node's queue of a plan, [M].
+        ordered: seconds since which the node is billed, [M].
+        ready: seconds from which a starting or failed node accepts tasks, [M].
+        processors: free processors, [M].
+        memory: free bytes, [M].
+        running: number of running tasks, [M].
+        next: position in the node's queue of the plan, [M].
     """
 
     status: Indices
@@ -106,11 +106,13 @@ class World(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """A plan, node by node: ``task[start[j]:start[j + 1]]`` run on node j in this order, none before the one ahead.
+    """A plan by node: ``task[start[j]:start[j + 1]]`` run on node j strictly in this order.
 
     Attributes:
-        planned: when each task is to start, seconds, [N].
-        node: on which it is to run, [N].
+        start: offsets into ``task``, [M + 1].
+        task: tasks by node and order, [N].
+        planned: planned start of each task, seconds, [N].
+        node: planned node of each task, [N].
     """
 
     start: Indices
@@ -120,7 +122,7 @@ class Queues(NamedTuple):
 
 
 def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
-    """Before anything was submitted: the kept nodes run."""
+    """The state before any submission; nodes in ``kept`` [M] are on, the others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
     return World(
@@ -132,14 +134,14 @@ def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> Wo
 
 
 def order(world: World, fleet: Fleet, events: list[Event], now: float, j: int) -> None:
-    """Rent node ``j`` from now on."""
+    """Rent node ``j`` from ``now`` on, if it is off."""
     if world.power[j] == OFF:
         world.power[j], world.ordered[j], world.ready[j] = STARTING, now, now + fleet.startup[j]
         heappush(events, (world.ready[j], UP, j, 0))
 
 
 def launch(world: World, work: Work, events: list[Event], task: int, j: int, now: float, data: float) -> None:
-    """Start ``task`` on node ``j``: its data arrive in ``data`` seconds, while it holds its processors."""
+    """Start ``task`` on node ``j``; it holds its processors during the ``data`` seconds of its transfer."""
     world.status[task], world.node[task], world.start[task] = RUNNING, j, now
     world.attempt[task] += 1
     world.processors[j] -= work.processors[task]
@@ -149,14 +151,14 @@ def launch(world: World, work: Work, events: list[Event], task: int, j: int, now
 
 
 def idle(world: World, fleet: Fleet, kept: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
-    """Look at node ``j`` again at the end of its billed period, if nothing runs on it."""
+    """If node ``j`` is idle and not kept, schedule its release for the end of its billing period."""
     if world.running[j] == 0 and world.power[j] == ON and not kept[j]:
         periods = np.ceil((now - world.ordered[j]) / fleet.billing[j] - 1e-9)
         heappush(events, (max(now, world.ordered[j] + periods * fleet.billing[j]), RELEASE, j, 0))
 
 
 def leave(world: World, work: Work, task: int) -> None:
-    """Give the processors and memory of ``task`` back."""
+    """Free the processors and memory of ``task``."""
     j = world.node[task]
     world.processors[j] += work.processors[task]
     world.memory[j] += work.memory[task]
@@ -164,7 +166,7 @@ def leave(world: World, work: Work, task: int) -> None:
 
 
 def broken(world: World, work: Work, queues: Queues, j: int, until: float, events: list[Event]) -> None:
-    """Node ``j`` breaks down, if it is rented: what runs on it is lost."""
+    """Fail node ``j`` until ``until`` seconds if it is rented: its running tasks are lost and become ready."""
     if world.power[j] == OFF:
         return
     world.power[j], world.ready[j] = DOWN, max(until, world.ready[j])
@@ -178,7 +180,7 @@ def broken(world: World, work: Work, queues: Queues, j: int, until: float, event
 
 
 def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
-    """Whether a node that was released now would come back too late for its next task in the plan."""
+    """Whether a node released now would start up too late for its next planned task."""
     if len(queues.task) == 0 or world.next[j] >= queues.start[j + 1]:
         return False
     return queues.planned[queues.task[world.next[j]]] - now < fleet.startup[j]
@@ -187,7 +189,7 @@ def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bo
 def release(
     world: World, fleet: Fleet, queues: Queues, rentals: list[Rental], events: list[Event], j: int, now: float
 ) -> None:
-    """End the rent of node ``j`` if it is idle; a plan orders it again in time for its next task."""
+    """End the rental of an idle node that is not needed soon; its next order follows from the plan."""
     if world.power[j] != ON or world.running[j] > 0 or needed(world, fleet, queues, j, now):
         return
     rentals.append((j, world.ordered[j], now))

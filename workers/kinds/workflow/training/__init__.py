@@ -1,6 +1,5 @@
-"""Learning to schedule: agents for the ``workflow`` kind, from traces to the artifact that answers.
+"""Training of schedulers for kind ``workflow``, from traces to the published artifact.
 
-``train.py`` is what a task calls. Priorities are searched for on the exact objective (``search.py``); they replace what
-answered before only where pieces of the traces that they were not searched on say so, and the verdict is given on
-pieces that nothing was chosen on (``judge.py``).
+``train.py`` has the trainer. Priorities are searched for on the exact objective; they replace the present ones only if
+they are better on parts of the traces outside the search, and the verdict uses parts outside both (``judge.py``).
 """

@@ -1,4 +1,4 @@
-"""Verdicts on schedulers, and their pictures."""
+"""Verdicts on trained schedulers, and charts of their schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
 from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
 
-# What a training shows of what it made: one sequence that was judged on, as the agent and its rivals schedule it.
+# Charts of one judged sequence, as the agent and its rivals schedule it.
 
 
 Json = dict[str, Any]
@@ -32,18 +32,18 @@ AGENT, CHAMPION = "agent", "champion"
 
 @dataclass(frozen=True)
 class Stage:
-    """What all play: a sequence under its mechanism, on the largest node of the workload."""
+    """A sequence with its mechanism on the workload's largest node, to be scheduled by several policies."""
 
     sequence: Sequence
     episode: Episode
     label: str
 
     def scheduler(self, name: str, policy: Any) -> AgentScheduler:
-        """A policy as it was judged; a rule too."""
+        """A policy as it was judged, under the given name."""
         return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
-        """A rule, named as evaluations name it."""
+        """A rule, under the name that evaluations use."""
         rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
@@ -52,7 +52,7 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """What is shown of each; see ``evaluation.pictures``."""
+        """Charts of each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
@@ -62,15 +62,14 @@ class Stage:
         ]
 
     def figures_of(self, scheduler: AgentScheduler) -> Figures:
-        """What its schedule is worth."""
+        """Metrics of a scheduler's schedule."""
         return figures(self.episode.trace, self.episode.nodes, scheduler.play(self.episode))
 
 
 def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
-    """One of the sequences as agent, champion, best rule and cheapest rule schedule it.
+    """Charts of one judged sequence scheduled by agent, champion, best rule and cheapest rule.
 
-    ``schedules`` and ``points``, as ``WorkflowProblem.pictures`` gives them: a report of a training and one of an
-    evaluation are drawn alike.
+    The result has ``schedules`` and ``points``, as that of ``WorkflowProblem.pictures``.
     """
     stage = staged(spec, middle(sequences))
     rules = {name: stage.rule(name) for name in RULES}
@@ -83,43 +82,43 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:
-    """A sequence on what it was drawn for."""
+    """A sequence as an episode on the workload's largest node."""
     nodes = machine_of(spec)
     episode = Episode(sequence.trace, nodes, Layout(spec).weights, reference(sequence.trace, nodes))
     return Stage(sequence, episode, f"{largest(spec).name}-0")
 
 
 def middle(sequences: Many[Sequence]) -> Sequence:
-    """The one nearest to the medians of length and load; of equals the first."""
+    """The sequence closest to the medians of length and load; the first of equals."""
     sizes = np.array([_size(sequence) for sequence in sequences])
     away = np.abs(sizes - np.median(sizes, axis=0))
     return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]
 
 
 def _size(sequence: Sequence) -> tuple[float, float]:
-    """Logs of the number of jobs, and of their work over what the machine can do while they come."""
+    """Natural logs of the number of jobs, and of their work over the machine's capacity while they come."""
     load = described(sequence.trace, pool(sequence.processors))[0]
     return float(np.log(sequence.trace.tasks)), float(load)
 
 
 def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
-    """The rule whose schedule costs least, and ends first among those; none where nothing costs anything."""
+    """Name of the rule of least cost, then makespan, in a list; empty if nothing costs anything."""
     best = min(figures_of, key=lambda name: (figures_of[name].cost, figures_of[name].makespan))
     return [best] if figures_of[best].cost > 0 else []
 
 
-# The verdict on a scheduler: the artifact that will answer, played beside every strategy on sequences of its own.
+# The verdict: the artifact and every rule on sequences reserved for it.
 
 
 class Scores(NamedTuple):
-    """What a policy comes to on N sequences: returns [N], losses with their sign changed, and outcomes [N, 3]."""
+    """A policy's result on N sequences: returns (negative losses) [N], and outcomes [N, 3]."""
 
     returns: Seconds
     counted: Seconds
 
 
 def scored(policy: Scheduler, sequences: list[Sequence]) -> Scores:
-    """Play every sequence once."""
+    """Play a policy on every sequence once."""
     begun = [(sequence, played(sequence, policy)) for sequence in sequences]
     losses = [charged_for(sequence, at) for sequence, at in begun]
     return Scores(-np.array(losses), np.array([queued(sequence.trace, at) for sequence, at in begun]))
@@ -133,16 +132,19 @@ def judge(
     answering: str | None = None,
     margin: float = MARGIN,
 ) -> dict[str, Any]:
-    """The artifact beside all rules and the champion, paired by sequence: the agent report's ``return`` to ``reason``.
+    """Judge an artifact against all rules and the champion, paired by sequence: the report's ``return`` to ``reason``.
 
-    A return is a loss with its sign changed.
+    Returns are negative losses (bounded slowdown, or the weighted objective).
 
     Args:
-        artifact: what would answer.
-        sequences: none of which overlap, so that each counts by itself.
-        champion: what answers now.
-        answering: the strategy that answers while no agent does; what is no rule, is not played.
-        margin: of practical equivalence, as a share of the best rule's loss.
+        artifact: the candidate.
+        sequences: disjoint sequences, each an independent observation.
+        champion: the serving artifact, which the candidate must beat; None: there is none.
+        answering: name of the rule that decides without an agent; other names and None are ignored.
+        margin: margin of practical equivalence, as a share of the best rule's loss.
+
+    Raises:
+        IncompatibleArtifact: an artifact can't be read.
     """
     agent = scored(load(artifact), sequences)
     rules = {name: scored(StrategyPolicy({"rule": name}), sequences) for name in RULES}

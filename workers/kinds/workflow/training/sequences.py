@@ -1,4 +1,4 @@
-"""What a workload pays for beyond slowdown: its whole objective, on the machine that jobs run on."""
+"""Sequences of jobs to learn from and to be judged on, and their loss under a policy."""
 
 from __future__ import annotations
 
@@ -15,51 +15,51 @@ from workers.kinds.workflow.simulator.simulate import SHORTEST, Schedule, play_a
 
 
 class ObjectiveWeights(NamedTuple):
-    """Weights of the objective's terms, in the order of ``spec.TERMS`` [6], and the machine as the only node."""
+    """Weights of the objective's terms in the order of ``spec.TERMS`` [6], and the machine as the only node."""
 
     weights: Seconds
     nodes: Nodes
 
 
 def largest(spec: Spec) -> NodeType:
-    """The type of node that jobs run on."""
+    """The node type with the most processors, on which jobs run."""
     return max(spec.nodes, key=lambda node: node.processors)
 
 
 def machine_of(spec: Spec) -> Nodes:
-    """The largest node, which always runs; trainings and verdicts take run times as they were recorded."""
+    """The largest node, always on, at speed 1, since trainings and verdicts use recorded run times."""
     nodes = nodes_of((largest(spec).model_copy(update={"minimum": 1, "maximum": 1}),))
     return nodes._replace(speed=np.ones(1))
 
 
 def objective_weights(spec: Spec) -> ObjectiveWeights | None:
-    """A workload's weights; None where it is mean bounded slowdown alone, the default."""
+    """The weights of a workload's objective; None: it is the default, mean bounded slowdown alone."""
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 
 def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
-    """The weighted terms of jobs that began at these seconds [N]; as good as can be is the sum of the weights.
+    """Weighted terms of jobs that begin at ``begun`` seconds [N], plus the sum of the weights, their lower bound.
 
-    So it is above 0, and two schedules may be compared by their ratio.
+    So the result is positive, and two schedules can be compared by their ratio.
     """
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
 
 
-# Sequences to learn from and to be judged on: pieces of traces, and traces that are made from them.
+# Sequences for learning and judging: pieces of traces, and resampled traces.
 
 
-GAPS = (60, 200)  # submissions that stay together when arrivals are drawn again
-JITTER = 0.15  # of the log run time, so that no task is met twice
-LOADS = (0.65, 1.05)  # factors on the time between submissions
-FILLING = 0.25  # share of a sequence that fills machine and queue, and is not counted
-MOST, FEWEST = 96, 8  # pieces that are judged on, and that a trace is cut into at least
+GAPS = (60, 200)  # length of blocks of submissions when arrivals are resampled
+JITTER = 0.15  # standard deviation of log run times, so that no task occurs twice
+LOADS = (0.65, 1.05)  # factors of the time between submissions
+FILLING = 0.25  # share of a sequence that fills machine and queue, left out of the loss
+MOST, FEWEST = 96, 8  # most pieces for judging, and fewest pieces of a trace
 
 
 class Sequence(NamedTuple):
-    """Jobs on a pool under a mechanism, and what they are worth: none where mean bounded slowdown alone counts.
+    """Jobs on a pool under a mechanism, with an objective (None: mean bounded slowdown).
 
-    ``fill`` is the rule by which others overtake, under a policy that has no order of its own for that.
+    ``fill`` is the index of the rule of overtaking, for policies without an order of their own.
     """
 
     trace: Trace
@@ -70,7 +70,7 @@ class Sequence(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A trace to draw sequences from, its machine, and whether tasks keep their place (else they are drawn anew)."""
+    """A trace to draw from, its pool's processors, and whether jobs stay in place; else they are resampled."""
 
     trace: Trace
     processors: int
@@ -78,7 +78,7 @@ class Source(NamedTuple):
 
 
 def piece(trace: Trace, start: int, count: int) -> Trace:
-    """``count`` jobs from ``start`` on, the first submitted at second 0."""
+    """Jobs ``start`` to ``start + count``, the first submitted at second 0."""
     at = slice(start, start + count)
     part = independent(
         trace.submit[at] - trace.submit[start],
@@ -91,10 +91,10 @@ def piece(trace: Trace, start: int, count: int) -> Trace:
 
 
 def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
-    """A new sequence of ``count`` jobs.
+    """Draw a new sequence of ``count`` jobs.
 
-    From logs with users, a piece as it was, under another load. Else arrivals are drawn in blocks and jobs one by one,
-    with other run times: no sequence of the trace itself comes back.
+    Of a whole source it is a piece under another load. Otherwise gaps between submissions are drawn in blocks and jobs
+    one by one, with perturbed run times.
     """
     trace, load = source.trace, rng.uniform(*LOADS)
     if source.whole:
@@ -118,7 +118,7 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
 
 
 def pieces(source: Source, length: int) -> list[Trace]:
-    """Pieces of a trace as they were, none of which overlap, as far from one another as can be."""
+    """Disjoint pieces of a trace, evenly spaced, of at most ``length`` jobs and at most an eighth of the trace."""
     count = source.trace.tasks
     length = max(min(length, count // FEWEST), 1)
     starts = np.linspace(0, count - length, min(MOST, count // length)).astype(int)
@@ -126,17 +126,17 @@ def pieces(source: Source, length: int) -> list[Trace]:
 
 
 def played(sequence: Sequence, policy: Scheduler) -> Seconds:
-    """When each job of a sequence begins under a policy, [N]."""
+    """Start of each job of a sequence under a policy, seconds, [N]."""
     return play_agent(policy, sequence.trace, sequence.processors, sequence.mechanism, sequence.fill)
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Mean bounded slowdown of a filled sequence under a policy, or what its workload's objective charges."""
+    """Mean bounded slowdown of a sequence under a policy, without its first quarter; with an objective, ``charged``."""
     return charged_for(sequence, played(sequence, policy))
 
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
-    """The same of jobs that begin at these seconds, [N]."""
+    """The loss of a sequence whose jobs begin at ``begun`` seconds, [N]."""
     trace = sequence.trace
     if sequence.objective is not None:
         return charged(sequence.objective, trace, begun)
@@ -146,5 +146,5 @@ def charged_for(sequence: Sequence, begun: Seconds) -> float:
 
 
 def measured(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
-    """The loss on each sequence, [N]."""
+    """The loss of a policy on each sequence, [N]."""
     return np.array([loss(sequence, policy) for sequence in sequences])

@@ -1,4 +1,4 @@
-"""Trainings of schedulers: a search for priorities, the choice among candidates, the verdict."""
+"""Training of schedulers: a search for priorities, the choice among candidates, the verdict."""
 
 from __future__ import annotations
 
@@ -34,24 +34,29 @@ from workers.learning.training.request import Untrainable
 
 # A search for priorities on the exact objective: the cross-entropy method (Rubinstein 1999).
 #
-# Candidates are drawn around the best of those before, and played on the same sequences; each counts by the mean
-# logarithm of its losses over those of where the search began, which heavy sequences do not drown.
+# Candidates are drawn around the previous elite, and played on common sequences. Each is scored by the mean log ratio
+# of its losses to those of the initial weights, in which heavy sequences don't dominate.
 
 
 POPULATION, ELITE, SEQUENCES = 16, 5, 12
-SPREAD = (0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3)  # of the first candidates, in the order of ``priority.NAMES``
-NARROWEST = 0.1  # share of it that is always left
+SPREAD = (0.25, 0.25, 0.15, 1.5, 0.3, 0.4, 0.3)  # first deviations, in the order of ``priority.NAMES``
+NARROWEST = 0.1  # smallest share of the initial spread
 INERTIA = 0.3
 
 
 class Search:
-    """A search from ``weights`` [``WEIGHTS``] for those of one mechanism.
+    """A cross-entropy search for the priority weights of one mechanism.
+
+    Args:
+        weights: initial weights, [``WEIGHTS``].
+        draw: draws a number of sequences.
+        mechanism: index into ``MECHANISMS``.
+        rng: random generator.
 
     Attributes:
-        middle: of the next candidates.
-        spread: of the next candidates.
-        best: the middle of the last elite; where the search began, before there is any.
-        curve: candidates played, and the mean ratio of the elite's losses to those of where the search began.
+        middle: mean of the next candidates, [``WEIGHTS``].
+        spread: standard deviation of the next candidates, [``WEIGHTS``].
+        curve: number of candidates played, and the elite's geometric mean ratio of losses to the initial ones.
     """
 
     def __init__(
@@ -62,11 +67,11 @@ class Search:
         self.steps, self.curve = 0, [(0, 1.0)]
 
     def policy(self, weights: Seconds) -> PriorityPolicy:
-        """The policy of these weights, whatever the mechanism."""
+        """The policy with these weights under every mechanism."""
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
-        """Play a generation of candidates, and move towards its elite."""
+        """Play one generation of candidates, and move towards its elite."""
         played = self.draw(SEQUENCES)
         reference = measured(self.policy(self.start), played)
         drawn = allowed(self.middle + self.spread * self.rng.normal(size=(POPULATION, WEIGHTS)))
@@ -81,40 +86,40 @@ class Search:
 
 
 def allowed(weights: Seconds) -> Seconds:
-    """Within bounds: no ageing backwards, and no share of a share."""
+    """Clip candidates' weights [n, ``WEIGHTS``] in place: ageing ≥ 0, trust in predictions 0…1.2."""
     weights[:, AGEING] = np.maximum(weights[:, AGEING], 0.0)
     weights[:, PREDICTION] = np.clip(weights[:, PREDICTION], 0.0, 1.2)
     return weights
 
 
-# The training of a scheduler from traces, in chunks: a search for priorities, a choice, a verdict.
+# The training in chunks: search, choice, verdict.
 #
-# Each trace is split in time: what is chosen on lies after what was searched on, and what is judged on after both, so
-# that no job is met twice. What is chosen and judged on are pieces that do not overlap.
+# Each trace is split in time: data for the choice follow those of the search, and data for the verdict follow both, so
+# no job is used twice. Choice and verdict use disjoint pieces.
 
 
 FEWEST_TASKS = 64
-LENGTH = 1_000  # tasks of a sequence, at most
-SEARCHED, CHOSEN = 0.5, 0.7  # shares of a trace, in order of submission, at which search and choice end
-BUDGET = 5_000_000  # tasks
+LENGTH = 1_000  # most tasks of a sequence
+SEARCHED, CHOSEN = 0.5, 0.7  # shares of a trace, by submission, at which search and choice end
+BUDGET = 5_000_000  # simulated tasks
 KEPT = ("middle", "spread", "start")
 
 
 class SchedulerTrainer:
-    """What the training of a scheduler does; see ``Trainer``.
+    """The ``Trainer`` of schedulers.
 
     Args:
-        spec: the workload's; its mechanism is the one that is learned for.
+        spec: the workload's spec, whose mechanism is trained for.
         traces: past executions by name; those of batch jobs on one machine.
-        seed: of everything drawn.
-        budget: tasks that are started in simulations; None: as many as take about a minute.
-        champion: the artifact that answers now; it must be beaten to be replaced.
-        margin: of practical equivalence, in the verdict.
-        predictor: of run times, by which the service plans; it is fitted anew to what comes before the verdict's part.
-            None: there is no model, and the service believes users.
+        seed: seed of all draws.
+        budget: number of simulated tasks; None: about a minute's worth.
+        champion: the serving artifact, which a new one must beat; None: there is none, or the shipped agent serves.
+        margin: margin of practical equivalence in the verdict.
+        predictor: predictor of run times that the service plans with; it is refitted to the data before the verdict's
+            part. None: the service uses users' estimates.
 
     Raises:
-        Untrainable: backfilling is conservative, there are too few tasks, or they do not fit on one machine.
+        Untrainable: backfilling is conservative, or too few tasks fit on one node.
     """
 
     def __init__(
@@ -147,7 +152,11 @@ class SchedulerTrainer:
         self.begun, self.already = perf_counter(), 0
 
     def _split(self, traces: Samples) -> tuple[list[Source], list[Source], list[Source]]:
-        """What is searched, chosen and judged on."""
+        """Sources for search, choice and verdict, by time.
+
+        Raises:
+            Untrainable: no trace has 64 finished tasks that fit on a node.
+        """
         found: tuple[list[Source], list[Source], list[Source]] = ([], [], [])
         usable: list[Trace] = []
         for _, trace in traces:
@@ -169,7 +178,7 @@ class SchedulerTrainer:
         return found
 
     def _expected(self, traces: list[Trace]) -> list[Trace]:
-        """Traces with what is expected of tasks: by the predictor, fitted to what none is judged on."""
+        """Traces with predicted run times, by a predictor that has not seen the verdict's part."""
         if self.predictor is None:
             return predicted(traces, Predictor())
         before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
@@ -187,7 +196,7 @@ class SchedulerTrainer:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """One stage, the search."""
+        """The training's single stage: the search, until the budget of tasks is used."""
         return (Stage("search", 1.0, self._search, self._share),)
 
     def _share(self) -> float:
@@ -195,13 +204,13 @@ class SchedulerTrainer:
 
     @property
     def eta_seconds(self) -> float | None:
-        """Seconds that the search will still take at its pace so far; None before its first generation."""
+        """Estimated seconds until the search ends; None before its first generation."""
         gone = self.spent - self.already
         return (perf_counter() - self.begun) / gone * max(self.budget - self.spent, 0) if gone else None
 
     @property
     def live(self) -> dict[str, Any]:
-        """The loss of the best candidates over that of what ships, and how many were tried."""
+        """Ratio of the best candidates' loss to the shipped agent's, and number of candidates tried."""
         tried, ratio = self.search.curve[-1]
         return {"ratio": ratio, "steps": tried}
 
@@ -211,7 +220,7 @@ class SchedulerTrainer:
         return self.spent >= self.budget
 
     def conclude(self) -> TrainedAgent:
-        """What was found, or what it began at; judged on jobs that neither has seen."""
+        """Choose the agent, and judge it on jobs that neither search nor choice has seen."""
         chosen, evidence = self._chosen()
         artifact = save(chosen)
         unseen = self._pieces(2)
@@ -226,7 +235,7 @@ class SchedulerTrainer:
         return TrainedAgent(artifact, report)
 
     def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
-        """What ships, unless what was found or a rule is ahead of it with 95 % confidence; and all mean losses."""
+        """The shipped agent unless the tuned one or a rule is better with 95 % confidence; all mean losses."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
@@ -241,16 +250,20 @@ class SchedulerTrainer:
         return contenders[best], {name: float(values.mean()) for name, values in losses.items()}
 
     def close(self) -> None:
-        """Let go of nothing: it all is in this process."""
+        """Do nothing: the training holds no resources."""
 
     def checkpoint(self) -> bytes:
-        """Bytes to go on from."""
+        """Serialise the state of the search."""
         arrays = {key: getattr(self.search, key) for key in KEPT}
         values = {"spent": self.spent, "steps": self.search.steps, "curve": self.search.curve}
         return blob.pack(arrays, values | {"rng": self.rng.bit_generator.state})
 
     def restore(self, data: bytes) -> None:
-        """Go on from a checkpoint of the same arguments."""
+        """Continue from a checkpoint of a trainer with the same arguments.
+
+        Raises:
+            CheckpointError: the bytes are broken.
+        """
         arrays, values = blob.unpack(data)
         for key in KEPT:
             setattr(self.search, key, arrays[key])
@@ -261,13 +274,13 @@ class SchedulerTrainer:
 
 
 def shipped() -> PriorityPolicy:
-    """The priorities that come with the package; the smallest area first, should that be another policy."""
+    """The priority policy in this package; smallest area first if the package has another kind of policy."""
     policy = load(SHIPPED.read_bytes())
     return policy if isinstance(policy, PriorityPolicy) else PriorityPolicy(np.tile(np.array(SAF), (3, 1)))
 
 
 def _ahead(losses: Seconds, others: Seconds, tests: int) -> bool:
-    """Whether the mean loss is less, with 95 % confidence over all of so many ``tests`` (Bonferroni); [N] each."""
+    """Whether the mean loss [N] is lower than the other's with 95 % confidence, Bonferroni over ``tests``."""
     if len(losses) < 2:
         return False
     from scipy.special import stdtrit
@@ -287,5 +300,17 @@ def training(
     *,
     champion: bytes | None = None,
 ) -> Training:
-    """The training of a scheduler in this process; see ``SchedulerTrainer``."""
+    """Make the ``Training`` of a scheduler in this process.
+
+    Args:
+        spec: the workload's spec.
+        traces: past executions by name.
+        budget: number of simulated tasks; None: about a minute's worth.
+        checkpoint: state of an interrupted training to resume; None: begin anew.
+        champion: the serving artifact, which a new one must beat; None: there is none.
+
+    Raises:
+        Untrainable: backfilling is conservative, or too few tasks fit on one node.
+        CheckpointError: the checkpoint can't be read.
+    """
     return Training(SchedulerTrainer(spec, traces, seed, budget, champion=champion), checkpoint)
