@@ -41,6 +41,12 @@ def executions(number: int) -> str:
     return "\n".join(["execution,iteration,allocation.executors,metric.iteration_seconds", *rows])
 
 
+@pytest.fixture(autouse=True)
+def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question about readiness is answered by new checks."""
+    monkeypatch.setattr(health, "KNOWN_SECONDS", 0.0)
+
+
 @pytest.fixture
 def limited(any_database: Database) -> Free:
     """Has the database run full after some executions; the result gives it room again."""
@@ -103,7 +109,6 @@ def test_a_host_without_room_is_not_ready(
     database: Database, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = TestClient(create_app(settings, database))
-    monkeypatch.setattr(health, "KNOWN_SECONDS", 0.0)
     with database.session() as session:
         leases.beat(session, "worker")
     assert client.get("/readyz").status_code == 200
