@@ -13,6 +13,7 @@ from sqlalchemy import event, text
 
 from app.database import leases
 from app.database.engine import FULL_SECONDS, Database
+from app.http import health
 from app.main import create_app
 from app.samples import intake
 from app.settings import Settings
@@ -38,6 +39,12 @@ def executions(number: int) -> str:
     """As many executions of two iterations, whose names alone fill pages."""
     rows = [f"{i:05}{'x' * 240},{k},8,3" for i in range(number) for k in range(2)]
     return "\n".join(["execution,iteration,allocation.executors,metric.iteration_seconds", *rows])
+
+
+@pytest.fixture(autouse=True)
+def looks_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each question about readiness is answered by new checks."""
+    monkeypatch.setattr(health, "KNOWN_SECONDS", 0.0)
 
 
 @pytest.fixture

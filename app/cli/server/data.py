@@ -17,14 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import psutil
 import typer
 from rich.console import Console
 
 from app import startup
-from app.audit.service import AuditRead
 from app.cli.operations import Column
 from app.cli.remote.perform import table
 from app.cli.remote.train import progress
@@ -32,9 +31,11 @@ from app.database import backup_postgresql, backup_sqlite
 from app.database.backup_sqlite import BackupError, Contents, partial
 from app.database.engine import Database, normalised_url
 from app.processes import child_command
-from app.retention.service import plan
 from app.settings import Settings
 from app.startup import EXIT_STATUS, StartupError, first_line, without_password
+
+if TYPE_CHECKING:
+    from app.audit.service import AuditRead
 
 # A data folder is locked by one `steward serve` with workers; the kernel releases the lock when the process ends.
 
@@ -310,6 +311,8 @@ def say(data: Path | None, *, as_json: bool) -> int:
     """Print what pruning would delete now; returns exit status 0."""
     settings = startup.load_settings(data_dir=data)
     startup.check_database(settings, creates=False)
+    from app.retention.service import plan  # it brings every kind, which other commands do without
+
     database = Database(settings.database_url, settings)
     try:
         found = plan(database, settings)

@@ -40,6 +40,7 @@ def gone(pid: int, seconds: float = 10.0) -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_the_training_learns_and_tells_its_times() -> None:
     with trainer(simulated=False) as own:
         own.begin(seed=3)
@@ -58,6 +59,7 @@ def test_the_training_learns_and_tells_its_times() -> None:
     assert again.loss == pytest.approx(first.loss, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_where_the_limit_has_no_effect_the_training_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CgroupLimit, "set", lambda *_: None)
     monkeypatch.setattr(DutyCycleLimit, "set", lambda *_: None)

@@ -11,6 +11,7 @@ import pytest
 
 from tests.servers import clean_environment
 
+pytestmark = pytest.mark.slow  # a service, a training and four runs
 NAMES = ["steward", "careful", "best_static", "largest"]
 
 
