@@ -316,8 +316,7 @@ def seconds_of(projector: Projector, state: State) -> Floats:
 
 
 def ages_of(state: State, first: Integers, count: Integers) -> Floats:
-    """Seconds that ``count`` requests from position ``first`` have waited ([B, U, K] each), at P points, [B, U, K,
-    P]."""
+    """Seconds that ``count`` requests from position ``first`` ([B, U, K] each) waited, at P points, [B, U, K, P]."""
     position = first[..., None] + POINTS * np.maximum(count - 1, 0)[..., None]
     share = position / np.maximum(state.waiting - 1, 1)[:, :, None, None]
     ages: Floats = state.oldest[:, :, None, None] + share * (state.newest - state.oldest)[:, :, None, None]

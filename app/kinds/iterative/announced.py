@@ -73,8 +73,7 @@ class Announced:
         return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
 
     def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
-        """Σ over the announced iterations of ``of(logs, noise variance)``, [N, B], computed in blocks to bound
-        memory."""
+        """Σ over the announced iterations of ``of(logs, noise variance)``, [N, B], in blocks to bound memory."""
         ahead = self.point.cells.shape[2]
         options = max(1, min(len(allocation), LARGEST // ahead))
         runs = max(1, LARGEST // (options * ahead))

@@ -62,8 +62,7 @@ class Compiled:
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _preface(self, voice: Voice, name: str) -> str:
-        """Text that heuristic ``name`` decides and why, with the evidence for it; empty if there is nothing to
-        explain."""
+        """Text that heuristic ``name`` decides and why, with the evidence; empty if there is nothing to explain."""
         table = self.projector.table
         evidence = f": {table.evidence}" if voice.why == NO_AGENT and name == table.rule else ""
         return f"{voice.preface(name)}{evidence}"
@@ -120,8 +119,7 @@ class Compiled:
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
-        """Cached preferences if all runs have the workload's own targets and no feature changes their cost; else
-        None."""
+        """Cached preferences if all runs have the workload's targets and no feature changes their cost; else None."""
         batch = len(state.iteration)
         known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
         return self._usual(batch) if known else None
