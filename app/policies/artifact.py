@@ -1,4 +1,4 @@
-"""Artifacts of policies: the contract, tables, functions and memories, and their bytes."""
+"""Artifacts of policies: serialisation, tables of Q values, and memories of recurrent policies."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, Publis
 from app.policies.functions import masked
 from app.policies.network import NetworkPolicy
 
-# A table of Q values over a discretised observation.
+# Table of Q values over discretised observations.
 
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
-    """Greedy in a table.
+    """Greedy policy in a table of Q values.
 
-    ``config``: ``algorithm``; ``entries``, which entries of the observation are read; ``low``, ``high``, ``bins``, how
-    each is cut into equal bins (what lies beyond falls into the outermost). ``arrays``: ``q`` [cells, N].
-    """
+    ``config``: ``algorithm``; ``entries``, positions of the observation entries used; ``low``, ``high``, ``bins``, the
+    equal bins of each (values beyond are clipped). ``arrays``: ``q`` [cells, N], in hundredths of return."""
 
     config: dict[str, Any]
     arrays: Arrays
 
     @property
     def name(self) -> str:
-        """The algorithm that filled it."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check the table's size, and build.
+        """Construct from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: the table is missing or has another number of cells.
+            IncompatibleArtifact: the table is missing or has another number of cells, or the config's lists differ in
+                length.
         """
         cells = prod(config["bins"])
         if "q" not in arrays or arrays["q"].shape[:-1] != (cells,):
@@ -52,18 +52,18 @@ class TablePolicy:
         return cls(config, arrays)
 
     def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:
-        """Row of the table of each observation [B, D] → [B]."""
+        """Row of the table for each observation, [B, D] → [B]."""
         return cell(observation, self.config)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action of the highest Q."""
+        """Legal action of highest Q for each run, with values in return."""
         observation, q = situation.view.observation, self.arrays["q"]
         values = masked(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Row of the table of each observation [B, D] → [B]; ``config`` as in ``TablePolicy``."""
+    """Row of the table for each observation, [B, D] → [B]; ``config`` as in ``TablePolicy``."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -71,25 +71,27 @@ def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[n
     return row
 
 
-# Policies as files: a JSON header and arrays in safetensors. What is evaluated is what answers.
+# Policies as files: a JSON header and arrays in safetensors. The same bytes are evaluated and served.
 
 
 FORMAT = 1
 BY_ROLE = "by_role"
 Families = Mapping[str, type[Published]]
 SHARED: Families = {"network": NetworkPolicy, "table": TablePolicy}
-"""Families of policies that any kind can publish; a kind may have others beside them."""
+"""Policy families that every kind can publish; kinds may add others."""
 
 
 @dataclass(frozen=True, eq=False)
 class Artifact:
-    """A policy with the kind and the layout that it reads, and what it was made for; its contract is its kind's.
+    """A policy with its kind, inputs and training conditions.
 
     Attributes:
-        observation: names of the entries that it reads; none where it reads any number of candidates.
-        actions: how many it chooses among; 0: any number of candidates.
-        experience: what it was made for, in the kind's own terms.
-        roles: policies that were trained together, by role; where there are any, `policy` is None, and so on.
+        policy: its interface is defined by the kind; None if ``roles`` is set.
+        observation: names of the observation entries; empty: any number of candidates.
+        actions: number of actions; 0: any number of candidates.
+        experience: training conditions, in the kind's own type.
+        kind: name.
+        roles: policies trained together, by role; empty: a single policy.
     """
 
     policy: Any
@@ -100,10 +102,10 @@ class Artifact:
     roles: Mapping[str, Artifact] = field(default_factory=dict)
 
     def check(self, kind: str, observation: Sequence[str], actions: int) -> None:
-        """Make sure that the policy reads what a workload has to show.
+        """Check that the policy fits a workload's kind, observation and actions.
 
         Raises:
-            IncompatibleArtifact: the workload is of another kind, or shows something else.
+            IncompatibleArtifact: one of them differs.
         """
         if kind != self.kind:
             raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
@@ -115,7 +117,7 @@ class Artifact:
 
 
 class Parts(NamedTuple):
-    """Version of the format, header, and arrays by name."""
+    """Version of the format (None: missing), header, and arrays by name."""
 
     version: str | None
     header: dict[str, Any]
@@ -130,7 +132,7 @@ def save(
     experience: Mapping[str, Any],
     families: Families = SHARED,
 ) -> bytes:
-    """``policy`` as bytes, with what it reads (see ``Artifact``)."""
+    """Serialise ``policy`` with kind, observation, actions and training conditions, as in ``Artifact``."""
     header = {
         "kind": kind,
         "policy": next(name for name, family in families.items() if isinstance(policy, family)),
@@ -143,10 +145,10 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """Artifacts of one kind that were trained together, by role, as one; ``by_role`` gives each back as it was.
+    """Combine artifacts of one kind, by role, to one; ``by_role`` restores them.
 
     Raises:
-        ValueError: they are of several kinds, or there is none.
+        ValueError: they have different kinds, or there is none.
     """
     kinds = {kind_of(part) for part in parts.values()}
     if len(kinds) != 1:
@@ -157,10 +159,10 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 
 def by_role(data: bytes) -> dict[str, bytes]:
-    """What ``save_roles`` put together; empty where an artifact is one policy.
+    """Artifacts combined by ``save_roles``; empty for a single policy.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact.
+        IncompatibleArtifact: ``data`` is no artifact.
     """
     found = parts(data)
     if found.header.get("policy") != BY_ROLE:
@@ -169,19 +171,19 @@ def by_role(data: bytes) -> dict[str, bytes]:
 
 
 def kind_of(data: bytes) -> str:
-    """The kind of workloads that an artifact was made for.
+    """Name of the kind that an artifact was made for.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact.
+        IncompatibleArtifact: ``data`` is no artifact.
     """
     return str(parts(data).header.get("kind", ""))
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Read what ``save`` wrote; ``experience`` is a JSON object.
+    """Deserialise what ``save`` or ``save_roles`` returned; ``experience`` is a JSON object.
 
     Raises:
-        IncompatibleArtifact: another format, an unknown family of policies, or bytes that are no artifact.
+        IncompatibleArtifact: another format, an unknown policy family, or ``data`` is no artifact.
     """
     each = {role: _single(parts(part), families) for role, part in by_role(data).items()}
     found = parts(data)
@@ -205,10 +207,10 @@ def _single(found: Parts, families: Families) -> Artifact:
 
 
 def parts(data: bytes) -> Parts:
-    """What an artifact holds.
+    """Parse the parts of an artifact.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact.
+        IncompatibleArtifact: ``data`` is no artifact.
     """
     try:
         metadata, arrays = read_tensors(data)
@@ -218,10 +220,10 @@ def parts(data: bytes) -> Parts:
 
 
 def header(data: bytes) -> dict[str, Any]:
-    """An artifact's header; ``data`` need be no more than the beginning, which holds it.
+    """Header of an artifact; the beginning of ``data`` that contains it suffices.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact's, or end within the header.
+        IncompatibleArtifact: ``data`` is no artifact, or ends within the header.
     """
     try:
         found = read_json(read_header(data)["header"])
@@ -232,20 +234,19 @@ def header(data: bytes) -> dict[str, Any]:
     return found
 
 
-# What recurrent policies remember of a run between two reports, by the version of the agent.
+# Memories of recurrent policies between two reports of a run, by version of the agent.
 #
-# Whoever decides for a run remembers for itself: the champion, and the shadow. Each sees a report once, so each
-# advances its own once; an agent that joins a run late remembers nothing of what came before.
+# Champion and shadow have separate memories, advanced once per report; an agent that joins a run late starts without.
 
 
 Memory = NDArray[np.float32]
 Memories = Mapping[int, Memory]
-"""Hidden state [H] by the agent's version."""
+"""Hidden state [H] by version of the agent."""
 NOTHING: Memories = MappingProxyType({})
 
 
 def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
-    """What an agent remembers of B runs, [B, H], zeros where nothing; None where it remembers nothing of any."""
+    """Memory of one agent for B runs, [B, H], zeros where missing; None: it has none for any run."""
     if version is None or not any(memories):
         return None
     known = [one.get(version) for one in memories]
@@ -254,20 +255,20 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """Of these agents alone."""
+    """Memories of the agents ``versions`` only."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """As JSON has it."""
+    """Memories as plain lists, for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
 def restored(given: Mapping[str, Any]) -> Memories:
-    """Undo ``stored``, to the bit, once it has been through JSON."""
+    """Memories from a result of ``stored`` after JSON, bit for bit."""
     return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
 
 
 def weight(memories: Memories) -> int:
-    """Bytes of its numbers."""
+    """Size of the arrays in bytes."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

@@ -1,8 +1,7 @@
-"""The contract of a policy (see ``app.kinds.contract.policy``), and how one is told apart by its artifact.
+"""Interface of publishable policies (``app.kinds.contract.policy``).
 
-A policy that can be published also has ``config``: a JSON object from which, with ``arrays``, it is built again. The
-tests in ``tests/app/policies/test_artifact.py`` run over every family.
-"""
+A publishable policy also has ``config``, a JSON object from which, with ``arrays``, it is rebuilt.
+``tests/app/policies/test_artifact.py`` tests every family."""
 
 from typing import Any, Protocol, Self
 
@@ -18,14 +17,14 @@ __all__ = ["RETURN_SCALE", "Arrays", "Choice", "IncompatibleArtifact", "Policy",
 
 
 class IncompatibleArtifact(ValueError):
-    """An artifact that can't be read here, or that belongs to another layout; the message says which."""
+    """An artifact can't be read, or doesn't fit the layout; the message is the reason."""
 
 
 def check_layers(arrays: Arrays) -> None:
-    """Make sure that each layer's ``weight`` is [out, in] and its ``bias`` [out], so that no sum has other shapes.
+    """Check that each layer's ``weight`` is [out, in] and its ``bias`` [out].
 
     Raises:
-        IncompatibleArtifact: one is otherwise.
+        IncompatibleArtifact: an array has another shape.
     """
     for name, array in arrays.items():
         layer, _, part = name.rpartition(".")
@@ -36,21 +35,21 @@ def check_layers(arrays: Arrays) -> None:
 
 
 class Published(Policy, Protocol):
-    """A policy that can be written to an artifact and read back."""
+    """A policy that can be serialised as an artifact."""
 
     @property
     def config(self) -> dict[str, Any]:
-        """JSON object that, with ``arrays``, rebuilds it."""
+        """JSON object that, with ``arrays``, rebuilds the policy."""
         ...
 
     @property
     def arrays(self) -> Arrays:
-        """Its numbers by name."""
+        """Parameters by name."""
         ...
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy that ``config`` and ``arrays`` describe.
+        """Construct from ``config`` and ``arrays``.
 
         Raises:
             IncompatibleArtifact: they do not fit together.

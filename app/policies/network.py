@@ -1,4 +1,4 @@
-"""Policies that are networks."""
+"""Neural network policies: Q networks, scorers of candidates, and a network that adapts by gradient steps."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ NEVER, SCALE = np.full(1, -np.inf, np.float32), np.float32(RETURN_SCALE)  # arra
 
 
 def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """``functions.relu`` of a fresh array, in its place: of one row it takes a third of the time."""
+    """``functions.relu`` in place, for an array no longer needed; three times faster for one row."""
     return np.maximum(x, 0.0, out=x)
 
 
 def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``functions.linear`` by a ``weight`` [in, out] that is turned already: it takes a third of the time."""
+    """``functions.linear`` with a transposed ``weight`` [in, out]; three times faster for one row."""
     found: NDArray[np.float32] = x.dot(weight)
     found += bias
     return found
 
 
 def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """``functions.dueling`` of advantages and, last, the value, [B, N + 1]: of one row it takes half the time."""
+    """``functions.dueling`` of advantages with the value in the last column, [B, N + 1] → [B, N]; twice as fast for one
+    row."""
     advantage, legal = outputs[:, :-1], mask.astype(np.float32)
     level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
     found: NDArray[np.float32] = advantage + level[:, None]
@@ -42,7 +43,7 @@ def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np
 
 
 def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> None:
-    """Each layer reads what the one before gives, and the heads what the last does."""
+    """Raise IncompatibleArtifact unless the widths of successive layers, and of the heads, match."""
     for before, after in [*pairwise(trunk), *((last, head) for last in trunk[-1:] for head in heads)]:
         given, read = len(arrays[f"{before}.weight"]), arrays[f"{after}.weight"].shape[1]
         if given != read:
@@ -51,29 +52,28 @@ def _check_chain(arrays: Arrays, trunk: Sequence[str], heads: Sequence[str]) -> 
 
 @dataclass(frozen=True, eq=False)
 class NetworkPolicy:
-    """Greedy in Q = head(trunk(observation)), in hundredths of return.
+    """Greedy policy in Q = head(trunk(observation)), in hundredths of return.
 
-    ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``arrays`` are
-    ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling
-    head ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``,
-    its arrays under ``core.``) reads each observation, and the trunk reads what it then remembers, too; both read
-    observations through ``tanh``, so that no large entry saturates a gate.
-    """
+    ``config``: ``algorithm``; ``layers``, widths of the trunk; ``activation``; ``dueling``. ``arrays``:
+    ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling head
+    ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``,
+    arrays under ``core.``) reads each observation, and the trunk also reads its memory; both read ``tanh`` of
+    observations, so that large entries don't saturate gates."""
 
     config: dict[str, Any]
     arrays: Arrays
 
     @property
     def name(self) -> str:
-        """The algorithm that trained it."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check names and shapes, and build.
+        """Construct from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: an array is missing or of the wrong shape.
+            IncompatibleArtifact: an array is missing or has the wrong shape.
         """
         heads = ["advantage", "value"] if config["dueling"] else ["advantage"]
         layers = [f"trunk.{i}" for i in range(len(config["layers"]))] + heads
@@ -88,12 +88,12 @@ class NetworkPolicy:
 
     @property
     def units(self) -> int:
-        """How many numbers H it remembers of a run; 0: it remembers nothing."""
+        """Number H of memory units; 0: not recurrent."""
         return int(self.config.get("recurrent") or 0)
 
     @cached_property
     def _layers(self) -> tuple[Any, list[Layer], Layer]:
-        """Activation, trunk, and head, by weights [in, out]; the value is the last output of a dueling head."""
+        """Activation, trunk, and head, with weights [in, out]; the value is the last output of a dueling head."""
         activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
         trunk = [self._layer(f"trunk.{i}") for i in range(len(self.config["layers"]))]
         names = ["advantage", "value"] if self.config["dueling"] else ["advantage"]
@@ -108,7 +108,7 @@ class NetworkPolicy:
         return {name: self.arrays[f"{CORE}{name}"] for name in GATES}
 
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """What it remembers after ``observation`` [B, D], having remembered ``before`` [B, H], [B, H]."""
+        """Memory after ``observation`` [B, D], from the memory ``before`` [B, H] (None: zeros), [B, H]."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
         found: NDArray[np.float32] = gated(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
         return found
@@ -116,9 +116,8 @@ class NetworkPolicy:
     def q_values(
         self, observation: NDArray[np.floating], mask: NDArray[np.bool_], memory: NDArray[np.float32] | None = None
     ) -> NDArray[np.floating]:
-        """Q of every action, [B, N], −∞ where illegal, from ``observation`` [B, D] and what it ``remember``ed after
-        it, [B, H].
-        """
+        """Q of every action, [B, N], −∞ if illegal; ``memory``: as returned by ``remember`` for ``observation`` [B, D],
+        [B, H]."""
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
@@ -126,7 +125,7 @@ class NetworkPolicy:
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """What the head says, [B, N], and of a dueling one, last, the value."""
+        """Outputs of the head, [B, N]; of a dueling one [B, N + 1], the value last."""
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation, trunk, head = self._layers
         for weight, bias in trunk:
@@ -134,48 +133,45 @@ class NetworkPolicy:
         return affine(hidden, *head)
 
     def best(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The action of ``act`` [B], without any values: a run's value is the same for all of its actions.
-
-        Not for a policy that remembers.
-        """
+        """Actions of ``act`` [B] without computing Q, as the value is constant over actions; not for recurrent
+        policies."""
         found = self._outputs(observation, None)
         if self.config["dueling"]:
             found = found[:, :-1]
         return np.where(mask, found, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action of the highest Q."""
+        """Legal action of highest Q for each run, with values in return and the new memory."""
         observation = situation.view.observation
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
         return Choice(q.argmax(axis=1), q / SCALE, memory)
 
 
-# A network that scores the candidates of a set, acting in NumPy.
+# Network that scores a set of candidates, in NumPy.
 
 
 @dataclass(frozen=True, eq=False)
 class ScorerPolicy:
-    """Greedy in the scores of candidates, whatever their number and order.
+    """Greedy policy in the scores of candidates, whatever their number and order.
 
-    ``config``: ``algorithm``, and what ``functions.scores`` reads; so do ``arrays``. It acts in situations whose view
-    has the candidates' features as ``observation`` [B, K, F], and as ``mask`` [B, K] which of them may be chosen.
-    """
+    ``config``: ``algorithm``, and the fields of ``functions.scores``; ``arrays`` as there. The situation's view has
+    features as ``observation`` [B, K, F], and legal candidates as ``mask`` [B, K]."""
 
     config: dict[str, Any]
     arrays: Arrays
 
     @property
     def name(self) -> str:
-        """The algorithm that trained it."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check that all arrays are there, and build.
+        """Construct from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: an array is missing.
+            IncompatibleArtifact: an array is missing or has the wrong shape.
         """
         parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
             f"joint.{i}" for i in range(len(config["joint"]))
@@ -190,28 +186,28 @@ class ScorerPolicy:
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
-        """One score per candidate, [B, K], −∞ where ``mask`` forbids, from features ``observation`` [B, K, F]."""
+        """Score of each candidate, [B, K], −∞ where ``mask`` is False, from features ``observation`` [B, K, F]."""
         found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
         result: NDArray[np.floating] = masked(found, mask)
         return result
 
     def act(self, situation: Situation) -> Choice:
-        """The legal candidate of the highest score."""
+        """Legal candidate of highest score for each run."""
         found = self.scores(situation.view.observation, situation.view.mask)
         return Choice(found.argmax(axis=1), found)
 
 
-# A small network that adapts to a few examples by one step along its gradient, over the Python array API.
+# Small network that adapts to a few examples by gradient steps, over the Python array API.
 #
-# The step is written out, so that NumPy takes it where decisions are served, and torch the same where the parameters
-# to start from are learned (MAML: Finn et al., 2017; as a dynamics model under control: Nagabandi et al., 2019; a step
-# size of each parameter's own: Li et al., 2017).
+# The step is written out, so that NumPy computes it in the service, and torch where its initial parameters are trained
+# (MAML: Finn et al., 2017; as a dynamics model under control: Nagabandi et al., 2019; learning rates per parameter: Li
+# et al., 2017).
 
 
 Array = Any
 Parameters = Mapping[str, Array]
-"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; adapted, of each of R
-rows: [R, …]."""
+"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; after adaptation with a
+leading axis of R rows."""
 NAMES = ("hidden.weight", "hidden.bias", "out.weight", "out.bias")
 
 
@@ -221,7 +217,7 @@ class Examples(NamedTuple):
     Attributes:
         inputs: [R, K, D].
         target: [R, K].
-        weight: of each in the loss; 0 where there is none, [R, K].
+        weight: in the loss; 0: no example, [R, K].
     """
 
     inputs: Array
@@ -230,7 +226,7 @@ class Examples(NamedTuple):
 
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
-    """tanh network of ``inputs`` [R, K, D] → [R, K]."""
+    """Predictions of the tanh network for ``inputs``, [R, K, D] → [R, K]."""
     return _passed(parameters, inputs)[1][..., 0]
 
 
@@ -241,7 +237,7 @@ def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
 
 
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
-    """Of Σ weight · (prediction − target)² / K, by each row's parameters, [R, …] each."""
+    """Gradient of Σ weight · (prediction − target)² / K with respect to each row's parameters, [R, …] each."""
     xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
     hidden, out = _passed(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
@@ -255,7 +251,8 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of each row after ``steps`` of gradient descent, by learning rates of the parameters' shapes."""
+    """Parameters of each row after ``steps`` of gradient descent; ``rates``: learning rates of the parameters'
+    shapes."""
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

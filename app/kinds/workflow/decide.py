@@ -223,8 +223,7 @@ PLAN = "plan"
 
 
 def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
-    """Decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that wait for a
-    startup."""
+    """Decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a startup."""
     starts, turns = _starts(situation, plan), list(plan.turns)
     place = {name: k for k, name in enumerate(turns)}
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
@@ -235,8 +234,7 @@ def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
 
 
 def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
-    """Rows and nodes of tasks to start; a task that can't start blocks later ones on its node, except by user
-    limits."""
+    """Rows and nodes of tasks to start; one that can't start blocks later ones on its node, except by user limits."""
     queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
     ready = set(situation.ready.tolist())
     held, starts = set[int](), list[tuple[int, int]]()

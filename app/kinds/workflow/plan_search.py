@@ -200,8 +200,7 @@ def _bounded(tasks: int, edges: int, nodes: int) -> None:
 def _so_far(
     names: list[str], fixed: int, plan: QueuePlan | None, column: dict[int, int]
 ) -> tuple[list[int], list[int]]:
-    """All tasks, fixed ones first, others in the plan's order; and the planned node of the others, −1 if not
-    planned."""
+    """All tasks, fixed ones first, others in the plan's order; and the planned nodes of the others, −1: none."""
     turns = plan.turns if plan else {}
     place = {name: k for k, name in enumerate(turns)}
     rest = sorted(range(fixed, len(names)), key=lambda k: place.get(names[k], len(place)))
