@@ -22,7 +22,7 @@ Books = dict[str, dict[str, int]]
 """For each kind of name, the position of each name that an execution introduces, in order of appearance."""
 NOTHING = (None, "")
 MICRO = 1_000_000
-LATEST = 4e9  # seconds, in 2096; until then a float of seconds tells microseconds apart
+LATEST = 4e9  # seconds, in 2096; until then a float resolves microseconds
 BETWEEN = ";"
 """Separator of names within one CSV cell."""
 

@@ -284,7 +284,8 @@ class Engine:
         return self.serving.query(compiled, query)
 
     def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
-        """Encoded decisions for results of ``parse_state``, in order; raises the first run's exception if one fails."""
+        """Encoded decisions for results of ``parse_state``, in order; raises the first exception if any decision
+        fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
         found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
@@ -317,7 +318,7 @@ class Engine:
             held = self.serving.hold(compiled, one, failure)
             envelope = self._envelope(compiled, Voice("fallback", HOLD, "fallback"), now)
             return _answered(envelope, one.run, one.iteration, held, None, one.state.memories)
-        except Exception as error:  # noqa: BLE001 - logged, and handed to whoever awaits the answer
+        except Exception as error:  # noqa: BLE001 - logged, and returned to the caller
             _log(compiled, one, HOLD)
             return error
 
@@ -359,7 +360,7 @@ class Engine:
         shadow: Shadow,
         now: datetime,
     ) -> list[_Consulted]:
-        """A shadow's decisions for ``rows`` of the batch, or the reasons why it failed."""
+        """A shadow's decisions for ``rows`` of the batch; after an exception, entries with its text instead."""
         if shadow.artifact is None:
             return [self._silent(shadow, shadow.problem)] * len(rows)
         serving = self.serving

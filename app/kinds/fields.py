@@ -59,7 +59,7 @@ class Counted:
     It follows the field's ``max_length``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the list's schema with a check of its length in front."""
+        """Return the list's schema with a check of its length in front, which raises PydanticKnownError."""
         schema = handler(source)
         most: int = schema["max_length"]
 

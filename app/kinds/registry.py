@@ -56,7 +56,11 @@ KINDS: Kinds = discovered(tuple(entry_points(group=GROUP)))
 
 
 def _default() -> str | None:
-    """Name of the kind used if none is given: the one whose spec has a default for ``kind``; None: no such kind."""
+    """Name of the kind used if none is given, whose spec has a default for ``kind``; None: no such kind.
+
+    Raises:
+        BrokenKind: several kinds have such a default.
+    """
     named = [name for name, kind in KINDS.items() if not kind.spec.model_fields["kind"].is_required()]
     if len(named) > 1:
         raise BrokenKind(f"at most one kind may be the default of its spec; {', '.join(named)} are")

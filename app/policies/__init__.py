@@ -1,1 +1,1 @@
-"""What answers a decision."""
+"""Policies that kinds share: networks, tables, and their artifacts."""

@@ -251,8 +251,7 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of each row after ``steps`` of gradient descent; ``rates``: learning rates of the parameters'
-    shapes."""
+    """Parameters of each row after ``steps`` of gradient descent; ``rates``: learning rate of each parameter."""
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

@@ -131,6 +131,9 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
 
     Returns:
         The state with the new allocation, and a ``Change`` for each job whose nodes differ; no change without jobs.
+
+    Raises:
+        ValueError: the rule allocates more GPUs than all nodes have.
     """
     if not state.names:
         return state, []

@@ -1,4 +1,4 @@
-"""The example of kind `cluster` in the documentation and in the contract kit."""
+"""Example workload of kind `cluster`, for the documentation and the contract kit."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def times(shown: Shown, step: Measured) -> tuple[float, float]:
     """Predicted seconds of computing and of the whole step on the nodes, GPUs and batch of ``step``; ``shown`` must
     have places."""
     parameters = shown.parameters
-    assert parameters is not None  # noqa: S101 - who calls has measured something
+    assert parameters is not None  # noqa: S101 - callers have measured a step
     place = (np.array(float(part)) for part in (step.nodes, step.gpus, step.local))
     return float(parameters[0] + parameters[1] * step.local), float(step_seconds(parameters, *place))
 
@@ -139,7 +139,7 @@ def ended(shown: Shown, needed: float, data: float) -> Shown:
 def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
     """Goodput in samples per second at the best batch, by number of GPUs; ``cluster``: GPUs per node, GPUs in all."""
     parameters = shown.parameters
-    assert parameters is not None  # noqa: S101 - who calls has measured something
+    assert parameters is not None  # noqa: S101 - callers have measured a step
     return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
 
 

@@ -106,7 +106,7 @@ class Layout:
     @cached_property
     def observation_space(self) -> spaces.Box:
         """Space of one job's observation: F unbounded numbers of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 

@@ -61,7 +61,8 @@ class ClusterModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def forecasters(self) -> Sequence[Forecaster]:
-        """Forecasters of the number of arriving jobs, one per queue; empty if no log is long enough."""
+        """Forecasters of arriving jobs, one per queue; empty if no log is long enough; raises IncompatibleModel if
+        unreadable."""
         return read(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod
@@ -293,7 +294,7 @@ def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
-    points = points[kept(len(points))]  # as of the curves that said how wide intervals are
+    points = points[kept(len(points))]  # thinned like the curves that calibrated the intervals
     seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
     found = ahead(model.curves, which, seen, end)
     measured = bool(np.isfinite(found.half[0]))

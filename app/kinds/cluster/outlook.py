@@ -280,7 +280,7 @@ class BelievedOutlook:
         a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
         records, jobs = self._records, self._jobs
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
-        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # parts of what is left a second
+        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # fraction of the remaining work per second
         counts = np.isfinite(records.iterations)
         asked = self._seconds(jobs.asked[:, None])[:, 0] * self._left
         done = np.where(counts, records.iteration, jobs.running / seconds)
@@ -479,6 +479,6 @@ class BelievedOutlook:
         with np.errstate(divide="ignore"):
             for at in np.flatnonzero(self._sampled).tolist():
                 course = self._courses[at]
-                assert course is not None  # noqa: S101 - it is one of those that are counted in samples
+                assert course is not None  # noqa: S101 - jobs counted in samples have a course
                 seconds[at] = 1.0 / course.at(several[at])
         return np.where((gpus > 0) & (gpus <= self.maximum[:, None]), seconds, np.inf)

@@ -143,7 +143,7 @@ def kept_share(situation: Situation) -> Floats:
 
 def least(cost: Floats, sizes: Integers, total: int) -> Integers:
     """Positions of the sizes, one per job, of least total ``cost`` [J, R] with at most ``total`` GPUs, [J]."""
-    there = np.arange(total + 1) - sizes[:, None]  # [R, G + 1]: what is left for the jobs before
+    there = np.arange(total + 1) - sizes[:, None]  # [R, G + 1]: GPUs left for the jobs before
     illegal = there < 0
     there = np.maximum(there, 0)
     known, choices = np.zeros(total + 1), np.zeros((len(cost), total + 1), np.int64)

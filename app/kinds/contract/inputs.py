@@ -438,7 +438,7 @@ def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
 
 
 class Reader(Protocol):
-    """Reads executions from a body."""
+    """Reads executions from the body of an upload."""
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Yield executions in order.

@@ -105,7 +105,7 @@ class Weights(NamedTuple):
     bias: Floats
 
     def ahead(self, windows: Floats) -> Floats:
-        """Standardised forecasts for input windows, [m, W, F] → [m, H]."""
+        """Standardised deviations from the baseline for input windows, [m, W, F] → [m, H]."""
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
             given = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)

@@ -85,7 +85,7 @@ def layouts(layout: Layout) -> Mapping[str, Layout | Client]:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 CHARGE = 0.3  # of the quality that a server could give in the same time, were every request answered at once
-LEAST = 0.05  # of all requests that are a user's; of what a mean user's request is worth
+LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 
 def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
@@ -128,7 +128,8 @@ def _left(projector: Projector, state: State, variant: Integers, size: Integers)
 
 
 def _value(layout: Layout, usual: Floats, state: State) -> Floats:
-    """Value to the objective of one immediately answered request of each user, [B, U]; above 0 if any weight is."""
+    """Value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or fairness
+    counts."""
     wanted, share = layout.spec.weights, np.maximum(usual / max(float(usual.sum()), 1e-300), LEAST)
     value = wanted.quality * layout.quality.weight + wanted.fairness * slope(state.quality) / share
     return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))

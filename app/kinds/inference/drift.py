@@ -21,9 +21,9 @@ TOLERATED = 1.1
 WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day
 REACHED = "response_quality"
 SECONDS_OF, ARRIVALS_OF = "seconds.", "arrivals."
-LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks have a say in what is measured
+LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks add noise
 _NOTHING = (0.0, 0, 0.0, 0.0)
-LARGEST_LOG = 3.0  # a batch that took twenty times as long tells no more than that
+LARGEST_LOG = 3.0  # clips ratios at twenty, so that one batch isn't decisive
 
 
 class Watch:

@@ -56,7 +56,7 @@ def part_of(seconds: float, control_seconds: float) -> int:
 
 
 Floats = NDArray[np.float64]
-LARGEST = 3.0  # of a batch's log of seconds over those expected
+LARGEST = 3.0  # bound of the log of a batch's seconds over those expected
 ANSCOMBE = 0.375
 
 

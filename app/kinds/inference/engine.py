@@ -85,7 +85,7 @@ class InferenceServing(Serving):
         """
         if start.carried and start.policy is not None:
             raise invalid("/policy", "must be null where carried is true: the client decides", start.policy)
-        usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
+        usual = None if start.carried else compiled.projector.usual  # clients that decide start from rate 0
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
@@ -132,7 +132,12 @@ class InferenceServing(Serving):
         """Decide all runs of the batch at once, by ``agent`` or the heuristic if None; nothing for runs whose client
         decides.
 
-        ``detail`` of the result holds each run's ledger after that."""
+        Returns:
+            Choices, with each run's ledger after its decision as ``detail``.
+
+        Raises:
+            IllegalAction: the agent chose a masked action.
+        """
         ledgers = [one.report.ledger() for one in batch]
         several = [ledger for ledger in ledgers if not ledger.carried]
         decided = iter(decide(several, agent or compiled.spare))

@@ -20,7 +20,7 @@ from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 
 
 def forecasters(model: ServiceModel) -> Sequence[Forecaster]:
-    """Forecasters of the load of each user; empty if no log is long enough."""
+    """Forecasters of each user's load; empty if no log is long enough; raises IncompatibleModel if unreadable."""
     return read(model.forecasts) if len(model.forecasts) else ()
 
 

@@ -107,7 +107,7 @@ class ServiceModel:
 
 HOUR = 3600.0
 LEAST_RATE = 1e-9
-MOST_VARIATION = 2.0  # of a gamma variable that is told by eighths
+MOST_VARIATION = 2.0  # bound for gamma variables represented by eighths
 WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL, LAG, TREND, SLOW = range(9)
 """Columns of ``ServiceModel.forecast``: fraction of a recent deviation that persists; seconds of smoothing of recent
 rates; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; median

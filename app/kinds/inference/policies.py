@@ -113,7 +113,11 @@ class Compiled:
         return self.chooser(chosen) if chosen else None, ""
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
-        """Chooser of policies by role; users without one are served by a heuristic."""
+        """Chooser of policies by role; users without one are served by a heuristic.
+
+        Raises:
+            IncompatibleArtifact: an artifact has policies by role, but none of the role it is given for.
+        """
         policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
         one = self.layout.spec.policies == "one"
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)

@@ -133,7 +133,7 @@ class Ledger:
     def finish(self, place: int, at: float) -> None:
         """Finish the batch of the busy server at ``place`` at time ``at``."""
         server = self.servers[place]
-        assert server.batch is not None  # noqa: S101 - who calls has made sure of it
+        assert server.batch is not None  # noqa: S101 - callers check that it is busy
         user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
         quality = self.layout.quality.total(user, variant, [at - one for one in arrived])
         self._count(user, len(arrived), quality, at)

@@ -316,7 +316,7 @@ def seconds_of(projector: Projector, state: State) -> Floats:
 
 
 def ages_of(state: State, first: Integers, count: Integers) -> Floats:
-    """Seconds that ``count`` requests from position ``first`` ([B, U, K] each) waited, at P points, [B, U, K, P]."""
+    """Seconds waited by ``count`` requests from position ``first`` ([B, U, K] each), at P points, [B, U, K, P]."""
     position = first[..., None] + POINTS * np.maximum(count - 1, 0)[..., None]
     share = position / np.maximum(state.waiting - 1, 1)[:, :, None, None]
     ages: Floats = state.oldest[:, :, None, None] + share * (state.newest - state.oldest)[:, :, None, None]
@@ -339,12 +339,12 @@ def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integ
 # variant pay its cost.
 
 
-HORIZON = 0.05  # short: the choice is made anew before much of what it foresees has come
-MOST_SIZES_AHEAD = 4  # of batches, of the ways to serve what remains
+HORIZON = 0.05  # short, as the choice is repeated before much of it has arrived
+MOST_SIZES_AHEAD = 4  # most batch sizes among the ways to serve the remaining requests
 CHANGES = 2.0  # a variant that is loaded in place of another is mostly followed by that again
 DECIMALS = 6  # of equals the first is taken, wherever the last digits were lost
 _POINTS = POINTS[:, None, None]  # foremost: arrays of many starts are gone through in long rows
-WORK = 1 << 16  # qualities that are looked up at a decision, about: of so many starts what remains is looked at
+WORK = 1 << 16  # approximate number of quality look-ups per decision; limits the starts compared
 
 
 class Lookahead(Dispatcher):
@@ -461,7 +461,7 @@ def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, hori
     arriving, at = state.rate.sum(axis=1)[row, None], _POINTS * span
     after = np.maximum(at - pause, 0.0)
     queue = np.maximum(total + arriving * (at - after) + (arriving - rate) * after, 0.0)
-    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of what comes, [P, N, W]
+    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of arrivals, [P, N, W]
     kept = np.zeros(())
     for user, weight in enumerate(quality.weight):
         waits = left.ages[:, :, user, None] + before

@@ -201,7 +201,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
-    """``told`` with an empty dict for each run whose last iteration is reported."""
+    """The entries of ``told``, each replaced by an empty dict if the run's last iteration is reported (``over``)."""
     return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 

@@ -151,7 +151,11 @@ class IterativeServing(Serving):
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | Written:
-        """State from a query: after an iteration, or the first decision if the query has no report."""
+        """State from a query: after an iteration, or the first decision if the query has no report.
+
+        Raises:
+            InvalidInput: a part is missing, unknown or invalid, or the state doesn't fit the workload.
+        """
         given = queries.parse_state(compiled, query)
         if isinstance(given, State):
             return decide.begin(compiled, given)

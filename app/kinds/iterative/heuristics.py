@@ -24,7 +24,7 @@ BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, abo
 GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
 MODEL_PREDICTIVE = "model_predictive"
 TARGET_RATIO = (0.5, 2.0)  # lowest and highest target of a run, over the workload's, under which rules were compared
-SURE = 4.0  # standard deviations between members by which what an iteration gains must differ from nothing
+SURE = 4.0  # standard deviations between members that an iteration's gain must exceed
 TIE = 1e-9  # relative difference of values below which nothing is gained
 LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
@@ -134,7 +134,7 @@ def _model_predictive(situation: Situation) -> Choice:
     best, differ = best_held(situation), phased(situation.projector, situation.state)
     if not differ.any():
         return best
-    assert best.values is not None  # noqa: S101 - it says what it expects of each action
+    assert best.values is not None  # noqa: S101 - it computes values of all actions
     action, values = _for_next(situation, best.action, best.values)
     return Choice(np.where(differ, action, best.action), np.where(differ[:, None], values, best.values))
 
@@ -327,7 +327,7 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
     if not required.any():
         return choice
     assured = HEURISTICS[MODEL_PREDICTIVE].act(situation)
-    assert assured.values is not None  # noqa: S101 - it says what it expects of each action
+    assert assured.values is not None  # noqa: S101 - it computes values of all actions
     values = np.zeros(assured.values.shape)
     values[np.arange(len(values)), choice.action] = np.inf
     values = np.where(required[:, None], assured.values, values)

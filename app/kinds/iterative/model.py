@@ -20,7 +20,7 @@ from app.kinds.tensors import read_json, read_tensors, written
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
-TINY = 1e-30  # what sums are at least, so that they have a logarithm
+TINY = 1e-30  # lower bound of sums before their logarithm
 """Lower bound of sums before their logarithm is taken."""
 
 

@@ -155,7 +155,8 @@ class Options(NamedTuple):
 
 
 def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> Options:
-    """Options that the actions lead to; illegal ones (not in ``legal`` [B, N]) stay, with meaningless numbers."""
+    """Options that the actions lead to, [N, B]; for illegal ones (``legal`` [B, N] is False) the numbers have no
+    meaning."""
     moves, layout = projector.moves, projector.layout
     return Options(
         allocation=layout.index(state.levels) + moves.steps * legal.T,

@@ -53,7 +53,7 @@ def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str,
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
-    """Judgement of a finished run, with the deviation from each target, and the iterations if it ended early."""
+    """Judgement of a finished run, with the deviation from each target, and iterations if it ended early."""
     layout = compiled.layout
     state = state_of(compiled, run.state)
     came_to = {} if state is None else reached(layout, state, run.start)
@@ -83,7 +83,7 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
     passed = of_run & most & (state.elapsed > state.targets + ROUNDING * np.abs(state.targets))  # a sum never falls
     over = (state.iteration >= layout.iterations)[:, None]
     unlikely &= ~over
-    # without a model, and once all is reported, the projection of what was measured says it
+    # without a model, or after the last report, by the projection of measurements
     beyond &= judged & np.where(over, of_run, np.isnan(chance) & (state.judged > 0)[:, None])
     flagged = passed | unlikely | beyond
     return [

@@ -82,11 +82,11 @@ class Checker:
     def fault(self, data: Floats) -> RowIssue | None:
         """First error of an execution [n, C], n at most the spec's iterations; None: valid."""
         allocation, metrics, features = self._parts.values()
-        good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
+        good = np.abs(data) <= LARGEST_NUMBER  # False for infinities and NaN
         good[0, 0] &= data[0, 0] in self._count
         good[1:, 0] &= data[1:, 0] == data[0, 0] + self._count[1 : len(data)]
         good[:, 0] &= data[:, 0] < len(self._count)
-        with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
+        with np.errstate(invalid="ignore", over="ignore"):  # values that aren't finite are refused anyway
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
             good[:, allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
@@ -281,7 +281,7 @@ def _quoted(line: str) -> list[str]:
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
-    """An iteration in JSON; its number may be left out."""
+    """An iteration in JSON; its number is optional."""
 
     allocation: dict[str, float]
     metrics: dict[str, float]
@@ -290,7 +290,7 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution in JSON."""
+    """An execution in JSON: its name, and a report per iteration."""
 
     execution: str
     reports: list[SampleReport]

@@ -11,7 +11,7 @@ from pydantic.config import JsonDict
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
-SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
+SECONDS = "iteration_seconds"  # metric that is always present: costs are billed by it
 MAXIMUM_ALLOCATIONS = 20_000
 MAXIMUM_ACTIONS = 1_000
 MAXIMUM_WEIGHED = 6_000

@@ -14,7 +14,7 @@ from app.kinds.iterative.projector import Projector
 
 Array = NDArray[Any]
 Levels = NDArray[Any]
-TAIL = 4.0  # degrees of freedom of what members are weighed by
+TAIL = 4.0  # degrees of freedom of the members' likelihood
 SURPRISE = 4.0  # standard deviations of an innovation that a constant run effect can't explain
 LARGEST_ERROR = 4.0  # standardised: an iteration out of the ordinary is no scale, and no trend
 TREND = 0.3  # share of the latest error in the trend

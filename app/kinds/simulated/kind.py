@@ -22,6 +22,8 @@ def numbered_kind(
 ) -> Kind:
     """Construct a kind whose reports are numbers, read into the state of its ``layout``, a ``NumberedLayout``.
 
+    The kind's ``model`` raises IncompatibleModel for JSON that isn't a ``domain_model``.
+
     Args:
         name: discriminator ``kind`` of its models.
         report: a ``Part`` with numeric fields besides ``kind``; executions are lists of such reports.

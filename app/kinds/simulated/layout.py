@@ -62,25 +62,25 @@ class NumberedLayout:
         return self.state(*np.full((len(self.state._fields), 1), np.nan))
 
     def advance(self, state: Any, reports: Sequence[Any]) -> Any:
-        """States of B runs after one more report each."""
+        """States of B runs after one more report each; kinds implement it (NotImplementedError by default)."""
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """Observation [B, D] and mask of legal actions [B, N]; at least one action is legal."""
+        """Observation [B, D] and mask of legal actions [B, N], at least one per run; kinds implement it."""
         raise NotImplementedError
 
     def allocated(self, action: int) -> Mapping[str, Any]:
-        """An action as the kind's own fields of a decision."""
+        """An action as the kind's own fields of a decision; kinds implement it."""
         raise NotImplementedError
 
     def explain(self, state: Any, action: int) -> Reason:
-        """Reason why an action suits one run's state (numbers, not arrays), whichever policy chose it."""
+        """Reason why an action suits one run's state, whose fields are numbers; kinds implement it."""
         raise NotImplementedError
 
     @cached_property
     def observation_space(self) -> spaces.Box:
         """Space of observations: D unbounded numbers of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
@@ -96,7 +96,7 @@ class NumberedLayout:
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution in JSON."""
+    """An execution in JSON: its name, and its reports as objects."""
 
     execution: str
     reports: list[dict[str, Any]]

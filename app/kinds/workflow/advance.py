@@ -278,7 +278,7 @@ def _end(draft: Draft, row: int, end: float) -> None:
         _learn(draft.regression._replace(history=table([before])), ended)
         draft.history[user] = (*before, ended)[-LAST:]
         if len(draft.history) > MOST_USERS:
-            del draft.history[next(iter(draft.history))]  # the user who was seen longest ago
+            del draft.history[next(iter(draft.history))]  # the user seen longest ago
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
 
 

@@ -271,7 +271,7 @@ def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int,
 
 
 class Answer(NamedTuple):
-    """A decision, and the plan behind it (None: no plan was asked for)."""
+    """A decision, and the plan it was made with (None: without a plan)."""
 
     decided: Decided
     planned: Planned | None
@@ -288,7 +288,11 @@ class Case(NamedTuple):
 def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
     """Decide by a plan if an agent decides and tasks depend on each other, else by the order of agent or strategy.
 
-    The plan is cached in ``case``, as it is the same for all agents."""
+    The plan is cached in ``case``, as it is the same for all agents.
+
+    Raises:
+        ValueError: a score of a ready task isn't finite.
+    """
     if agent is not None and not case.plans:
         case.plans.append(compiled.planned(case.situation))
     planned = case.plans[0] if agent is not None else None

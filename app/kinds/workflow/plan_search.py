@@ -219,7 +219,8 @@ def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tupl
 
 
 def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
-    """Seconds of each task on each node, infinite where it can't run, [N, M]."""
+    """Seconds of each task on each node, infinite where it can't run, [N, M]; raises UnplannableError if a task fits
+    none."""
     known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
     fits = queue.processors[rows, None] <= known.processors[nodes]
     fits &= queue.memory[rows, None] <= known.memory[nodes]

@@ -97,8 +97,7 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
 
 
 def learn(regression: Regression, inputs: Seconds, share: float) -> None:
-    """Update by a finished task with ``inputs`` [``INPUTS``] and ``share``, the natural logarithm of the share
-    taken."""
+    """Update by a finished task with ``inputs`` [``INPUTS``] and ``share``, the natural log of the share taken."""
     weight, covariance = regression.weight, regression.covariance
     along = covariance @ inputs
     gain = along / (1.0 + inputs @ along)
@@ -156,7 +155,7 @@ def table(users: Sequence[Sequence[Finished]]) -> Seconds:
 
 Floats = NDArray[np.float64]
 FAMILIES = ("mean", "estimate", "ratio", "history")
-UNKNOWN_SECONDS = 3600.0  # what is assumed of a task before anything is known
+UNKNOWN_SECONDS = 3600.0  # assumed for a task before any data
 
 
 @dataclass(frozen=True)

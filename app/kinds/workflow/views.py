@@ -50,8 +50,7 @@ TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with waiting
-    tasks."""
+    """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a wait."""
     spec = compiled.layout.spec
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
@@ -257,7 +256,7 @@ def risk(compiled: Compiled, state: State) -> str:
     known = queue.estimate if predictor is None else predictor.expected(queue.estimate, queue.users, state.history)
     expected = np.nan_to_num(known) / compiled.layout.nodes.speed.max()
     rest = np.where(queue.node == WAITING, expected, 0.0)
-    late = np.flatnonzero(state.now + rest > queue.deadline).tolist()  # no comparison holds for what is not a number
+    late = np.flatnonzero(state.now + rest > queue.deadline).tolist()  # comparisons with NaN are False
     if not late:
         return ""
     task, due = queue.names[late[0]], float(queue.deadline[late[0]])
@@ -270,8 +269,7 @@ def risk(compiled: Compiled, state: State) -> str:
 
 
 def judge(run: Ended) -> Judgement:
-    """Count the tasks with deadlines that ended in time, and those that were late; unfinished ones count once
-    overdue."""
+    """Count the tasks with deadlines that ended in time, and those late; unfinished ones count once overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
     for report in run.reports:
@@ -285,7 +283,7 @@ def judge(run: Ended) -> Judgement:
                 late, met = late + (task["end"] > deadline), met + (task["end"] <= deadline)
         for name in report.get("withdrawn", ()):
             due.pop(name, None)
-        if not report.get("delta"):  # a whole queue: who is left out was withdrawn
+        if not report.get("delta"):  # whole report: tasks left out were withdrawn
             listed = {task["id"] for task in (*report.get("queued", ()), *report.get("running", ()))}
             due = {name: deadline for name, deadline in due.items() if name in listed}
     late += sum(deadline < now for deadline in due.values())

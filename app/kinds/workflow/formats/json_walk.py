@@ -149,7 +149,11 @@ class _Text:
 
     def _more(self, least: int) -> bool:
         """Drop the text before the position, and read at least ``least`` more characters; return whether there were
-        any."""
+        any.
+
+        Raises:
+            InvalidInput: a value is longer than ``LONGEST_VALUE`` characters.
+        """
         gone = self._text[: self._at]
         self._lines += gone.count("\n")
         self._columns = len(gone) - gone.rfind("\n") - 1 + (0 if "\n" in gone else self._columns)

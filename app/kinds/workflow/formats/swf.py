@@ -47,6 +47,7 @@ _COMMENT, _COMMA, _NEWLINE = b";,\n"
 
 GIVEN = "job {:.0f} has been given"
 LARGEST = 1e15
+"""Largest absolute value in a log; whole numbers are exact up to it."""
 NOT_A_LOG = "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
 """Message for JSON input."""
 

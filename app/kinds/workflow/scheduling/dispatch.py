@@ -232,7 +232,7 @@ class Profile(NamedTuple):
 
 def empty_profile(tasks: int, running: int) -> Profile:
     """Profile with room for reservations of ``tasks`` beside ``running`` tasks."""
-    points = 3 * tasks + running + 4  # what is kept has a start and an end, and each may get another end
+    points = 3 * tasks + running + 4  # reservations have a start and an end, and may get another end
     return Profile(np.zeros(points), np.zeros(points, np.int64), np.zeros(1, np.int64))
 
 
@@ -321,7 +321,7 @@ def reserve(
         reserved[order] = np.inf
         begin(now, pool, profile)
     count, kept, skipped = 0, np.isfinite(reserved[order]).sum(), 0
-    for again in (False, True):  # those that found no room among ``MOST`` come after those that have left it
+    for again in (False, True):  # second pass: tasks beyond ``MOST``, if reservations were released
         if again and (skipped == 0 or kept >= MOST):
             break
         for task in order:

@@ -82,8 +82,7 @@ def first_ready(graph: Graph, priority: Floats) -> Indices:
 
 
 def upward(graph: Graph, average: Floats, along: Floats) -> Floats:
-    """Upward rank: longest path from each task's start to the end of the workflow, seconds [N] (Topcuoglu 2002, eq.
-    8)."""
+    """Upward rank: longest path from each task's start to the workflow's end, seconds [N] (Topcuoglu 2002, eq. 8)."""
     rank = average.copy()
     for k in range(len(graph.sequence) - 1, -1, -1):
         task = graph.sequence[k]

@@ -29,7 +29,7 @@ from app.kinds.workflow.scheduling.placement import (
 )
 from app.kinds.workflow.trace import Seconds, Trace
 
-INSTANT = 1e-6  # worth of a second where money is what counts: of nodes that cost the same, the quickest
+INSTANT = 1e-6  # weight of a second under cost rules: among equally cheap nodes the fastest
 
 
 class Problem(NamedTuple):
@@ -113,12 +113,13 @@ def _rule(given: Problem, priority: Floats, bias: Floats | None = None) -> Rule:
 
 
 def heft(given: Problem) -> Rule:
-    """Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002)."""
+    """Rule of heterogeneous earliest finish time (HEFT; Topcuoglu, Hariri and Wu 2002)."""
     return _rule(given, upward(given.graph, given.average, given.along))
 
 
 def cpop(given: Problem) -> Rule:
-    """Critical path on a processor: the whole path on the node that runs it fastest (Topcuoglu, Hariri and Wu 2002)."""
+    """Rule of critical path on a processor: the whole path on its fastest node (CPOP; Topcuoglu, Hariri and Wu
+    2002)."""
     priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
     on = critical(given.graph, priority)
     bias = np.zeros(given.work.cost.shape)
@@ -130,20 +131,20 @@ def cpop(given: Problem) -> Rule:
 
 
 def peft(given: Problem) -> Rule:
-    """Predict earliest finish time, by the optimistic cost table (Arabnejad and Barbosa 2014)."""
+    """Rule of predict earliest finish time, by the optimistic cost table (PEFT; Arabnejad and Barbosa 2014)."""
     table = optimistic(given.graph, given.work.cost, given.along)
     return _rule(given, table.mean(axis=1), table)
 
 
 def level(given: Problem) -> Rule:
-    """By level, in each the longest task first."""
+    """Rule that places tasks by level (most edges from an entry task), in each level the longest first."""
     depth = levels(given.graph)
     longest = given.average.max(initial=0.0) + 1.0
     return _rule(given, -depth - 1 + given.average / longest)
 
 
 def cheapest(given: Problem) -> Rule:
-    """HEFT's order, each task on the node whose bill grows least."""
+    """Rule with HEFT's order, each task on the node whose bill grows least."""
     return heft(given)._replace(time_weight=INSTANT, cost_weight=1.0)
 
 
@@ -267,7 +268,7 @@ def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES
 
 
 def length(plan: Plan) -> float:
-    """Seconds until the last task ends."""
+    """Makespan of a plan: seconds until the last task ends; infinite if a task fits no node."""
     return float(plan.end.max(initial=0.0))
 
 

@@ -90,8 +90,7 @@ class QueueSituation:
 
     @cached_property
     def shares(self) -> Floats:
-        """Predicted natural logarithm of the share of its estimate that each ready task takes; 0 without estimate,
-        [Q]."""
+        """Predicted natural log of the share of its estimate that each ready task takes; 0 without estimate, [Q]."""
         state, rows = self.state, self.ready
         regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in self._users]))
         estimate = self.queue.estimate[rows]
