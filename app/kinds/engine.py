@@ -284,8 +284,7 @@ class Engine:
         return self.serving.query(compiled, query)
 
     def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
-        """Encoded decisions for results of ``parse_state``, in order; raises the first exception if any decision
-        fails."""
+        """Encoded decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
         found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]

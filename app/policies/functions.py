@@ -20,12 +20,13 @@ def linear(x: Array, weight: Array, bias: Array) -> Array:
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0) of each element; ``clip`` is many times faster than ``where`` in NumPy and torch."""
+    """max(x, 0) of each element, of the shape of ``x``; ``clip`` is many times faster than ``where`` in NumPy and
+    torch."""
     return x.clip(0.0)
 
 
 def tanh(x: Array) -> Array:
-    """Hyperbolic tangent of each element."""
+    """Hyperbolic tangent of each element, of the shape of ``x``."""
     return namespace_of(x).tanh(x)
 
 
@@ -47,7 +48,7 @@ ACTIVATIONS = {"relu": relu, "tanh": tanh}
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(−x)) of each element, without overflow."""
+    """1 / (1 + exp(−x)) of each element, of the shape of ``x``, without overflow."""
     return 0.5 * namespace_of(x).tanh(0.5 * x) + 0.5
 
 

@@ -22,7 +22,7 @@ NEVER, SCALE = np.full(1, -np.inf, np.float32), np.float32(RETURN_SCALE)  # arra
 
 
 def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """``functions.relu`` in place, for an array no longer needed; three times faster for one row."""
+    """``functions.relu`` in place, overwriting ``x``; three times faster for one row."""
     return np.maximum(x, 0.0, out=x)
 
 

@@ -414,6 +414,9 @@ class Compiled:
         """Inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
 
         Args:
+            rule: allocation rule.
+            outlook: expected speed and remaining work of the jobs.
+            state: after the report, with ceilings.
             before: the state before ``judged``, to find ceilings that are new.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None

@@ -112,7 +112,7 @@ def _factors(curves: LearningCurves) -> Floats:
 
 
 def kept(count: int) -> Integers:
-    """Indices of the points kept of a curve of ``count`` points, ascending, at most ``POINTS``."""
+    """Indices of the points kept of a curve of ``count`` points, ascending, [at most ``POINTS``]."""
     points = list[int]()
     for point in range(count):
         points = [*(points[::2] if len(points) == POINTS else points), point]

@@ -118,14 +118,16 @@ class Beliefs:
         return self._best[key]
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
-        """Seconds of computing (as on one GPU) and of the whole step, on ``gpus`` with ``local`` samples per GPU."""
+        """Seconds of computing (as on one GPU) and of the whole step, on ``gpus`` with ``local`` samples per GPU, [R,
+        K] each."""
         one, node = np.ones((1, 1), np.int64), self._centre.node[0]
         alone, whole = (seconds(self._centre, application, Place(on, -(-on // node), local)) for on in (one, gpus))
         return np.minimum(alone, whole), whole
 
     @cached_property
     def log(self) -> Floats:
-        """Past jobs as ``Arrivals.jobs``, where an unknown duration or number of samples is derived from the other."""
+        """Past jobs as ``Arrivals.jobs``, [n, 7], where an unknown duration or number of samples is derived from the
+        other."""
         jobs = self.model.arrivals.jobs
         jobs = np.column_stack([jobs, np.full((len(jobs), SAMPLES + 1 - jobs.shape[1]), np.nan)])
         for application in range(self.model.measured):

@@ -239,7 +239,8 @@ def unpacked(data: bytes) -> Content:
 
 
 def _of_width(table: Floats, width: int) -> Floats:
-    """``table`` with NaN columns appended up to ``width``, for data stored before those columns existed."""
+    """``table`` [n, at most ``width``] with NaN columns appended, [n, ``width``], for data stored before those columns
+    existed."""
     return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
 
 

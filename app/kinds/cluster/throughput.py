@@ -138,8 +138,8 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
-    """Statistical efficiency of ``batch`` relative to ``initial``: (M₀ + φ)/(M + φ) (Pollux, section 3.1); 1 if
-    unknown."""
+    """Statistical efficiency of ``batch`` samples relative to ``initial``, (M₀ + φ)/(M + φ) with noise scale φ, of the
+    shape of ``batch``; 1 if φ isn't finite (Pollux, section 3.1)."""
     if not np.isfinite(noise_scale):
         return np.ones_like(batch)
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
@@ -266,15 +266,17 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
 
 
 def beyond(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
-    """Natural logarithm of samples per GPU over the most measured; 0 up to these."""
+    """Natural logarithm of samples per GPU over the most measured, of the shape of ``local``; 0 up to these."""
     most = table.local[np.asarray(application), -1]
     return np.asarray(np.log(np.maximum(local, most)) - np.log(most), np.float64)
 
 
 def interval(table: Throughput, application: Integers | int, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Median seconds per step, and the bounds of its 90 % interval: disagreement of members and measurement noise.
+    """Median seconds per step, and the bounds of its 90 % interval, each of the broadcast shape of ``application`` and
+    ``place``.
 
-    Beyond the measured samples per GPU the interval also spans the extrapolation."""
+    It combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
+    extrapolation."""
     logs = log_seconds(table, application, place)
     centre, further = logs.mean(axis=0), beyond(table, application, np.asarray(place.local))
     apart = np.hypot(NORMAL_90 * logs.std(axis=0), further)
@@ -283,12 +285,12 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
 
 
 def seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """Median seconds per step, by the mean of the members' logarithms."""
+    """Median seconds per step, by the mean of the members' logarithms, of the broadcast shape of the arguments."""
     return np.exp(log_seconds(table, application, place).mean(axis=0))
 
 
 def _between(values: Floats, points: Floats) -> tuple[Integers, Floats]:
-    """Index of the point at or below each value, and the fraction of the way to the next; clipped to the points."""
+    """Index of the point at or below each value, and fraction of the way to the next, both clipped, as ``values``."""
     below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
     return below, _share(values, points[below], points[np.minimum(below + 1, len(points) - 1)])
 
@@ -330,7 +332,7 @@ def unknown() -> Interference:
 
 
 def slowdown(known: Interference, application: int, beside: Sequence[int]) -> tuple[float, float, float]:
-    """Factor on step time beside jobs of the applications ``beside``, and the bounds of its 90 % interval."""
+    """Factor on step time beside jobs of the applications ``beside`` (positions), and its 90 % interval's bounds."""
     count = len(known.log_slowdown)
     pairs = [
         (known.log_slowdown[application, other], known.sd[application, other])
@@ -432,7 +434,7 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:
-    """Constant and slope of computing seconds over samples per GPU; half each if only one batch size was measured."""
+    """Constant and slope of computing seconds over samples per GPU, [2]; half each for a single batch size."""
     if len(np.unique(batch)) == 1:
         half = float(seconds.mean()) / 2
         return np.array([half, half / float(batch[0])])
@@ -440,7 +442,7 @@ def _computing(batch: Floats, seconds: Floats) -> Floats:
 
 
 def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
-    """Constant and slope of synchronisation seconds over GPUs beyond two; ``TINY`` without measurements."""
+    """Constant and slope of synchronisation seconds over GPUs beyond two, [2]; ``TINY`` without measurements."""
     if not len(more):
         return np.array([TINY, TINY])
     if len(np.unique(more)) == 1:

@@ -170,7 +170,9 @@ class Snapshot:
     """A workload at one revision. Spec, layout and model have the kind's own types.
 
     Attributes:
-        model: domain model that the champion was trained on, else the latest; None before the first.
+        workload_id, name, spec_version, revision: identity of the workload and of this state of it.
+        spec, layout: configuration, and quantities derived from it.
+        model, model_version: domain model that the champion was trained on, else the latest; None before the first.
         agent_version: version of the champion in the default role; None: a heuristic decides.
         artifact: the champion's policy; None without a champion, or if it can't be used.
         problem: reason why the champion or the model can't be used; empty: none.

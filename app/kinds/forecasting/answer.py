@@ -86,7 +86,7 @@ def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
 
 
 def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
-    """Serialise forecasters as bytes, to store beside a model's arrays."""
+    """Serialise forecasters to bytes, as an array to store beside a model's others, [number of bytes]."""
     return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encoded), np.uint8)
 
 

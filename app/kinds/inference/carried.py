@@ -95,12 +95,12 @@ class Carried:
 
     @property
     def now(self) -> float:
-        """Time of the last event or decision."""
+        """Time of the last event or decision, seconds since the run's start."""
         return self._ledger.now
 
     @property
     def wake_at(self) -> float | None:
-        """Latest time for the next decision; None: at the next event."""
+        """Latest time for the next decision, seconds since the run's start; None: at the next event."""
         return self._ledger.next_look()
 
     @property
@@ -238,7 +238,8 @@ class Carried:
         return StartNow(server, user, variant, size, batch.ids)
 
     def _pass(self, at: float) -> float:
-        """Advance to the time of an event: at least the last event's time, and after the last start."""
+        """Advance to the time of an event and return it in seconds: at least the last event's time, and after the last
+        start."""
         at = max(at, self._earliest, self._ledger.now)
         self._ledger.pass_time(at)
         return at

@@ -123,7 +123,7 @@ class Dynamics:
 
     @property
     def arrays(self) -> dict[str, Floats]:
-        """All parameters by name."""
+        """Parameters by name, as published in an artifact."""
         start, rates = (
             {f"{group}.{name}": part[name] for name in NAMES}
             for group, part in (("start", self.start), ("rates", self.rates))
@@ -221,7 +221,7 @@ def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) ->
     broadcasts.
 
     Args:
-        rate: before.
+        rate: before, requests per second.
         elapsed: seconds.
         arrived: number of requests.
         window: time constant in seconds, the spec's ``control_seconds``.

@@ -40,9 +40,7 @@ class Composed:
         projector, state, view, _ = situation
         projector = paced(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
-        turns = view.mask[:, 1 + projector.layout.dispatches :].any(
-            axis=1
-        )  # only in decisions on server counts
+        turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only in decisions on server counts
         rows = np.flatnonzero(turns)
         if len(rows):
             controlled = State(*(part[rows] for part in state))

@@ -74,7 +74,7 @@ class Layout:
         return Dispatch(*(np.where(starts, part, -1) for part in parts))
 
     def action_of(self, user: ArrayLike, variant: ArrayLike, batch: ArrayLike) -> Integers:
-        """Actions that start (user, variant, batch size), given as positions; broadcasts."""
+        """Actions that start (user, variant, batch size), given as positions, of their broadcast shape."""
         _, variants, batches = self.shape
         return 1 + (np.asarray(user) * variants + np.asarray(variant)) * batches + np.asarray(batch)
 

@@ -38,7 +38,8 @@ class QualityTable:
         self.weight: Floats = weight / weight.mean()
 
     def by_delay(self, user: ArrayLike, delay: ArrayLike) -> Floats:
-        """Fraction of quality left by a delay: 1 until ``full_until``, 0 from ``zero_at``; broadcasts.
+        """Fraction of quality left by a delay, 1 until ``full_until``, 0 from ``zero_at``, of the arguments' broadcast
+        shape.
 
         Args:
             user: positions.

@@ -260,7 +260,8 @@ class Ledger:
         yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
 
     def next_look(self) -> float | None:
-        """Time of the next decision on servers or the next drop, if no event comes before; None: never."""
+        """Time of the next decision on servers or drop without further events, seconds since the run's start; None:
+        never."""
         moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
         return min([*moments, self.control] if self.scalable else moments, default=None)
 

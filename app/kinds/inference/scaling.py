@@ -222,7 +222,8 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
 
 
 def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Share of requests that a mode can take if another relieves it, and the effective load for waiting times.
+    """Share of requests that a mode can take if another relieves it, and effective load for waits, as the arguments'
+    shape.
 
     The other mode takes over while many wait, so that servers may be busy nearly all the time with short waits.
 

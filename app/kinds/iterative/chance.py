@@ -45,7 +45,7 @@ def chances(
 
 
 def chances_of(projector: Projector, state: State, left: Remaining, apart: State, pause: Array) -> Array:
-    """``chances`` from the results ``left`` and ``apart`` of ``remaining``."""
+    """``chances``, [M, K, B], from the results ``left`` and ``apart`` of ``remaining``."""
     if apart is state:
         return _chances(left, state, pause)
     count = projector.members
@@ -123,7 +123,8 @@ def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
 
 
 def student(value: Array) -> Array:
-    """Cumulative distribution function of Student's t with 4 degrees of freedom (Abramowitz and Stegun, 26.7.4)."""
+    """Cumulative distribution function of Student's t with 4 degrees of freedom, elementwise (Abramowitz and Stegun,
+    26.7.4)."""
     squared = value * value
     share = 1 / (4 + squared)
     angle = value * np.sqrt(share)

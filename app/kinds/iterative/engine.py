@@ -200,7 +200,7 @@ def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence
 
 
 def _upcoming(one: Pending) -> Array:
-    """Announced features after a report: the report's own, else the rest of those announced before."""
+    """Announced features after a report, [U, F]: the report's own, else the rest of those announced before."""
     given: Array | None = one.report.upcoming
     kept: Array = one.state.state.upcoming[1:]
     return kept if given is None else given

@@ -77,7 +77,7 @@ def _entries(projector: Projector, state: State) -> Array:
 
 
 def log_within(ratio: Array) -> Array:
-    """Natural logarithm of ``ratio``, clipped to ± ``LOG_LIMIT``; overwrites ``ratio``."""
+    """Natural logarithm of ``ratio``, clipped to ± ``LOG_LIMIT``, of the same shape; overwrites ``ratio``."""
     limit = math.exp(LOG_LIMIT)
     np.minimum(np.maximum(ratio, 1 / limit, out=ratio), limit, out=ratio)
     return np.log(ratio, out=ratio)
@@ -296,8 +296,8 @@ def _charge(
 
 
 def _miss(goal: str, excess: Array, deviation: Array) -> Array:
-    """Expected relative miss, if the signed excess is normal with mean ``excess`` and mean absolute deviation
-    ``deviation``."""
+    """Expected relative miss, as the arguments' shape, if the signed excess is normal with mean ``excess`` and mean
+    absolute deviation ``deviation``."""
     size = expected_size(excess, deviation)
     if goal == "track":
         return size

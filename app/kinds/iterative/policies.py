@@ -324,6 +324,6 @@ def _unconvincing(
 
 
 def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
-    """``action`` with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
+    """``action`` [B] with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)

@@ -33,7 +33,7 @@ from app.kinds.iterative.state import State, aligned, begin, unpack
 
 
 def target(start: Mapping[str, Any], metric: Metric) -> float | None:
-    """Target of a metric: the run's own, else the workload's; None: none."""
+    """Target of a metric in its unit: the run's own, else the workload's; None: none."""
     own: float | None = start.get("targets", {}).get(metric.name, metric.target)
     return own
 

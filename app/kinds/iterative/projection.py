@@ -180,7 +180,7 @@ class ProjectionTables:
 
     @cached_property
     def _variance_sums(self) -> dict[int, Array]:
-        """Remaining variance sums of each metric with a target for the run, as in ``_suffix``."""
+        """Remaining variance sums of each metric with a target for the run, by its position, [A · C · rows] each."""
         return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
 
     def _variances(self, metric: int) -> Array:
@@ -239,7 +239,7 @@ class ProjectionTables:
         return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
 
     def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
-        """First of the ``count`` entries of each allocation and feature cell in a flat table."""
+        """First of the ``count`` entries of each allocation and feature cell in a flat table, broadcast shape."""
         if self.cells > 1:
             allocation = allocation * self.cells + cell
         return allocation * count if count > 1 else allocation
@@ -250,7 +250,8 @@ class ProjectionTables:
         return self.look_up(self._logs, allocation, point, iteration)
 
     def metric_logs(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
-        """Expected natural logarithm of one metric; rows of the grid, cells and iterations broadcast."""
+        """Expected natural logarithm of one metric, for rows of the grid, cells and iterations, of their broadcast
+        shape."""
         row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]

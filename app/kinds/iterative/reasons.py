@@ -345,7 +345,7 @@ def forecast(
 
 
 def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
-    """Results of ``_projected`` and, for seconds, ``_rest``, averaged over the ensemble."""
+    """Results of ``_projected``, [2, B, M], and for seconds ``_rest``, [2, B], averaged over the ensemble."""
     projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
     if apart is state:
         return projected, rest

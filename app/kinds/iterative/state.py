@@ -265,7 +265,7 @@ def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -
 
 
 def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Array:
-    """``metrics`` with the seconds of a change subtracted; at least a twentieth of the iteration remains."""
+    """``metrics`` [B, M] with the seconds of a change subtracted; at least a twentieth of the iteration remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)

@@ -415,7 +415,7 @@ def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tu
 
 
 def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
-    """States of the nodes; permanent ones are up unless they failed."""
+    """Status of each node and its start in seconds, by index; permanent nodes are up unless they failed."""
     kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
     return {**kept, **draft.nodes}
 

@@ -166,7 +166,7 @@ def _says(name: str, array: NDArray[Any]) -> bool:
 
 
 def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Names as integers that convert back to the same names; None: not possible."""
+    """Names as integers that convert back to the same names, [N]; None: not possible."""
     try:
         numbers = np.array([int(name) for name in names], np.int64)
     except (ValueError, OverflowError):
@@ -175,7 +175,7 @@ def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
 
 
 def _unknown(name: str, tasks: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Array of unknown values."""
+    """Array ``name`` of unknown values: −1 [N], NaN [N] or [E], or no edges."""
     if name in ("user", "group"):
         return np.full(tasks, -1, np.int64)
     if name == "parents":

@@ -130,7 +130,7 @@ class _Rows:
         self._used = end
 
     def taken(self) -> NDArray[Any]:
-        """All rows; nothing can be appended afterwards."""
+        """All rows, [n] or [n, columns]; nothing can be appended afterwards."""
         self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
         return self._all
 

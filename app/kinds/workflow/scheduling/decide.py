@@ -79,7 +79,7 @@ def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
 
 
 def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
-    """Committed task for the next decision; empty for mechanisms without."""
+    """Committed task's id, start in seconds, spare processors for the next decision; empty for some mechanisms."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
         return ()

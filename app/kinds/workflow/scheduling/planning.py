@@ -118,8 +118,7 @@ def heft(given: Problem) -> Rule:
 
 
 def cpop(given: Problem) -> Rule:
-    """Rule of critical path on a processor: the whole path on its fastest node (CPOP; Topcuoglu, Hariri and Wu
-    2002)."""
+    """Rule of critical path on a processor: all of it on its fastest node (CPOP; Topcuoglu, Hariri and Wu 2002)."""
     priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
     on = critical(given.graph, priority)
     bias = np.zeros(given.work.cost.shape)

@@ -42,12 +42,12 @@ class QueueSituation:
 
     @cached_property
     def running(self) -> Indices:
-        """Rows of the running tasks."""
+        """Rows of the running tasks, [R]."""
         return np.flatnonzero(self.queue.node != WAITING)
 
     @cached_property
     def ends(self) -> Floats:
-        """Expected end of each of ``running``, transfers included, not before now, seconds."""
+        """Expected end of each of ``running``, transfers included, not before now, seconds of the run's clock, [R]."""
         rows, queue, now = self.running, self.queue, self.now
         due = queue.start[rows] + self.expected[rows] / self.layout.nodes.speed[queue.node[rows]]
         if queue.linked:
