@@ -135,7 +135,8 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
 
 
 def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
-    """Column of up to ``most`` such names, [n, most]; −1: unused, −2: invalid."""
+    """Column of up to ``most`` names per cell that the execution introduces, as positions in ``book``, [n, most]; −1:
+    unused, −2: invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
         found = np.full((len(cells), most), -1)
@@ -298,7 +299,7 @@ _ESCAPED = re.compile(r"(^|;)'('*[=+\-@\t\r\n])")
 
 
 def escaped(text: str) -> str:
-    """``text`` with formula characters escaped for a CSV cell."""
+    """``text`` for a CSV cell: text that a spreadsheet would evaluate as a formula gets a leading apostrophe."""
     return _PLAIN.sub(r"\1'\2", text)
 
 

@@ -74,7 +74,7 @@ class Rows(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """Number of rows n."""
+        """Number of rows n in the block."""
         return len(next(iter(self.columns.values()), ()))
 
     def take(self, places: Sequence[int]) -> Rows:
@@ -138,7 +138,7 @@ class Collector(ABC):
 
     @abstractmethod
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Stored bytes, digest of the content, and summary for lists."""
+        """Everything collected, as stored bytes, the digest of the content (hexadecimal), and the summary for lists."""
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:  # noqa: ARG002
         """Issues across the columns of a form's rows; by default none."""
@@ -146,7 +146,7 @@ class Collector(ABC):
 
     @property
     def count(self) -> int:
-        """Number of rows so far."""
+        """Number of rows stored so far, of all forms."""
         return sum(self.counts.values())
 
     def add(self, name: str, rows: Rows) -> None:
@@ -527,7 +527,7 @@ class ReportCodec(SampleCodec, ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """Number of columns C."""
+        """Number of columns C of the table."""
 
     @abstractmethod
     def table(self, reports: Sequence[Any]) -> Floats:

@@ -260,7 +260,7 @@ def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """Memories as plain lists, for JSON."""
+    """Memories as plain lists of numbers by version, for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
@@ -270,5 +270,5 @@ def restored(given: Mapping[str, Any]) -> Memories:
 
 
 def weight(memories: Memories) -> int:
-    """Size of the arrays in bytes."""
+    """Memory of the arrays in bytes; 0 without any."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

@@ -44,7 +44,7 @@ class Published(Policy, Protocol):
 
     @property
     def arrays(self) -> Arrays:
-        """Parameters by name."""
+        """Arrays of parameters by name."""
         ...
 
     @classmethod

@@ -65,7 +65,7 @@ class NetworkPolicy:
 
     @property
     def name(self) -> str:
-        """Name of the training algorithm."""
+        """Name of the algorithm that trained it."""
         return str(self.config["algorithm"])
 
     @classmethod

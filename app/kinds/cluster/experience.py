@@ -132,12 +132,12 @@ def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
 
 
 def ended(shown: Shown, needed: float, data: float) -> Shown:
-    """``shown`` with the samples and data size (0: unknown) of one more finished job."""
+    """``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
     return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
 def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
-    """Goodput in samples per second at the best batch, by number of GPUs; ``cluster``: GPUs per node, GPUs in all."""
+    """Goodput in samples per second and best batch by number of GPUs; ``cluster``: GPUs per node, GPUs in all."""
     parameters = shown.parameters
     assert parameters is not None  # noqa: S101 - callers have measured a step
     return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
@@ -168,8 +168,8 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
 
 
 def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
-    """``experience``, cut in place to ``MOST_APPLICATIONS``: the oldest go first, and before all those not in
-    ``there``."""
+    """``experience``, cut in place to ``MOST_APPLICATIONS``: applications not in ``there`` go first, older before
+    newer."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience
@@ -186,7 +186,7 @@ def weight(experience: Experience) -> int:
 
 
 def pack(experience: Experience) -> list[Any]:
-    """Plain lists for JSON; an unknown noise scale becomes null."""
+    """The experience as plain lists for JSON; an unknown noise scale becomes null."""
     return [
         [
             name,

@@ -234,7 +234,7 @@ Rule = Callable[[Situation], Wanted]
 
 
 def in_order(gpus: Integers) -> Wanted:
-    """Allocation ``gpus`` [J], placed in order of submission."""
+    """Allocation of ``gpus`` [J] whose jobs are placed in order of submission."""
     return Wanted(gpus, np.arange(len(gpus)))
 
 

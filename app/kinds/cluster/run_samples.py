@@ -107,7 +107,7 @@ def _application(job: Report) -> str | None:
 
 
 def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
-    """First submission of each job, and the report that contains it, by name."""
+    """First submission of each job by name, as (job, report that contains it)."""
     found: dict[str, tuple[Report, Report]] = {}
     for report in reports:
         for job in report.get("submitted") or ():

@@ -108,7 +108,7 @@ class LogCollector(Collector):
                 raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
-        """Add the valid rows of a form: if some are invalid, try each half recursively."""
+        """Add the valid rows of a form, and leave out invalid ones, by bisecting the block."""
         try:
             self.add(form, rows)
         except InvalidInput:

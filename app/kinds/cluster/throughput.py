@@ -63,7 +63,7 @@ class Known(NamedTuple):
 
     @property
     def limits(self) -> Limits:
-        """Batch limits of the J jobs."""
+        """Batch limits of the J jobs, in samples."""
         return Limits(*self[3:])
 
 

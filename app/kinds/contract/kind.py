@@ -202,7 +202,7 @@ def one_role(spec: Any) -> Sequence[str]:  # noqa: ARG001
 
 
 def nothing(*_: Any) -> tuple[()]:
-    """Return an empty tuple, for any arguments."""
+    """Return an empty tuple, whatever the arguments: a default for functions of a kind."""
     return ()
 
 

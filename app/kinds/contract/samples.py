@@ -22,7 +22,7 @@ class Stored(Protocol):
 
     @property
     def name(self) -> str:
-        """Identifier given by the caller, or the run's."""
+        """Identifier given by the caller, or the run's name."""
         ...
 
     @property
@@ -32,12 +32,12 @@ class Stored(Protocol):
 
     @property
     def iterations(self) -> int:
-        """Number of iterations."""
+        """Number of iterations; of a trace, of tasks."""
         ...
 
     @property
     def data(self) -> bytes:
-        """Content, as ``Sample.data``."""
+        """Serialised content, as in ``Sample.data``."""
         ...
 
     @property
@@ -47,7 +47,7 @@ class Stored(Protocol):
 
     @property
     def created_at(self) -> datetime:
-        """Time of storage."""
+        """Time at which it was stored."""
         ...
 
 
@@ -119,7 +119,7 @@ class SampleCodec(ABC):
 
     @abstractmethod
     def unpacked(self, data: bytes) -> Any:
-        """Deserialise stored bytes to the kind's own type."""
+        """Deserialise stored bytes (``Sample.data``) to the kind's own type."""
 
     @abstractmethod
     def summary(self, data: bytes) -> Mapping[str, Any]:

@@ -47,7 +47,7 @@ class Client:
         return View(np.concatenate([observe(self.alone, own), shared], axis=1), mask(self.alone, own))
 
     def of(self, state: State) -> State:
-        """The state restricted to the user's requests, and all servers."""
+        """The state with the requests of this user only, and all servers."""
         own = slice(self.user, self.user + 1)
         return state._replace(
             waiting=state.waiting[:, own],
@@ -89,7 +89,7 @@ LEAST = 0.05  # least share of a user in all requests, and least value relative 
 
 
 def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """Actions of the workload [B] from the choices of its users' agents [B, U]."""
+    """Actions of the workload, [B], from the actions chosen by its users' agents, [B, U]."""
     controlled = state.asked == CONTROL
     if not controlled.any():
         return _started(projector, state, chosen)

@@ -307,7 +307,7 @@ class Projector(NamedTuple):
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model), usually=usually)
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
-        """The projector restricted to the runs ``rows``."""
+        """The projector restricted to the runs ``rows`` of the batch."""
         seconds, recent = self.seconds, self.recent
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
@@ -315,7 +315,7 @@ class Projector(NamedTuple):
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:
-        """The projector of one user's agent, with its layout."""
+        """The projector for the agent of one user (position ``user``, with its ``layout``), without transitions."""
         if self.usual is None or self.ahead is None:
             return Projector(layout, self.seconds)
         own = slice(user, user + 1)

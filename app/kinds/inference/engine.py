@@ -144,7 +144,7 @@ class InferenceServing(Serving):
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
     def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with the batches that start, and the state after them."""
+        """Decisions with the batches that start, dropped requests, and changes of servers, one per run."""
         failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 

@@ -35,7 +35,7 @@ def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
 
 
 def describe(spec: InferenceSpec) -> Description:
-    """Short description of a spec: variants and servers, duration, and response times by user."""
+    """Short description of a spec: variants on servers, duration, and response times by user."""
     servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
     wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)

@@ -124,14 +124,14 @@ class Compiled:
         return Chooser(self.projector, self.fleet, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
-        """Chooser with one agent in every role it was made for."""
+        """Chooser that uses one agent in every role it was made for, as for shadows."""
         return self.chooser(
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
 
     @property
     def seconds(self) -> NDArray[np.float64] | None:
-        """Mean seconds per batch, [C, V, K]; None without a domain model."""
+        """Mean seconds per batch by class, variant and size, [C, V, K]; None without a domain model."""
         return self.projector.seconds
 
     def expected(self) -> dict[str, dict[str, list[float]]] | None:

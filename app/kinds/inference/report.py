@@ -131,7 +131,8 @@ class Ledger:
             self._arrived[user][-1 - ago] += 1
 
     def finish(self, place: int, at: float) -> None:
-        """Finish the batch of the busy server at ``place`` at time ``at``."""
+        """Finish the batch of the busy server at ``place`` at time ``at``, seconds since the run's start; credits its
+        answers."""
         server = self.servers[place]
         assert server.batch is not None  # noqa: S101 - callers check that it is busy
         user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
@@ -277,7 +278,7 @@ class Ledger:
         return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
 
     def recent(self) -> Transitions:
-        """Last transitions of the run, with B = 1."""
+        """Last transitions of the run, as arrays with B = 1."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
@@ -302,7 +303,7 @@ class Ledger:
         self._soonest = None
 
     def _count(self, user: int, requests: int, quality: float, at: float) -> None:
-        """Add answered or dropped requests at a time ``at``, not after ``now``."""
+        """Add answered or dropped requests, with the sum of their qualities, at a time ``at`` not after ``now``."""
         weight = self.layout.spec.users[user].weight
         self.worth, self.judged = self.worth + weight * quality, self.judged + weight * requests
         known = exp((at - self.now) / self.layout.spec.episode_seconds)

@@ -135,7 +135,7 @@ class LogWriter:
         self._columns = [_Column(), _Column(), _Column()]
 
     def add(self, piece: Requests) -> None:
-        """Append requests, none of which is earlier than ``last``."""
+        """Append the requests ``piece``, in order and none earlier than ``last``."""
         if not len(piece.time):
             return
         gaps = np.diff(piece.time, prepend=self.last)

@@ -278,7 +278,7 @@ def decision_contexts(
 
 
 def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """Criticality of each metric where probabilities are required, [B, M]."""
+    """How critical each metric is for the reason where probabilities are required, larger is more critical, [B, M]."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 

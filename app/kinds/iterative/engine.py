@@ -131,11 +131,11 @@ class IterativeServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Guarded action of each run."""
+        """Guarded action of each run, by ``agent`` or the heuristic if None."""
         return decide.choose(compiled, batch, agent, memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with allocations and predictions."""
+        """Decisions with allocations, predicted metrics and probabilities of targets, one per run."""
         return decide.write(compiled, batch, choices, voice)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:

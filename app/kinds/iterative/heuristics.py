@@ -60,7 +60,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    """Row of ``best_allocation`` in the grid, [B]."""
+    """Row of ``best_allocation`` in the allocation grid for each run, [B]."""
     options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
     if asked(state).any():
@@ -114,7 +114,7 @@ def _static_best(situation: Situation) -> Choice:
 
 
 def _threshold(situation: Situation) -> Choice:
-    """One step more of every resource above the band ``BAND``, one less below."""
+    """Choice of one step more of every resource if pace over target is above ``BAND``, one less if below."""
     pressure = np.exp(_pressure(situation.projector, situation.state)[1])
     direction = np.where(pressure > BAND[1], 1, np.where(pressure < BAND[0], -1, 0))
     return _towards(situation, situation.state.levels + direction[:, None])

@@ -143,7 +143,7 @@ class ModelTable:
     terms: dict[str, list[float]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """Serialise as safetensors."""
+        """Serialise the table as safetensors."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}

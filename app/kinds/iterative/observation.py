@@ -394,7 +394,7 @@ def terms(projector: Projector, before: State, after: State, given: Preferences 
 
 
 def reward(weights: Array, values: Array) -> Array:
-    """Reward −Σ weight · term, [B]."""
+    """Reward −Σ weight · term of each run, [B], from weights and terms, [B, 3] each."""
     paid: Array = weights[:, 0] * values[:, 0]
     paid += weights[:, 1] * values[:, 1]
     paid += weights[:, 2] * values[:, 2]

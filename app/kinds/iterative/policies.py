@@ -280,7 +280,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
 
 
 def hysteresis(artifact: Artifact | None) -> float:
-    """Least gain in expected return of a change over staying."""
+    """Least gain in expected return of a change over staying: the agent's, or ``MODEL_NOISE`` without one."""
     return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 

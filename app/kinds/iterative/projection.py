@@ -362,7 +362,7 @@ def _parts(table: ModelTable, courses: Array) -> _Parts:
 
 
 def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
-    """Cells of the varying features for each execution and segment, [J, X, S]."""
+    """Position of the varying features among their own cells, for each execution and segment, [J, X, S]."""
     nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
     features = courses[:, parts.places][:, :, varying].astype(np.float64)
     cells, weights = locate(nodes, features.reshape(-1, len(nodes)))

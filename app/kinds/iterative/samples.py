@@ -38,7 +38,7 @@ ITERATION = "/iteration"
 
 
 def names_of(layout: Layout) -> dict[str, Sequence[str]]:
-    """Names of the numbers in each of ``PARTS``."""
+    """Names of the resources, metrics and features of a layout, by part (``PARTS``)."""
     return dict(zip(PARTS, (layout.resources, layout.metrics, layout.features), strict=True))
 
 
@@ -354,7 +354,7 @@ class IterationSamples(ReportCodec):
 
     @property
     def width(self) -> int:
-        """Number of columns C."""
+        """Number of columns C of the table."""
         return self.checker.columns
 
     def seconds(self, table: Floats) -> float:

@@ -261,7 +261,7 @@ TARGET = " Dashed: the target."
 
 
 def last(shown: Shown) -> Any:
-    """Last decision as stored."""
+    """Last decision of a run as stored; the first one before any report."""
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
@@ -326,7 +326,7 @@ def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figu
 
 
 def _bands(shown: Shown, name: str) -> Iterator[Expected]:
-    """Yield the predicted interval of each decision, by iteration."""
+    """Yield the predicted interval of metric ``name`` for each iteration that was reported."""
     for decision in [shown.first, *(one.decision for one in shown.steps)]:
         found = decision.get("predicted", {}).get(name)
         if found and decision["iteration"] < shown.iterations:

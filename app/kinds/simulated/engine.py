@@ -92,7 +92,7 @@ class NumberedServing(Serving):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of the layout's baselines."""
+        """Names of the layout's baselines, each of which a run can choose."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
@@ -140,7 +140,7 @@ class NumberedServing(Serving):
         return Choices([int(action) for action in choice.action], None, choice.memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with actions, allocations, and the layout's reasons."""
+        """Decisions with the action, its allocation, and the layout's reason, one per run."""
         layout, preface = compiled.layout, voice.preface(compiled.heuristic)
         rows, found = np.stack(batch.situation.state, axis=1).tolist(), []
         columns = zip(rows, choices.each, batch.following, batch.before, strict=True)

@@ -141,7 +141,7 @@ class ReportSamples(ReportCodec):
 
     @property
     def width(self) -> int:
-        """Number of columns C."""
+        """Number of columns C of the table."""
         return len(self.fields)
 
     def seconds(self, table: NDArray[np.float64]) -> float:

@@ -89,11 +89,12 @@ class WorkflowServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide each run."""
+        """Decide each run of the batch, by ``agent`` or the strategy if None; raises ValueError for scores that aren't
+        finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
     def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with placements, nodes, and the reason of plan or strategy."""
+        """Decisions with placements, nodes to order and release, and the reason of plan or strategy."""
         rows = zip(batch, choices.each, strict=True)
         return [_written(compiled, case, answer, voice) for case, answer in rows]
 
@@ -135,7 +136,7 @@ ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
 def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
-    """Decision with the kind's fields and its reason."""
+    """Decision of one run in the form of the API, with its reason."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
     placements, source, policy = _placements(situation, decided), None, None

@@ -109,7 +109,7 @@ class Ended(Protocol):
 
     @property
     def end(self) -> float:
-        """End time, seconds of the reports' clock."""
+        """Time at which it ended, seconds of the reports' clock."""
         ...
 
 

@@ -74,7 +74,7 @@ class QueuePolicy(Protocol):
 
     @property
     def arrays(self) -> Arrays:
-        """Parameters by name."""
+        """Arrays of parameters by name; empty: none."""
         ...
 
     def orders(self, waiting: Waiting) -> Orders:
@@ -135,7 +135,7 @@ class PriorityPolicy:
 
     @property
     def arrays(self) -> Arrays:
-        """The weights, by name."""
+        """The weights [3, ``WEIGHTS``] under the name ``weights``."""
         return {"weights": self.weights}
 
     @classmethod

@@ -53,7 +53,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
-    """All nodes that may be rented at once."""
+    """All nodes of ``types`` that may be rented at once, as arrays [M]."""
     counts = [node.maximum for node in types]
 
     def each(values: list[float]) -> NDArray[np.float64]:
@@ -128,7 +128,7 @@ class Layout:
 
 
 def pool(processors: int) -> Nodes:
-    """A single node with ``processors``, as in simulations of batch logs."""
+    """Arrays of a single node with ``processors``, on which batch logs are simulated."""
     return nodes_of((NodeType(name="pool", processors=processors, minimum=1, maximum=1),))
 
 
@@ -171,7 +171,7 @@ class Queue:
         self.inputs: list[Inputs] = columns["inputs"]
 
     def __len__(self) -> int:
-        """Number of waiting or running tasks."""
+        """Number N of waiting and running tasks."""
         return len(self.names)
 
     @cached_property
@@ -350,7 +350,7 @@ class _Reading:
         """The task that an identifier names now."""
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """Add one more report of the run."""
+        """Apply one more report of the run: descriptions, starts and ends of its tasks."""
         known, now = len(self.tasks), report["now"]
         for told in report.get("queued", ()):
             self._described(told, now).pop("begun", None)

@@ -199,7 +199,7 @@ class Predictor:
         return estimate * np.array([self.ratios.get(user, self.ratio) for user in users])
 
     def to_bytes(self) -> bytes:
-        """Serialise as JSON."""
+        """Serialise the predictor as JSON."""
         mean = None if np.isnan(self.mean) else self.mean
         return json.dumps(
             {"family": self.family, "mean": mean, "ratio": self.ratio, "ratios": dict(self.ratios)}

@@ -38,7 +38,7 @@ class Log:
     lengths: dict[str, int] = field(default_factory=dict)
 
     def of(self, prefix: str) -> dict[str, list[Decimal]]:
-        """Sorted values of the columns that begin with ``prefix``, by name without it."""
+        """Sorted distinct values of the columns that begin with ``prefix``, by name without it."""
         return {
             name.removeprefix(prefix): sorted(found) for name, found in self.values.items() if name.startswith(prefix)
         }

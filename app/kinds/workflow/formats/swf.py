@@ -122,7 +122,7 @@ class _Rows:
         self._used = 0
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append rows."""
+        """Append ``rows`` [n] or [n, columns]."""
         end = self._used + len(rows)
         if end > len(self._all):
             self._all.resize((end + end // 2, *self._all.shape[1:]), refcheck=False)

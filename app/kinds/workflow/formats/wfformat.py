@@ -204,7 +204,7 @@ def _check_version(document: Document) -> None:
 
 
 def _take(document: Document, found: Found) -> None:
-    """Store what is needed of one value."""
+    """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
     parent, _, last = found.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
         document.place = parent

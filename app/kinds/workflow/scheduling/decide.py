@@ -61,7 +61,7 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
 
 
 def decide(situation: QueueSituation, choose: Chooser) -> Decided:
-    """Choose an order, start tasks, and order and release nodes."""
+    """One decision: choose an order by ``choose``, start tasks, and select nodes to order and release."""
     choice = choose(situation)
     order = _sorted(situation, choice.scores)
     fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)

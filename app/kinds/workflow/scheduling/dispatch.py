@@ -237,7 +237,7 @@ def empty_profile(tasks: int, running: int) -> Profile:
 
 
 def begin(now: float, pool: Pool, profile: Profile) -> None:
-    """Initialise the profile with the running tasks only."""
+    """Reset the profile in place to the running tasks only, from ``now`` on."""
     times, free, size = profile.times, profile.free, profile.size
     times[0], free[0], last = now, pool.level[0], 0
     for i in range(pool.level[1]):

@@ -63,7 +63,7 @@ class Allowed:
         return task in self.waiting and self.tasks[user] > 0 and self.processors[user] >= self.need[task]
 
     def take(self, task: int) -> None:
-        """Count a starting task against its user's limits."""
+        """Count a task that starts against its user's limits, and as no longer waiting."""
         user = self.user[task]
         self.tasks[user] -= 1
         self.processors[user] -= self.need[task]
@@ -109,7 +109,7 @@ class Free:
         return -1
 
     def fits(self, node: int, need: int, memory: float) -> bool:
-        """Whether a node is up and has room."""
+        """Whether a node is up and has ``need`` processors and ``memory`` bytes free."""
         return self.processors.get(node, -1) >= need and self.memory[node] >= memory
 
     def hold(self, node: int, need: int, memory: float) -> None:
@@ -181,7 +181,7 @@ class Dispatcher:
         self.starts.append((task, node))
 
     def window(self, task: int) -> Window:
-        """Earliest reservation of a task that fits nowhere now."""
+        """Reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
         for node in self._rented():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])

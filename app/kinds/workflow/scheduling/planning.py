@@ -61,7 +61,7 @@ def mean_pace(pace: Floats) -> float:
 
 
 def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = None) -> Problem:
-    """Problem with its derived quantities; ``deadline`` None: no deadlines."""
+    """Problem with averages over nodes and pairs derived; ``deadline``: seconds, [N], None: no deadlines."""
     fits = np.isfinite(work.cost)
     average = np.where(fits, work.cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
     due = np.full(len(average), np.inf) if deadline is None else deadline
@@ -232,7 +232,7 @@ class RuleInputs(NamedTuple):
 
 
 def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
-    """Inputs shared by all learned rules."""
+    """Inputs shared by all learned rules: optimistic costs, least run times, and rank of the nodes by speed."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)

@@ -61,7 +61,7 @@ class QueueSituation:
         return [node for node, (status, _) in self.state.nodes.items() if status == UP]
 
     def tasks(self) -> Tasks:
-        """Input of backfilling mechanisms; ``waiting`` is a fresh array."""
+        """Tasks as input of backfilling mechanisms, with a new ``waiting`` array that these may change."""
         waiting = np.zeros(len(self.queue), np.bool_)
         waiting[self.ready] = True
         return Tasks(self.queue.submit, self.expected, self.queue.processors, self.user, waiting)
@@ -130,7 +130,7 @@ class QueueSituation:
 
     @cached_property
     def pace(self) -> float:
-        """Mean seconds per byte between two different nodes."""
+        """Mean seconds per byte between two different nodes, over all pairs."""
         return mean_pace(1.0 / self.layout.nodes.bandwidth)
 
     def travel(self, row: int, node: int) -> float:
