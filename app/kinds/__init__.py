@@ -1,1 +1,1 @@
-"""What Steward can allocate for."""
+"""Kinds of workloads that Steward allocates for, and the code that they share."""

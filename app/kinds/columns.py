@@ -1,7 +1,6 @@
-"""Columns of sample rows: how cells become numbers, what is accepted, and what the documentation says of them.
+"""Columns of sample rows: conversion of cells to numbers, validation, and JSON schemas.
 
-Cells of CSV are text, values of JSON are of any type; where nothing stands there is None or an empty text.
-"""
+Cells of CSV are text, values of JSON have any type; an empty cell is None or an empty text."""
 
 from __future__ import annotations
 
@@ -20,27 +19,27 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Values = NDArray[Any]
 Books = dict[str, dict[str, int]]
-"""Positions of the names that an execution brings with it, by what they name, in the order in which they came."""
+"""For each kind of name, the position of each name that an execution introduces, in order of appearance."""
 NOTHING = (None, "")
 MICRO = 1_000_000
-LATEST = 4e9  # seconds, in 2096; until then a float of seconds tells microseconds apart
+LATEST = 4e9  # seconds, in 2096; until then a float resolves microseconds
 BETWEEN = ";"
-"""Between names in one cell of CSV."""
+"""Separator of names within one CSV cell."""
 
 
 class Column(NamedTuple):
     """A column of a form.
 
     Attributes:
-        name: as in headers and objects.
-        json: type of a value in JSON.
-        values: cells, [n], and the books of their execution as numbers, [n] or [n, most].
-        sound: which values are accepted, [n].
-        accepted: what is accepted, in words.
-        schema: of a value in JSON.
-        required: whether each row must have it.
-        empty: whether ``sound`` also judges where nothing stands; else that is accepted if it isn't ``required``.
-        ascending: whether no value of an execution may be less than the one before it.
+        name: in CSV headers and JSON objects.
+        json: Python type of a JSON value.
+        values: converts cells [n], with the execution's books, to numbers [n] or [n, most].
+        sound: mask of accepted values, [n].
+        accepted: error message that describes accepted values.
+        schema: JSON schema of a value.
+        required: whether each row must have a value.
+        empty: whether ``sound`` also applies to empty cells; otherwise these are accepted unless ``required``.
+        ascending: whether no value may be less than the one before it in the execution.
     """
 
     name: str
@@ -65,10 +64,9 @@ def number(
     whole: bool = False,
     note: str = "",
 ) -> Column:
-    """Finite numbers between bounds, of which the lower one is excluded if ``above``; NaN for what is no number.
+    """Column of finite numbers from ``minimum`` (excluded if ``above``) to ``maximum``; invalid cells become NaN.
 
-    The schema has the lower bound alone, for upper ones may depend on the workload.
-    """
+    The schema has the lower bound alone, as upper ones may depend on the workload."""
 
     def sound(values: Values) -> Flags:
         within: Flags = (values > minimum if above else values >= minimum) & (values <= maximum)
@@ -85,7 +83,7 @@ def number(
 
 
 def time(name: str, *, required: bool = False) -> Column:
-    """Moments in microseconds, in order: read from seconds, or from RFC 3339 in UTC; −1 for what is no time."""
+    """Column of ascending times in microseconds, read from seconds or RFC 3339 in UTC; −1: invalid."""
     text = "Seconds since 1970 or another origin, or RFC 3339 in UTC."
     return Column(
         name,
@@ -102,10 +100,9 @@ def time(name: str, *, required: bool = False) -> Column:
 def choice(
     name: str, what: str, names: Sequence[str], text: str = "", *, required: bool = False, default: int | None = None
 ) -> Column:
-    """The names that a workload has of ``what``, as their positions; −1 for others, and where a name is needed.
+    """Column of names from a fixed list, as positions; −1: unknown, or missing without a default.
 
-    What there is one of need not be named; where ``default`` is a position, nor need others.
-    """
+    An empty cell is the only name if there is one, else ``default``, a position."""
     known: dict[Any, int] = {one: position for position, one in enumerate(names)}
     silent = 0 if len(known) == 1 else default
     known |= {} if silent is None else dict.fromkeys(NOTHING, silent)
@@ -125,7 +122,7 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
 
 
 def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
-    """Names that an execution brings with it, as positions in a book; −1 for what is no name."""
+    """Column of names that the execution introduces, as positions in ``book``; −1: invalid."""
     return Column(
         name,
         str,
@@ -138,7 +135,8 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
 
 
 def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
-    """At most so many such names, [n, most]; −1 where there are fewer of them, −2 for what can't be read."""
+    """Column of up to ``most`` names per cell that the execution introduces, as positions in ``book``, [n, most]; −1:
+    unused, −2: invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
         found = np.full((len(cells), most), -1)
@@ -166,7 +164,7 @@ def _described(text: str) -> dict[str, str]:
 
 
 def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
-    """Positions in a book, to which new names are added, [n]; −1 for what is no name."""
+    """Positions of cells in ``book``, to which new names are added, [n]; −1: invalid."""
     for cell in cells:
         if isinstance(cell, str) and cell not in book and is_name(cell):
             book[cell] = len(book)
@@ -174,12 +172,12 @@ def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
 
 
 def is_name(text: str) -> bool:
-    """Whether a text can be a name that an execution brings with it."""
+    """Whether ``text`` is a valid name: printable, of limited length, without the separator."""
     return 0 < len(text) <= MAXIMUM_NAME and text.isprintable() and BETWEEN not in text
 
 
 def numbers(cells: Sequence[Any]) -> Floats:
-    """Cells as numbers, NaN for what is none, [n]; Python's digit grouping (``1_000``) is none."""
+    """Cells as numbers, NaN if invalid, [n]; Python's digit grouping (``1_000``) is invalid."""
     try:
         if not any(isinstance(cell, str) and "_" in cell for cell in cells):
             return np.array(cells, np.float64)
@@ -199,7 +197,7 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|
 
 
 def times(cells: Sequence[Any]) -> NDArray[np.int64]:
-    """Cells as microseconds, −1 for what is no time, [n]; all are seconds, or all are timestamps."""
+    """Cells as microseconds, −1 if invalid, [n]; all are read as timestamps if the first is one, else as seconds."""
     if any(isinstance(cell, str) and ":" in cell for cell in cells[:1]):
         matches = [_TIMESTAMP.fullmatch(cell) if isinstance(cell, str) else None for cell in cells]
         texts = [match[1][:26] if match else "NaT" for match in matches]
@@ -223,16 +221,16 @@ def _moment(text: str) -> np.datetime64:
 
 
 class Form(NamedTuple):
-    """A form of rows.
+    """A form of rows: its columns and how rows are recognised.
 
     Attributes:
-        name: of the list of such rows in JSON.
-        noun: one row, in words.
-        told_by: the required column that rows of no other form have.
+        name: name of the list of such rows in JSON.
+        noun: description of one row.
+        told_by: required column that no other form has.
         columns: in order.
-        either: optional columns of which a row must have one.
-        most: rows of an execution.
-        rest: whether rows without a column that tells another form are of this one.
+        either: optional columns of which each row must have one.
+        most: most rows of an execution.
+        rest: whether rows without another form's distinguishing column belong to this form.
     """
 
     name: str
@@ -245,28 +243,28 @@ class Form(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns."""
+        """Names of the columns, in order."""
         return [column.name for column in self.columns]
 
     @property
     def required(self) -> list[str]:
-        """The names of the columns that each row must have."""
+        """Names of the required columns."""
         return [column.name for column in self.columns if column.required]
 
     @property
     def schema(self) -> dict[str, Any]:
-        """The schema of a row in JSON."""
+        """JSON schema of a row."""
         either = _described(f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else "")
         properties = {column.name: dict(column.schema) for column in self.columns}
         return {"type": "object", "required": self.required, **either, "properties": properties}
 
     def fits(self, header: Collection[str]) -> bool:
-        """Whether rows under a header can be of this form."""
+        """Whether rows with these column names can be of this form."""
         return set(self.required) <= set(header) and (not self.either or bool(set(self.either) & set(header)))
 
 
 def words(forms: Sequence[Form]) -> str:
-    """What each row of some forms must have."""
+    """Error message that lists the required columns of each form."""
     each = []
     for form in forms:
         *others, last = [*form.required, *([" or ".join(form.either)] if form.either else [])]
@@ -275,7 +273,7 @@ def words(forms: Sequence[Form]) -> str:
 
 
 def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
-    """The columns of some forms by name, in order, each once."""
+    """Columns of several forms by name, each once, in order."""
     columns = dict[str, Column]()
     for form in forms:
         columns |= {column.name: column for column in form.columns if column.name not in columns}
@@ -283,17 +281,17 @@ def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
 
 
 def struct(name: str, columns: Iterable[Column], required: Collection[str] = ()) -> type[msgspec.Struct]:
-    """The type of an object in JSON that has these columns, some of them required."""
+    """msgspec type of a JSON object with these columns, which forbids unknown fields."""
     needed: list[Any] = [(column.name, column.json) for column in columns if column.name in required]
     others = [(column.name, column.json | None, None) for column in columns if column.name not in required]
     return msgspec.defstruct(name, needed + others, forbid_unknown_fields=True)
 
 
-# Cells of CSV that no spreadsheet takes for formulas, and that read back as what they were.
+# CSV cells that spreadsheets don't evaluate as formulas, and that read back unchanged.
 #
-# A spreadsheet calculates a cell that begins with one of ``= + - @``, a tab or the end of a line, and some cut lines at
-# ``;`` instead of ``,``. Where text begins so, at its own beginning or behind a ``;``, an apostrophe is put before it,
-# and one more where apostrophes stand there already; reading takes one away. Numbers stay as they are.
+# Spreadsheets evaluate cells that begin with ``= + - @``, a tab or a line end, and some split at ``;`` instead of
+# ``,``. Where text begins so, at its start or after ``;``, an apostrophe is inserted (also before existing ones);
+# reading removes one. Numbers stay as they are.
 
 
 _PLAIN = re.compile(r"(^|;)('*[=+\-@\t\r\n])")
@@ -301,12 +299,12 @@ _ESCAPED = re.compile(r"(^|;)'('*[=+\-@\t\r\n])")
 
 
 def escaped(text: str) -> str:
-    """Text as it is written to a cell."""
+    """``text`` for a CSV cell: text that a spreadsheet would evaluate as a formula gets a leading apostrophe."""
     return _PLAIN.sub(r"\1'\2", text)
 
 
 def unescaped(cell: str) -> str:
-    """Undo ``escaped``; text that needs no escaping is taken as it is."""
+    """Undo ``escaped``; text without an escape is returned unchanged."""
     return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
 
 
@@ -316,6 +314,6 @@ class _Echo:
 
 
 def csv_writer() -> Callable[[Iterable[object]], str]:
-    """A function that writes a line of cells, quoted where need be, with its end; text is escaped."""
+    """Return a function that formats cells as one CSV line with line end, quoted where needed and escaped."""
     write: Any = csv.writer(_Echo()).writerow  # ends lines by \r\n, so that it quotes both
     return lambda cells: write([escaped(one) if isinstance(one, str) and not one.isalnum() else one for one in cells])

@@ -1,13 +1,11 @@
-"""What the serving of all kinds shares: who answers, what happens when that fails, shadows, and the stored state.
+"""Serving common to all kinds: the deciding policy, fallbacks, shadows, and stored state.
 
-A kind supplies a ``Serving``: how a report is read, what is chosen, and how the choice is written as a decision. The
-``Engine`` makes a decision engine of it, the same for every kind:
-
-1. The reports that wait for one workload are gathered and decided together.
-2. Where that fails, each is decided by itself; where the agent fails, the heuristic answers; where that fails too, the
-   run holds what it has. So no run's trouble is another's, and there is always an answer, which says what failed.
-3. A shadow is consulted after the decision. Its failure is written down and changes nothing.
-"""
+A kind supplies a ``Serving``, which reads reports, chooses, and writes the choice as a decision. The ``Engine`` makes a
+decision engine of it:
+1. Reports that wait for one workload are decided together.
+2. If that fails, each is decided by itself; if the agent fails, the heuristic decides; if that fails too, the run keeps
+its allocation. So runs don't affect each other, and there is always a decision, which names the failure.
+3. A shadow is consulted after the decision. Its failure is recorded without effect."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ logger = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
 
 HOLD = "hold"
-"""Policy of a decision that only keeps what the run has, because everything else failed."""
+"""Policy name of a decision that keeps the allocation because everything else failed."""
 NO_AGENT = "no agent is promoted,"
 NO_STATE = (
     "workloads of kind {} are decided for in runs: start one with POST /runs, report to it, and read the answer again "
@@ -40,12 +38,13 @@ NO_STATE = (
 
 
 class Voice(msgspec.Struct, frozen=True):
-    """Who answers.
+    """The deciding policy, as decisions describe it.
 
     Attributes:
-        source, policy: as decisions name them.
-        code: reason's code where no agent answers although one could; empty otherwise.
-        why: what goes before the name of the policy that answers instead: "no domain model yet,"; empty with ``code``.
+        source, policy: fields of decisions.
+        code: code of the reason if no agent decides although one could; otherwise empty.
+        why: text before the name of the policy that decides instead, such as "no domain model yet,"; empty if ``code``
+            is.
     """
 
     source: str
@@ -54,17 +53,18 @@ class Voice(msgspec.Struct, frozen=True):
     why: str = ""
 
     def preface(self, name: str) -> str:
-        """Why the policy called ``name`` answers in the agent's place; empty where nothing is to be said."""
+        """Text that the policy ``name`` decides in place of the agent, and why; empty if an agent decides as usual."""
         return f"{self.why} {name} answers" if self.why else ""
 
 
 def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> Voice:
-    """Who answers for a workload, where nothing fails.
+    """The policy that decides for a workload unless it fails.
 
     Args:
-        agent: name of the agent's policy; None: no agent can answer.
-        heuristic: name of the policy that answers without one.
-        explained: whether the heuristic's reasons say why no agent answers, unless a rule was named.
+        snapshot: the workload.
+        agent: name of the agent's policy; None: no agent can decide.
+        heuristic: name of the policy that decides without one.
+        explained: whether the heuristic's reasons say why no agent decides, unless a rule was chosen.
     """
     if agent is not None:
         return Voice("agent", agent)
@@ -78,12 +78,13 @@ def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: b
 
 
 class Compiled(Protocol):
-    """A snapshot ready to decide with; the rest is the kind's own.
+    """A snapshot compiled for decisions; further attributes are the kind's own.
 
     Attributes:
-        agent: what ``Serving.choose`` takes for the promoted agent; None: the heuristic answers.
-        heuristic: name of the policy that answers without an agent.
-        voice: who answers where nothing fails.
+        snapshot: the workload.
+        agent: argument of ``Serving.choose`` for the promoted agent; None: the heuristic decides.
+        heuristic: name of the policy that decides without an agent.
+        voice: the policy that decides unless it fails.
     """
 
     snapshot: Snapshot
@@ -92,24 +93,24 @@ class Compiled(Protocol):
     voice: Voice
 
     def __hash__(self) -> int:
-        """By identity: reports of one compiled workload are decided together."""
+        """Hash by identity: reports of one compiled workload are decided together."""
         ...
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A run between two reports: the kind's own state, and what recurrent agents remember of it."""
+    """A run between two reports: the kind's state, and the memories of recurrent agents."""
 
     state: Any
     memories: Memories = artifact.NOTHING
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """What was chosen for B runs.
+    """Choices for B runs.
 
     Attributes:
-        each: one choice a run, [B].
-        detail: whatever else ``Serving.write`` needs.
-        memory: what a recurrent policy remembers of each run from now on, [B, H]; None: nothing.
+        each: one choice per run, [B].
+        detail: further input of ``Serving.write``.
+        memory: memory of a recurrent policy for each run's next decision, [B, H]; None: none.
     """
 
     each: Sequence[Any]
@@ -118,15 +119,16 @@ class Choices(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A decision without what all kinds' decisions share.
+    """A decision without the fields common to all kinds.
 
     Attributes:
-        own: the kind's own fields, by name.
+        own: the kind's fields by name.
         reason: with ``code`` and ``text``.
+        noop: whether nothing changes.
         state: of the run after the decision.
-        source, policy: in place of the voice's.
-        iteration: that the decision is for, if not the one after the report.
-        valid: number of iterations that it is valid for.
+        source, policy: replace those of the voice; None: they hold.
+        iteration: that the decision is for; None: the one after the report.
+        valid: number of iterations it is valid for.
         residuals, risk, expected_seconds, quiet: as in ``Answered``.
     """
 
@@ -145,75 +147,74 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Serving(ABC):
-    """How the runs of one kind are read, decided and written. States never change in place.
+    """How runs of one kind are read, decided and written. States are never changed in place.
 
-    ``batch`` stands for what ``gather`` returns, ``agent`` for what ``agent`` returns, or None for the heuristic.
-    """
+    ``batch`` is the result of ``gather``, ``agent`` the result of ``agent``, or None for the heuristic."""
 
     report: type[Part]
-    """What runs report. Two that say the same are encoded to the same bytes by ``msgspec``, in sorted order."""
+    """Type of reports. Equal reports are encoded by ``msgspec`` to equal bytes, in sorted order."""
     silent: ClassVar[Mapping[str, Any]]
-    """Fields of a shadow that could not answer, beside ``agent`` and ``problem``."""
+    """Fields of a shadow that failed, without ``agent`` and ``problem``."""
 
     @abstractmethod
     def compile(self, snapshot: Snapshot) -> Any:
-        """Everything that a decision needs and that no report changes."""
+        """Compute everything that decisions need and reports don't change."""
 
     @abstractmethod
     def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
-        """The first decision of a run; ``start`` is of the kind's own model.
+        """First decision of a run; ``start`` is of the kind's model.
 
         Raises:
-            InvalidInput: it doesn't fit the workload.
+            InvalidInput: ``start`` doesn't fit the workload.
         """
 
     @abstractmethod
     def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
-        """A decoded report as ``gather`` takes it.
+        """Convert a decoded report for ``gather``.
 
         Raises:
-            InvalidInput: it doesn't fit the workload.
-            Contradiction: it doesn't fit what the run has reported before.
+            InvalidInput: the report doesn't fit the workload.
+            Contradiction: it contradicts the run's earlier reports.
         """
 
     @abstractmethod
     def choose(self, compiled: Any, batch: Any, agent: Any, memory: Memory | None, now: datetime) -> Choices:
-        """What the agent, or without one the heuristic, chooses for each run; ``memory`` [B, H] is the agent's."""
+        """Choice of the agent, or the heuristic if None, for each run; ``memory`` [B, H] is the agent's."""
 
     @abstractmethod
     def write(self, compiled: Any, batch: Any, choices: Choices, voice: Voice) -> list[Written]:
-        """The decisions of those choices, in order."""
+        """Decisions for the choices, in order."""
 
     @abstractmethod
     def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
-        """A decision that keeps what the run has; it works where all else has failed. ``failure`` begins its text."""
+        """Decision that keeps the allocation after all else failed; ``failure`` begins its text. Must not fail."""
 
     @abstractmethod
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """A shadow's choice for a run, compared with what was ``done``: the fields that ``silent`` has."""
+        """A shadow's choice for one run compared with the choice ``done``, as the fields of ``silent``."""
 
     def decode(self, body: bytes) -> Any:
-        """A report.
+        """Decode a report.
 
         Raises:
-            InvalidInput: it is none; every wrong field is named.
+            InvalidInput: ``body`` is not a valid report; every invalid field is named.
         """
         return decoded(body, self.report)
 
     def rules(self, compiled: Any) -> Sequence[str]:
-        """Names of the rules that a run of this workload may be decided by; ``Snapshot.rule`` is one of them."""
+        """Names of the rules that may decide a run; ``Snapshot.rule`` is one of them."""
         return ()
 
     def takes_long(self, compiled: Any, state: Any, report: Any) -> bool:
-        """Whether reading a decoded report and answering it may take more than some 10 ms: a thread then does it."""
+        """Whether reading and deciding may take more than some 10 ms, so that a thread should do it."""
         return False
 
     def gather(self, compiled: Any, pending: Sequence[Pending]) -> Any:
-        """Runs after their reports, to be decided together."""
+        """Combine pending runs to be decided together."""
         return pending
 
     def agent(self, compiled: Any, made: Artifact) -> Any:
-        """What ``choose`` takes for an artifact.
+        """Convert an artifact to the ``agent`` argument of ``choose``.
 
         Raises:
             IncompatibleArtifact: it was made for another layout.
@@ -221,10 +222,10 @@ class Serving(ABC):
         return made
 
     def query(self, compiled: Any, query: Query) -> Pending | Written:
-        """The state that a query gives in full; the first decision where it gives a run that has not begun.
+        """State given in full by a query; the first decision if the query describes a run that hasn't begun.
 
         Raises:
-            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
+            InvalidInput: it doesn't fit the workload, or the kind supports no such queries.
         """
         snapshot = compiled.snapshot
         raise invalid("/query/workload", NO_STATE.format(snapshot.spec.kind), snapshot.name)
@@ -235,15 +236,15 @@ class Serving(ABC):
 
     @abstractmethod
     def unpack(self, stored: list[Any]) -> Any:
-        """The state that ``pack`` gave, in any process; null for what is no number."""
+        """The state from values that ``pack`` returned; null stands for numbers that aren't finite."""
 
     @abstractmethod
     def weight(self, state: Any) -> int:
-        """About how many bytes a state takes in memory."""
+        """Approximate size of a state in memory, in bytes."""
 
 
 class Engine:
-    """Decides for workloads of one kind; what states, reports and compiled workloads are is up to ``serving``."""
+    """Decision engine for workloads of one kind; ``serving`` defines states, reports and compiled workloads."""
 
     def __init__(self, kind: str, decision: type[BaseModel], serving: Serving) -> None:
         self.serving, self._kind, self.report = serving, kind, serving.report
@@ -251,19 +252,20 @@ class Engine:
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
     def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
-        """Whether a thread should read the decoded report and answer it."""
+        """Whether a thread should read and decide the decoded report."""
         return self.serving.takes_long(compiled, kept.state, report)
 
     def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
-        """A decoded report as ``answer`` takes it.
+        """Convert a decoded report for ``answer``.
 
         Raises:
-            InvalidInput, Contradiction: it doesn't fit the workload, or what the run has reported before.
+            InvalidInput: the report doesn't fit the workload.
+            Contradiction: it contradicts the run's earlier reports.
         """
         return self.serving.read(compiled, kept.state, iteration, report)
 
     def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> Answered:
-        """The first decision of a run, and its first state.
+        """First decision and first state of a run.
 
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
@@ -274,15 +276,15 @@ class Engine:
         return _answered(self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING)
 
     def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
-        """The state that a query gives in full, for ``answer_states``.
+        """State given in full by a query, for ``answer_states``.
 
         Raises:
-            InvalidInput: it doesn't fit the workload, or the kind takes no such query.
+            InvalidInput: it doesn't fit the workload, or the kind supports no such queries.
         """
         return self.serving.query(compiled, query)
 
     def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
-        """The decisions for what ``parse_state`` gave, in order; raises what the first of them fails with."""
+        """Encoded decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
         found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
@@ -292,7 +294,8 @@ class Engine:
         return [one.decision for one in found if isinstance(one, Answered)]
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered | Exception]:
-        """The decisions for reports of different runs of one workload, in order; an error where there is none."""
+        """Decisions for reports of different runs of one workload, in order; an exception in place of a decision that
+        failed."""
         try:
             return [*self._decided(compiled, pending, compiled.agent, compiled.voice, now)]
         except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
@@ -302,7 +305,7 @@ class Engine:
             return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
 
     def _fallen_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> Answered | Exception:
-        """The heuristic's answer where an agent failed; where the heuristic fails, too, what holds."""
+        """The heuristic's decision after an agent failed, or the decision to hold; an exception if that fails too."""
         if compiled.agent is not None:
             spare = Voice("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
@@ -314,14 +317,14 @@ class Engine:
             held = self.serving.hold(compiled, one, failure)
             envelope = self._envelope(compiled, Voice("fallback", HOLD, "fallback"), now)
             return _answered(envelope, one.run, one.iteration, held, None, one.state.memories)
-        except Exception as error:  # noqa: BLE001 - logged, and handed to whoever awaits the answer
+        except Exception as error:  # noqa: BLE001 - logged, and returned to the caller
             _log(compiled, one, HOLD)
             return error
 
     def _decided(
         self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
     ) -> list[Answered]:
-        """All at once, by one agent or by the heuristic; raises what fails."""
+        """Decide all runs at once, by one agent or the heuristic; exceptions propagate."""
         serving, version = self.serving, compiled.snapshot.agent_version
         before = [one.state.memories for one in pending]
         batch = serving.gather(compiled, pending)
@@ -356,7 +359,7 @@ class Engine:
         shadow: Shadow,
         now: datetime,
     ) -> list[_Consulted]:
-        """What a shadow would have decided for these rows of the batch, or why it can't."""
+        """A shadow's decisions for ``rows`` of the batch; after an exception, entries with its text instead."""
         if shadow.artifact is None:
             return [self._silent(shadow, shadow.problem)] * len(rows)
         serving = self.serving
@@ -389,31 +392,31 @@ class Engine:
         )
 
     def serialise(self, kept: Kept) -> msgspec.Raw:
-        """A run's state as JSON: the kind's own, and what is remembered of it, if anything is."""
+        """A run's state as JSON: the kind's own, and the memories of agents if there are any."""
         stored: list[Any] = [self.serving.pack(kept.state)]
         if kept.memories:
             stored.append(artifact.stored(kept.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
-        """The state that ``serialise`` gave, in any process."""
+        """The state from JSON that ``serialise`` returned."""
         own, *remembered = stored
         return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 
     def weight(self, kept: Kept) -> int:
-        """About how many bytes a state takes in memory."""
+        """Approximate size of a state in memory, in bytes."""
         return self.serving.weight(kept.state) + artifact.weight(kept.memories)
 
 
 class _Consulted(msgspec.Struct, frozen=True):
-    """A shadow's entry in a decision, and what it remembers of the run, [H]."""
+    """A shadow's entry in a decision, and its memory of the run, [H]."""
 
     fields: dict[str, Any]
     memory: Memory | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True):
-    """What the decisions of a batch have in common; ``shadowed``: whether the kind's decisions have a shadow."""
+    """Fields common to the decisions of a batch; ``shadowed``: whether decisions of the kind have a ``shadow``."""
 
     kind: str
     workload: str
@@ -457,7 +460,7 @@ def _answered(
 def _remembered(
     before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
 ) -> Memories:
-    """What champion and shadow remember of a run from now on; one that failed at this report, what it did before."""
+    """Memories of champion and shadow after a report; the previous one is kept for an agent that failed."""
     found = artifact.kept(before, (champion, None if shadow is None else shadow.version))
     if shadow is not None and other is not None and other.memory is not None:
         found[shadow.version] = other.memory.copy()

@@ -1,9 +1,8 @@
-"""Fields of specs and reports: types that all kinds use, reports as structs, and what is wrong with one.
+"""Field types shared by all kinds, reports as structs, and error messages for invalid fields.
 
-Pydantic reads the ``Field`` of a type, ``msgspec`` its ``Meta``. A report is declared once, as a struct: it decodes
-bodies; where that fails, the body is read again member by member, so that the error names each field that is wrong. The
-struct also stands in Pydantic models, and its JSON schema is what ``msgspec`` derives of it.
-"""
+Pydantic reads the ``Field`` of a type, ``msgspec`` its ``Meta``. A report is declared once, as a struct that decodes
+bodies; on failure the body is checked again member by member, so that the error names each invalid field. The struct
+also stands in Pydantic models, with the JSON schema that ``msgspec`` derives."""
 
 from __future__ import annotations
 
@@ -55,13 +54,12 @@ Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Counted:
-    """Has a list that is too long refused by its length alone: else each of its items is looked at before.
+    """Annotation that rejects a list with too many items before its items are validated.
 
-    It stands after the field's ``max_length``.
-    """
+    It follows the field's ``max_length``."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """The list's schema, with its length looked at first."""
+        """Return the list's schema with a check of its length in front, which raises PydanticKnownError."""
         schema = handler(source)
         most: int = schema["max_length"]
 
@@ -80,11 +78,11 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# Reports.
+# Report structs.
 
 
 LONGEST_NAMED = 1 << 15
-"""Bytes of the longest body of which each wrong field is named; of a longer one the first is."""
+"""Most bytes of a body for which every invalid field is named; in longer ones only the first is."""
 _NAMES = {
     "float": "a number",
     "int": "a whole number",
@@ -101,7 +99,7 @@ _BOUNDS = {
 }
 _LENGTHS = {"<=": "at most", ">=": "at least"}
 _UNITS = {"str": "characters", "array": "items", "object": "members"}
-"""What error messages call the types and bounds that ``msgspec`` names."""
+"""Words in error messages for types and bounds named by ``msgspec``."""
 
 
 class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -109,7 +107,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """How Pydantic reads and writes it."""
+        """Return Pydantic's schema for validation and serialisation."""
         return core_schema.no_info_plain_validator_function(
             partial(_validated, cls),
             ref=f"{cls.__module__}.{cls.__qualname__}:{id(cls)}",
@@ -118,7 +116,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Its JSON schema; structs within are components of their own."""
+        """Return the JSON schema; nested structs become components of their own."""
         _, known = msgspec.json.schema_components([cls], ref_template="{name}")
         inside = {arm for field in structs.fields(cls) for arm in _arms(field.type, deep=True)}
         members = {
@@ -137,18 +135,18 @@ _decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decode
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """Annotation of a field that holds a report of one of several kinds, by name."""
+    """Annotation of a field that holds a report of one of several kinds, given by name."""
 
     reports: Mapping[str, type[Part]]
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """A union of them, told apart by ``kind``."""
+        """Return a union schema with the discriminator ``kind``."""
         choices = {name: handler.generate_schema(report) for name, report in self.reports.items()}
         return core_schema.tagged_union_schema(choices, discriminator="kind")
 
 
 def _linked(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A schema whose references are replaced; the only value of an enumeration is a constant."""
+    """``schema`` with references replaced by ``references``; enumerations of one value become constants."""
     if isinstance(schema, list):
         return [_linked(one, references) for one in schema]
     if not isinstance(schema, dict):
@@ -164,7 +162,7 @@ def _linked(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def in_full(value: Any) -> Any:
-    """A report as plain data, with the fields that have their defaults."""
+    """``value`` (a report, or part of one) as plain data, fields with default values included."""
     if isinstance(value, Struct):
         each = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {name: in_full(one) for name, one in each if one is not UNSET}
@@ -174,10 +172,10 @@ def in_full(value: Any) -> Any:
 
 
 def decoded(body: bytes, report: type[Report]) -> Report:
-    """The report in a body.
+    """Decode the report in a body.
 
     Raises:
-        InvalidInput: it is none; every wrong field is named.
+        InvalidInput: ``body`` is not a valid report; every invalid field is named, in long bodies the first.
     """
     try:
         return _decoder(report).decode(body)
@@ -198,10 +196,10 @@ def decoded(body: bytes, report: type[Report]) -> Report:
 
 
 def converted(value: Any, report: type[Report]) -> Report:
-    """Plain data as a report.
+    """Convert plain data to a report.
 
     Raises:
-        InvalidInput: it is none; every wrong field is named.
+        InvalidInput: ``value`` is not a valid report; every invalid field is named.
     """
     try:
         return msgspec.convert(value, report)
@@ -218,7 +216,7 @@ _Wrong = tuple[_Path, str, Any]
 
 
 def _wrong(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
-    """What is wrong with the members of a value, or else with all of it: where, what is accepted, what was given."""
+    """Yield path, message and value of each invalid member, or of the whole value."""
     try:
         msgspec.convert(value, expected)
     except msgspec.ValidationError as error:
@@ -247,7 +245,7 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
 
 
 def _arms(expected: Any, *, deep: bool = False) -> Iterable[Any]:
-    """The types of a union, without what annotates them; if ``deep`` those of members, too."""
+    """Types of a union without annotations; if ``deep``, also those of items and members."""
     origin = get_origin(expected)
     if origin is Annotated:
         return _arms(get_args(expected)[0], deep=deep)
@@ -276,7 +274,7 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
 
 
 def _validated(report: type[Part], value: Any) -> Part:
-    """A report in a Pydantic model; raises Pydantic's errors."""
+    """``value`` as a report; raises Pydantic's ValidationError if it isn't valid."""
     if isinstance(value, report):
         return value
     try:

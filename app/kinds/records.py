@@ -1,10 +1,9 @@
-"""Samples as rows: readers, exports, errors and schemas that follow from a kind's declaration of its columns.
+"""Samples as rows: readers, exports, errors and schemas derived from a kind's declared columns.
 
-A kind's samples are of one of two shapes. In the first, an execution holds rows of several forms (``columns.Form``); a
-body of CSV or NDJSON is one execution, read as it comes, and accepted or refused as a whole (``RowCodec``). In the
-second, an execution is one report per iteration, a table of float64; a body holds many executions, each of which is
-accepted or refused by itself (``ReportCodec``).
-"""
+Samples have one of two shapes. First, an execution holds rows of several forms (``columns.Form``); a body of CSV or
+NDJSON is one execution, read as a stream, and accepted or refused as a whole (``RowCodec``). Second, an execution is
+one report per iteration, a table of float64; a body holds many executions, each accepted or refused by itself
+(``ReportCodec``)."""
 
 from __future__ import annotations
 
@@ -59,15 +58,15 @@ JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
 MOST_ISSUES = 20
 
 
-# Rows, many at a time, and the issues with them.
+# Blocks of rows, and their issues.
 
 
 class Rows(NamedTuple):
-    """Some rows of a body.
+    """A block of n rows of a body.
 
     Attributes:
-        columns: cells or values by column, equally many; None or empty where nothing stands.
-        where: pointer to a row, by its place among these.
+        columns: cells or values by column, [n] each; None or empty: missing.
+        where: JSON pointer to a row, by its position in the block.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -75,24 +74,24 @@ class Rows(NamedTuple):
 
     @property
     def rows(self) -> int:
-        """The number of rows, n."""
+        """Number of rows n in the block."""
         return len(next(iter(self.columns.values()), ()))
 
     def take(self, places: Sequence[int]) -> Rows:
-        """Some of the rows."""
+        """The rows at positions ``places``."""
         columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
         return Rows(columns, lambda row: self.where(places[row]))
 
     def given(self, name: str) -> Sequence[Any]:
-        """A column; nothing in each row where there is none of that name."""
+        """Values of a column, [n]; all None if the block doesn't have it."""
         return self.columns.get(name) or [None] * self.rows
 
     def silent(self, name: str) -> Flags:
-        """Where nothing stands in a column, [n]."""
+        """Mask of rows with an empty value in a column, [n]."""
         return np.array([value in NOTHING for value in self.given(name)], np.bool_)
 
     def issues(self, field: str, wrong: Flags, message: str) -> list[FieldIssue]:
-        """An issue for each of the first rows whose ``field`` is ``wrong`` [n]."""
+        """An issue for each row whose ``field`` is ``wrong`` [n], at most ``MOST_ISSUES``."""
         values = self.given(field)
         return [
             FieldIssue(f"{self.where(row)}/{field}", message, shown(values[row]))
@@ -101,33 +100,29 @@ class Rows(NamedTuple):
 
 
 def shown(value: Any) -> Any:
-    """A value as an error repeats it."""
+    """``value`` as repeated in an error: text cut to 80 characters, NaN and infinities as text."""
     return printable(value[:80]) if isinstance(value, str) else plain(value)
 
 
 def refused(issues: Sequence[FieldIssue]) -> InvalidInput:
-    """The error of a body with these issues, of which it names the first ``MOST_ISSUES``, and three in its text."""
+    """Return the error of a body with these issues: the first ``MOST_ISSUES``, three of them in its message."""
     said = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
     return InvalidInput(issues[:MOST_ISSUES], printable(said) + ("; and more" if len(issues) > 3 else ""))
 
 
 def refuse(issues: Sequence[FieldIssue]) -> None:
-    """Do nothing if there is no issue.
-
-    Raises:
-        InvalidInput: there is one.
-    """
+    """Raise InvalidInput if there are any issues."""
     if issues:
         raise refused(issues)
 
 
 class Collector(ABC):
-    """Collects the rows of one execution; a kind's own one has rules across columns, and packs what was collected.
+    """Collects the rows of one execution; subclasses add rules across columns, and serialisation.
 
     Attributes:
         forms: by name.
-        books: names that the execution brought with it.
-        counts: rows so far, by form.
+        books: names that the execution introduced, with their positions.
+        counts: number of rows so far, by form.
     """
 
     def __init__(self, forms: Sequence[Form]) -> None:
@@ -139,26 +134,26 @@ class Collector(ABC):
 
     @abstractmethod
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Add rows of a form, whose values are sound, to what was collected; ``InvalidInput``: they don't follow on."""
+        """Store validated rows of a form; raises InvalidInput if they contradict earlier rows."""
 
     @abstractmethod
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """What was collected: as it is stored, its digest, and its summary."""
+        """Everything collected, as stored bytes, the digest of the content (hexadecimal), and the summary for lists."""
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:  # noqa: ARG002
-        """What is wrong across the columns of rows of a form; by default nothing is."""
+        """Issues across the columns of a form's rows; by default none."""
         return []
 
     @property
     def count(self) -> int:
-        """The number of rows so far."""
+        """Number of rows stored so far, of all forms."""
         return sum(self.counts.values())
 
     def add(self, name: str, rows: Rows) -> None:
-        """Take rows of a form, or none of them.
+        """Validate and store all rows of a form, or none.
 
         Raises:
-            InvalidInput: some are wrong, or they are too many.
+            InvalidInput: a row is invalid, or the execution gets too long.
         """
         if not rows.rows:
             return
@@ -183,19 +178,19 @@ class Collector(ABC):
         self._last |= {column.name: int(values[column.name][-1]) for column in form.columns if column.ascending}
 
     def take(self, rows: Rows, form: str | None = None) -> None:
-        """Take rows, in order, of a form, or of whatever forms.
+        """Add rows in order, of one form, or of the form detected for each row.
 
         Raises:
-            InvalidInput: some are wrong.
+            InvalidInput: a row is invalid, or its form is unclear.
         """
         for name, part in (self._by_form(rows) if form is None else {form: rows}).items():
             self.add(name, part)
 
     def sample(self, name: str | None) -> Sample:
-        """The execution under a name; without one it is named by its content.
+        """The execution, named ``name``, or by its content if None.
 
         Raises:
-            InvalidInput: it has no rows, or can't have that name.
+            InvalidInput: it has no rows, or the name is invalid.
         """
         if not self.count:
             raise refused([FieldIssue("", f"holds nothing: each row {self._words}", None)])
@@ -206,10 +201,10 @@ class Collector(ABC):
         return Sample(name or f"samples-{digest[:12]}", 1, data, self.count, digest, summary)
 
     def _by_form(self, rows: Rows) -> dict[str, Rows]:
-        """Rows by form; which one a row is of is told by what stands in it.
+        """Rows by form, recognised by the columns with values.
 
         Raises:
-            InvalidInput: a row is of several forms at once, or of none.
+            InvalidInput: a row fits several forms or none, or has a value in a column of another form.
         """
         if not rows.rows:
             return {}
@@ -232,11 +227,11 @@ class Collector(ABC):
         return parts
 
 
-# Bodies of one execution by lines: CSV with a header, and NDJSON with an object per line.
+# Bodies that are one execution: CSV with a header, or NDJSON with an object per line.
 
 
 class RowReader:
-    """Reads one execution by lines: ``rows`` reads a body, many rows at a time."""
+    """Reads one execution by lines; ``rows`` parses blocks of a body to rows."""
 
     def __init__(
         self, rows: Callable[[Iterator[bytes]], Iterator[Rows]], collector: Collector, name: str | None
@@ -244,10 +239,10 @@ class RowReader:
         self._rows, self._collector, self._name = rows, collector, name
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """The execution.
+        """Yield the execution.
 
         Raises:
-            InvalidInput: with lines: what can't be read, or is not of this workload.
+            InvalidInput: a line can't be parsed or is invalid for the workload; the lines are named.
         """
         for rows in self._rows(blocks):
             self._collector.take(rows)
@@ -255,7 +250,7 @@ class RowReader:
 
 
 def csv_rows(forms: Sequence[Form], blocks: Iterator[bytes]) -> Iterator[Rows]:
-    """Rows of CSV under a header, a block at a time."""
+    """Yield rows of CSV with a header, a block at a time; raises InvalidInput for wrong headers or numbers of cells."""
     head, _, rest = next(blocks, b"").partition(b"\n")
     names = _header(forms, head)
     before = 1
@@ -290,7 +285,11 @@ def _header(forms: Sequence[Form], raw: bytes) -> list[str]:
 
 
 def object_rows(decoder: msgspec.json.Decoder[Any], names: Sequence[str], blocks: Iterator[bytes]) -> Iterator[Rows]:
-    """Rows of NDJSON, a block at a time; ``decoder`` reads a line to an object that has all ``names``."""
+    """Yield rows of NDJSON, a block at a time; ``decoder`` reads a line to an object with attributes ``names``.
+
+    Raises:
+        InvalidInput: a line is invalid, or has a duplicate member.
+    """
     before = 0
     for block in blocks:
         lines = dict(filled(block, before))
@@ -327,11 +326,11 @@ def _members(columns: Mapping[str, Sequence[Any]]) -> int:
     return sum(len(values) - values.count(None) for values in columns.values())
 
 
-# Bodies of executions in JSON: one per line, or all of them in ``{"samples": […]}``.
+# Bodies of executions in JSON: one per line, or all in ``{"samples": […]}``.
 
 
 One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
-"""Reads one execution out of its JSON, given its number."""
+"""Reads one execution from its JSON and its number in the body."""
 
 
 class NdjsonReader:
@@ -341,7 +340,7 @@ class NdjsonReader:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Executions in order; blank lines are skipped."""
+        """Yield executions in order; blank lines are skipped."""
         before = 0
         for block in blocks:
             for number, line in filled(block, before):
@@ -357,13 +356,13 @@ _samples = msgspec.json.Decoder(_Samples)
 
 
 class JsonReader:
-    """Reads a whole body at once; its size is bounded by the caller."""
+    """Reads a whole body into memory; the caller bounds its size."""
 
     def __init__(self, one: One) -> None:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Executions in order.
+        """Yield executions in order.
 
         Raises:
             InvalidInput: the body isn't JSON, or has no list ``samples``.
@@ -380,7 +379,7 @@ class JsonReader:
 
 
 def malformed(data: bytes, number: int, error: Exception) -> Refused:
-    """The execution that a decoder refused with one of ``MALFORMED``, under its name where that can be read."""
+    """Refusal of an execution that a decoder rejected with one of ``MALFORMED``, with its name if it can be read."""
     try:
         document = json.loads(data) if len(data) <= LONGEST_WALKED else None
     except (ValueError, RecursionError):
@@ -390,29 +389,29 @@ def malformed(data: bytes, number: int, error: Exception) -> Refused:
 
 
 def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
-    """The issue with an execution of whose objects so many members were read, if it names one of them twice."""
+    """Issue of a duplicate member in an execution; ``members``: number that were read. None: no duplicates."""
     place = repeated_place(bytes(data), members)
     return None if place is None else FieldIssue(place, TWICE, None)
 
 
 class RowCodec(SampleCodec):
-    """Samples of the first shape. Their formats and exports are made by ``row_formats`` and ``row_exports``."""
+    """Samples of the first shape; ``row_formats`` and ``row_exports`` make their formats and exports."""
 
     @abstractmethod
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """The rows of stored bytes as objects, without what is not known."""
+        """Yield the rows of stored bytes as JSON objects, without unknown values."""
 
 
 def row_formats(
     kind: str, forms: Sequence[Form], collector: Callable[[Any], Collector], example: str
 ) -> dict[str, Format]:
-    """JSON, NDJSON and CSV of a kind.
+    """Formats JSON, NDJSON and CSV of a kind with ``RowCodec``.
 
     Args:
-        kind: its name.
-        forms: as the documentation has them, without what depends on a workload.
-        collector: a new one for an execution, made of a layout.
-        example: of CSV.
+        kind: name.
+        forms: for the documentation, independent of a workload.
+        collector: makes a new collector from a layout.
+        example: example of CSV.
     """
     fields: list[Any] = [("execution", str)]
     for form in forms:
@@ -453,7 +452,7 @@ def row_formats(
 def _row_sample(
     decoder: msgspec.json.Decoder[Any], collector: Collector, data: bytes | msgspec.Raw, number: int
 ) -> Sample | Refused:
-    """An execution in JSON, or the first thing that is wrong with it."""
+    """Execution from its JSON, or its refusal with the first issue."""
     try:
         body = decoder.decode(data)
     except MALFORMED as error:
@@ -476,7 +475,7 @@ def _row_sample(
 
 
 def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
-    """CSV and NDJSON of one execution of a ``RowCodec``."""
+    """Exports of one execution of a ``RowCodec`` as CSV and NDJSON."""
     columns = all_columns(forms)
     lists = [name for name, column in columns.items() if column.schema["type"] == "array"]
 
@@ -497,7 +496,7 @@ def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
 
 
 def samples_schema(fields: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
-    """The schema of a body of JSON whose executions have these fields beside their names."""
+    """JSON schema of a body of executions with these fields beside ``execution``."""
     name = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
     sample = {"type": "object", "required": ["execution", *required], "properties": {"execution": name, **fields}}
     samples = {"type": "array", "items": sample}
@@ -505,21 +504,21 @@ def samples_schema(fields: Mapping[str, Any], required: Sequence[str] = ()) -> d
 
 
 def by_name(names: Sequence[str], counts: Sequence[int]) -> dict[str, int]:
-    """Counts by position, of which the last may be missing, by name."""
+    """Counts by name from counts by position; missing positions at the end count 0."""
     return dict(zip(names, [*counts, *[0] * len(names)], strict=False))
 
 
-# Executions that are one report per iteration: a table of float64.
+# Executions with one report per iteration, as tables of float64.
 
 
 class ReportCodec(SampleCodec, ABC):
-    """Executions as float64, little-endian, [n, C]: a row per report.
+    """Executions as little-endian float64, [n, C], one row per report.
 
-    JSON has ``{"execution": …, "reports": […]}``, one per line of NDJSON, or all of them as ``samples`` of a document.
-    Each is accepted or refused by itself.
+    JSON is ``{"execution": …, "reports": […]}``, one per line of NDJSON, or all as ``samples`` of a document. Each is
+    accepted or refused by itself.
 
     Attributes:
-        body: decodes an execution in JSON, with ``execution`` and ``reports``.
+        body: decoder of an execution with ``execution`` and ``reports``.
     """
 
     tells_reports: ClassVar[bool] = True
@@ -528,34 +527,34 @@ class ReportCodec(SampleCodec, ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """The number of columns C."""
+        """Number of columns C of the table."""
 
     @abstractmethod
     def table(self, reports: Sequence[Any]) -> Floats:
-        """Reports as ``body`` decodes them, [n, C]; ``InvalidInput``: the first thing that is wrong with them."""
+        """Rows [n, C] of decoded reports; raises InvalidInput with the first issue."""
 
     @abstractmethod
     def members(self, report: Any) -> int:
-        """How many members the objects of a report had, as far as is known."""
+        """Least number of JSON members in a report, to detect duplicates."""
 
     @abstractmethod
     def seconds(self, table: Floats) -> float:
-        """The duration of an execution, [n, C]."""
+        """Duration in seconds of an execution, [n, C]."""
 
     def unpacked(self, data: bytes) -> Floats:
-        """An execution's table, [n, C]."""
+        """Table of an execution, [n, C]."""
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """The duration of an execution."""
+        """Duration of an execution in seconds, as JSON."""
         return {"seconds": self.seconds(self.unpacked(data))}
 
     def packed(self, name: str, line: int, table: Floats) -> Sample:
-        """A table as an execution."""
+        """Sample of a table [n, C]; ``line``: its number in the body."""
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """One execution out of its JSON."""
+        """Execution from its JSON, or its refusal with the first issue."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:
@@ -570,7 +569,8 @@ class ReportCodec(SampleCodec, ABC):
 
 
 def report_formats(report: Mapping[str, Any], ndjson: str = "", example: Any = None) -> dict[str, Format]:
-    """JSON and NDJSON of a ``ReportCodec``, documented by the schema of a report and the text of a line."""
+    """Formats JSON and NDJSON of a ``ReportCodec``; ``report``: JSON schema of a report, ``ndjson``: description of a
+    line."""
     schema = samples_schema({"reports": {"type": "array", "minItems": 1, "items": dict(report)}}, ["reports"])
     lines = {**FILE, "description": ndjson} if ndjson else FILE
     return {

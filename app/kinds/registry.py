@@ -1,4 +1,4 @@
-"""Every kind that Steward allocates for: those that installed packages offer as entry points ``steward.kinds``."""
+"""Registry of kinds: all that installed packages provide as entry points ``steward.kinds``."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ GROUP = "steward.kinds"
 
 
 class BrokenKind(RuntimeError):
-    """A kind that is installed and can't be used; the message names its entry point and why."""
+    """An installed kind can't be used; the message names its entry point and the reason."""
 
 
 class MissingKind(RuntimeError):
-    """Something is stored of a kind that is not installed here."""
+    """Stored data has a kind that isn't installed."""
 
 
 class Kinds(dict[str, Kind]):
-    """The installed kinds, by name."""
+    """Installed kinds by name; a missing name raises MissingKind."""
 
     def __missing__(self, name: str) -> Kind:
         raise MissingKind(f"kind {name!r} is not installed here (installed: {', '.join(self)}); install what offers it")
 
 
 def discovered(found: Sequence[EntryPoint]) -> Kinds:
-    """The kinds of these entry points, by name.
+    """Load the kinds of these entry points, by name.
 
     Raises:
-        BrokenKind: there is none; or one can't be imported, or is named otherwise than its entry point, or twice.
+        BrokenKind: there is none, or one can't be imported, has a name other than its entry point, or a duplicate name.
     """
     kinds = Kinds()
     for point in sorted(found, key=lambda point: point.name):
@@ -56,7 +56,11 @@ KINDS: Kinds = discovered(tuple(entry_points(group=GROUP)))
 
 
 def _default() -> str | None:
-    """The kind of what names none: the one whose spec has a default for it."""
+    """Name of the kind used if none is given, whose spec has a default for ``kind``; None: no such kind.
+
+    Raises:
+        BrokenKind: several kinds have such a default.
+    """
     named = [name for name, kind in KINDS.items() if not kind.spec.model_fields["kind"].is_required()]
     if len(named) > 1:
         raise BrokenKind(f"at most one kind may be the default of its spec; {', '.join(named)} are")
@@ -67,14 +71,14 @@ DEFAULT = _default()
 
 
 def _named(value: Any) -> Any:
-    """What names no kind is of the default one."""
+    """``value`` with the default kind added to an object without ``kind``."""
     if isinstance(value, dict) and "kind" not in value and DEFAULT is not None:
         return {"kind": DEFAULT, **value}
     return value
 
 
 def _union(models: Sequence[type[BaseModel]]) -> Any:
-    """One of these models, told apart by ``kind``."""
+    """Union type of these models, with the discriminator ``kind``."""
     if len(models) == 1:
         return Annotated[models[0], BeforeValidator(_named)]
     return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007
@@ -95,31 +99,31 @@ _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)
 
 
 def parse_spec(given: Mapping[str, Any]) -> Any:
-    """A spec of whatever kind, from a request.
+    """Validate a spec of any kind from a request.
 
     Raises:
-        ValidationError: it is none; every offending field is named.
+        ValidationError: it is invalid; every invalid field is named.
     """
     return _SPEC.validate_python(given)
 
 
 def read_spec(row: Mapping[str, Any]) -> Any:
-    """A spec of whatever kind, from what ``model_dump`` gave.
+    """Read a stored spec of any kind.
 
     Raises:
-        MissingKind: its kind is not installed here.
-        BrokenRow: it is no spec of its kind.
+        MissingKind: its kind is not installed.
+        BrokenRow: it is no valid spec of its kind.
     """
     return _read("spec", row)
 
 
 def read_decision(row: Mapping[str, Any]) -> Any:
-    """A decision of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
+    """Read a stored decision of any kind; raises MissingKind or BrokenRow."""
     return _read("decision", row)
 
 
 def read_report(row: Mapping[str, Any]) -> Any:
-    """A report of whatever kind, as a run keeps it; raises what ``read_spec`` does."""
+    """Read a stored report of any kind; raises MissingKind or BrokenRow."""
     kind = str(row.get("kind", DEFAULT))
     report = KINDS[kind].engine.report
     with stored(f"a report of kind {kind}"):
@@ -134,7 +138,7 @@ def _read(part: Literal["spec", "decision"], row: Mapping[str, Any]) -> Any:
 
 
 def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """What ``read`` makes of what is stored, and None; where it can't be read, just that, and why."""
+    """Result of ``read``, and None; if it raises MissingKind or BrokenRow, the raw row, and the message."""
     try:
         return read(row), None
     except (MissingKind, BrokenRow) as error:
@@ -142,20 +146,20 @@ def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]
 
 
 def with_members() -> list[str]:
-    """The kinds whose workloads may have others as members."""
+    """Names of the kinds whose workloads may have others as members."""
     return [name for name, kind in KINDS.items() if "members" in kind.spec.model_fields]
 
 
 def layout_of(spec: Any) -> Any:
-    """The layout of a spec of whatever kind."""
+    """Layout of a spec of any kind."""
     return KINDS[spec.kind].layout(spec)
 
 
 def load_artifact(data: bytes) -> Artifact:
-    """A policy of whatever kind.
+    """Load a policy of any kind.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact of a kind that is known here.
+        IncompatibleArtifact: the bytes are no artifact of an installed kind.
     """
     kind = kind_of(data)
     if kind not in KINDS:

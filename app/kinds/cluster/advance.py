@@ -1,4 +1,5 @@
-"""Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed."""
+"""The state of a cluster run after a report: validates the report, passes time, applies ends, node changes and
+arrivals."""
 
 from __future__ import annotations
 
@@ -21,18 +22,20 @@ from app.kinds.cluster.report import (
 )
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
-# Whether what a report says was measured of jobs can be, on the GPUs there are and in the time that has passed.
+# Plausibility of reported measurements: GPUs and nodes that exist, steps no longer than the job is known.
 
 
 BEFORE = 3_600.0
-"""Seconds for which a step may have been under way when its job was told, which may have run before."""
+"""Tolerance, in seconds, by which a step may be longer than its job is known: the job may have run before it was
+reported."""
 
 
 def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
-    """Nothing, if it can be.
+    """Validate the measurements in ``report.progressed``; return nothing.
 
     Raises:
-        InvalidInput: on GPUs or nodes that the cluster hasn't, or steps by an hour longer than their job is there.
+        InvalidInput: a step names more GPUs or nodes than the cluster has, or its ``seconds`` exceed the time since its
+            job's submission by more than ``BEFORE``.
     """
     since = _since(state, report) if any(one.seconds is not None for one in report.progressed) else {}
     issues = list[FieldIssue]()
@@ -44,13 +47,14 @@ def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
 
 
 def _since(state: ClusterState, report: ClusterReport) -> dict[str, float]:
-    """When jobs came, by name; one that comes with the report and doesn't say when may have been there before."""
+    """Submission time of each job by name, seconds since the run's start; jobs submitted in this report without a time
+    are left out."""
     said = {job.job: job.at for job in report.submitted if job.at is not None}
     return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
 
 
 def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
-    """What is wrong with where a step ran, by field."""
+    """Yield an issue for each of ``gpus`` and ``nodes`` of a measured step that the cluster can't provide."""
     total, largest, nodes = int(layout.capacity.sum()), int(layout.capacity.max()), len(layout.capacity)
     if one.gpus is not None and one.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", one.gpus)
@@ -62,13 +66,14 @@ def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
 
 
 def _time(one: Progressed, since: float | None, now: float) -> Iterator[FieldIssue]:
-    """What is wrong with how long a step took, by field."""
+    """Yield an issue if a step's ``seconds`` exceed the time since the job's submission at ``since`` (None: not
+    checked) by ``BEFORE``."""
     if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
         accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
         yield FieldIssue("seconds", accepted, one.seconds)
 
 
-# From a state and a report to the next state: time passes, jobs leave, nodes change, jobs come and go on.
+# Transition from a state and a report to the next state.
 
 
 ENDED, UNKNOWN = -1, -2  # positions of jobs that are not there
@@ -76,7 +81,8 @@ ONCE = "must be named once in a report"
 
 
 class Request(NamedTuple):
-    """What a job asks for: the number of its queue, GPUs, and their limits."""
+    """GPUs that a submitted job requests: position of its queue, number of GPUs, and the smallest and largest number it
+    can use."""
 
     queue: int
     gpus: int
@@ -85,11 +91,12 @@ class Request(NamedTuple):
 
 
 def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> ClusterState:
-    """The state after a report; its jobs are on the nodes that they had before.
+    """Return the state after a report; jobs that remain keep the nodes they hold until the next decision.
 
     Raises:
-        InvalidInput: it names what the workload hasn't, or asks for what can't be.
-        Contradiction: it contradicts what was reported before.
+        InvalidInput: the report names an unknown queue or node, has impossible numbers of GPUs, or exceeds a size
+            limit.
+        Contradiction: the report is older than the last one, submits a job that is present, or names one that is not.
     """
     _check_time(state, report)
     _check_once(report)
@@ -126,7 +133,7 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
 
 
 def _finished(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
-    """Positions of the jobs that leave, and haven't failed."""
+    """Positions of the jobs that leave with this report and did not fail, in the state before it."""
     failed = {job.job for job in report.ended if job.state == "failed"}
     each = enumerate(zip(state.names, stay, strict=True))
     return [at for at, (name, stays) in each if not stays and name not in failed]
@@ -152,7 +159,8 @@ def _check_once(report: ClusterReport) -> None:
 
 
 def _check_few(nodes: int, stay: int, new: int) -> None:
-    """No more jobs at once than are decided within the time, the memory and the answer of a request."""
+    """Raise InvalidInput if more than ``MOST_JOBS`` jobs, or ``MOST_CELLS`` jobs × nodes, would be present after the
+    report."""
     most = min(MOST_JOBS, MOST_CELLS // nodes)
     if new and stay + new > most:
         accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
@@ -160,7 +168,7 @@ def _check_few(nodes: int, stay: int, new: int) -> None:
 
 
 def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) -> None:
-    """No longer names than an answer may have that tells of all jobs."""
+    """Raise InvalidInput if the names of all jobs after the report exceed ``MOST_NAMES`` bytes in UTF-8."""
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     length = sum(len(name.encode()) for name in (*names, *new)) if new else 0
     if length > MOST_NAMES:
@@ -173,7 +181,8 @@ def _moment(job: Submitted, report: ClusterReport) -> float:
 
 
 def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
-    """What the jobs of a report ask for."""
+    """GPU requests of the submitted jobs, in the report's order, with defaults of the spec; raises InvalidInput if one
+    is invalid."""
     found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
         minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
@@ -192,7 +201,8 @@ def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
 
 
 def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
-    """What is wrong with the GPUs of a job, of ``total``, by field."""
+    """Yield an issue for each of ``gpus``, ``minimum`` and ``maximum`` of a job that contradict each other or ``total``
+    GPUs."""
     if job.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
     most = min(job.gpus, job.maximum or job.gpus)
@@ -224,7 +234,7 @@ def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> tab
 
 
 def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
-    """Which jobs are still there."""
+    """Whether each job of the state remains after the report, [J]; raises Contradiction if an ended job is unknown."""
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
     if missing:
@@ -235,7 +245,11 @@ def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
 
 
 def _new(state: ClusterState, report: ClusterReport) -> list[int]:
-    """Positions of the submitted jobs that were not there, in order of submission."""
+    """Indices into ``report.submitted`` of jobs not yet present, by submission time.
+
+    Raises:
+        Contradiction: a name is submitted twice, or is already present and the report is not ``whole``.
+    """
     known = set(state.names)
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
     again += _twice([job.job for job in report.submitted])
@@ -247,8 +261,10 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
 
 
 def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
-    """Where the jobs stand that have progressed, by place in the report, but for those that end with it: their last
-    progress is a sample, and nothing else.
+    """Map indices into ``report.progressed`` to positions of jobs; jobs that end with this report are left out.
+
+    Raises:
+        Contradiction: a job with progress is neither present nor ended by this report.
     """
     index = {name: position for position, name in enumerate(names)}
     index |= dict.fromkeys((job.job for job in report.ended), ENDED)

@@ -1,4 +1,4 @@
-"""How jobs arrive: how many in each hour of the day, by queue, and what they ask for."""
+"""Arrival process of jobs: hourly rate by queue and hour of the day, and a sample of the jobs that arrived."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ QUEUE, APPLICATION, GPUS, DATA, DURATION, SAMPLES = range(6)
 
 
 class Arrivals(NamedTuple):
-    """Q queues.
+    """Arrival statistics of Q queues, and n past jobs.
 
     Attributes:
-        rate: jobs an hour by hour of the day, UTC, [Q, 24].
-        variation: squared coefficient of variation of an hour's rate about that, [Q].
-        jobs: some that came: queue, application (−1: not known), GPUs that it asked for, size of its data, seconds that
-            it ran, samples that it trained on at the efficiency of its initial batch (NaN: not known), [n, 6].
+        rate: jobs per hour, by hour of the day (UTC), [Q, 24].
+        variation: squared coefficient of variation of the rate of one hour about ``rate``, [Q].
+        jobs: past jobs, [n, 6]; columns: queue, application (−1: unknown), GPUs requested, data size, seconds it ran,
+            samples it trained on at the efficiency of its initial batch (the last three NaN: unknown).
     """
 
     rate: Floats
@@ -30,5 +30,5 @@ class Arrivals(NamedTuple):
 
 
 def none(queues: int) -> Arrivals:
-    """Nothing is known of any."""
+    """Arrivals of ``queues`` queues before any log is known: rates of 0 per hour and no past jobs."""
     return Arrivals(np.zeros((queues, HOURS)), np.zeros(queues), np.zeros((0, 6)))

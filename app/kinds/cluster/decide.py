@@ -1,4 +1,4 @@
-"""Deciding: the changes of a run's jobs, from its state and outlook."""
+"""Decisions of kind ``cluster``: allocations and placements of a run's jobs, and the changes with their reasons."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from app.kinds.contract.engine import Member, Snapshot
 from app.kinds.engine import voice
 from app.policies.base import Published
 
-# Which job gave GPUs to which: node by node, what some leave is what others take.
+# Trades: which job's GPUs went to which other job, matched node by node.
 
 
 Counts = NDArray[np.signedinteger[Any]]
 
 
 def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
-    """GPUs by the other job, for each of C jobs that change from ``before`` to ``after``, [C, N] each.
+    """GPUs traded with each other job, for each of C jobs whose allocation changes from ``before`` to ``after`` [C, N].
 
-    A job that has more in the end is told whom they come from, one that has fewer where they went; GPUs that were free,
-    or stay so, are nobody's. On a node those who leave give to those who come in the order of the jobs.
-    """
+    A job whose total grows lists the jobs that its GPUs come from; one whose total shrinks lists those they go to. Keys
+    are positions 0 to C−1. GPUs that were or become free are not listed. On a node, givers and takers match in job
+    order."""
     more = after - before
     net = more.sum(axis=1)
     given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
@@ -53,7 +53,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
 
 
 def _matched(column: Counts) -> list[tuple[int, int, int]]:
-    """Giver, taker and GPUs on one node, [C]."""
+    """Triples (giver, taker, GPUs) for one node, from the change of each job's GPUs on it, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
     left, wanted = (-column[givers]).tolist(), column[takers].tolist()
     found, one, other = [], 0, 0
@@ -67,29 +67,29 @@ def _matched(column: Counts) -> list[tuple[int, int, int]]:
     return found
 
 
-# Who gets which GPUs after a report, and why: a reason in numbers for each job whose nodes change.
+# Allocation after a report: a code, a text and expected times for each job whose nodes change.
 
 
 SHOWN = 3
 SLOWER = 1.05
-"""Steps that neighbours make as many times as long are worth a word."""
+"""Factor on step time from which a reason mentions the neighbours on shared nodes."""
 
 
 class Change(NamedTuple):
-    """What becomes of one job.
+    """Change of one job's allocation by a decision. Times are seconds.
 
     Attributes:
-        job: its name.
-        before: GPUs that it had.
-        nodes: GPUs by node from now on; empty: it waits.
+        job: name.
+        before: GPUs it held before.
+        nodes: GPUs by node name from now on; empty: it waits.
         code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
-        text: the same in words and numbers.
-        trades: GPUs by the job that they come from, or go to.
-        left_before, left: seconds until it is finished on what it had and has; None where that isn't known.
-        wanted: seconds until it should be finished; None: it has no deadline.
-        ceiling: GPUs at most from now on, since it has little left to gain; None: no such limit is new.
-        between: seconds within which nine of ten jobs are finished of which ``left`` was said; None: too few were.
-        batch: samples of a step of the largest goodput on what it has; None: the job doesn't choose it.
+        text: the reason, for people.
+        trades: GPUs by the name of the job that they come from or go to.
+        left_before, left: expected seconds to completion on its previous and new GPUs; None: unknown, or no GPUs.
+        wanted: seconds until its deadline, negative if missed; None: it has no deadline.
+        ceiling: new maximum of GPUs, because it has little left to gain; None: no new maximum.
+        between: 90 % prediction interval of the time to completion, seconds; None: too few jobs have finished.
+        batch: samples per step, over all GPUs, of the largest goodput; None: the job's batch is fixed or unknown.
     """
 
     job: str
@@ -107,15 +107,15 @@ class Change(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What a decision is made by.
+    """Inputs of a decision beside the state, for J jobs.
 
     Attributes:
-        rule: who gets how many GPUs.
-        outlook: what is expected of the jobs.
-        notes: words on jobs that something is particular with, by position.
-        ceilings: GPUs at most of jobs that have little left to gain, where that has changed, by position.
-        deadlines: of the jobs; None: none has any.
-        factor: of what each job's completion time is worth, [J]; None: 1.
+        rule: maps a situation to the number of GPUs of each job.
+        outlook: expected step times and remaining work of the jobs.
+        notes: text to append to the reason of a job, by position.
+        ceilings: changed maximum of GPUs of jobs that have little left to gain, by position.
+        deadlines: of the jobs; None: no job has any.
+        factor: factor on the weight of each job's completion time, [J]; None: 1.
     """
 
     rule: Rule
@@ -127,7 +127,14 @@ class Advice(NamedTuple):
 
 
 def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[ClusterState, list[Change]]:
-    """The state with its jobs on the nodes that they are given, and what changes by that."""
+    """Allocate GPUs by ``advice.rule`` and place them on nodes.
+
+    Returns:
+        The state with the new allocation, and a ``Change`` for each job whose nodes differ; no change without jobs.
+
+    Raises:
+        ValueError: the rule allocates more GPUs than all nodes have.
+    """
     if not state.names:
         return state, []
     situation = _situation(layout, state, advice)
@@ -157,7 +164,11 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
 
 
 def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
-    """The state with its jobs on the nodes that they have, but for jobs on nodes that have lost GPUs: they wait."""
+    """Keep each job's allocation, except jobs on nodes that lost GPUs they hold: these are preempted.
+
+    Returns:
+        The state with these allocations, and the changes of the preempted jobs.
+    """
     short = state.jobs.held.sum(axis=0) > state.capacity
     lost = np.asarray((state.jobs.held[:, short] > 0).any(axis=1))
     held = np.where(lost[:, None], 0, state.jobs.held)
@@ -180,14 +191,15 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
 
 
 def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
-    """With what is particular with the job at a position, and in how many seconds it should be finished, of [J]."""
+    """``change`` with the notes of the job at position ``at``, and the seconds to its deadline from ``wanted`` [J]
+    (None: no deadlines)."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
     said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
     return change._replace(text="; ".join([change.text, *said]), wanted=due)
 
 
 def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
-    """Seconds until the changed jobs are finished, on what they had and on what they have, [C, 2]."""
+    """Expected seconds to completion of the changed jobs on previous and new GPUs, [C, 2]; infinite without GPUs."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
     if situation.neighbours is not None:
@@ -198,7 +210,8 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
 
 
 def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
-    """Words on the changed jobs that others on their nodes slow down."""
+    """A note for each changed job whose steps take at least ``SLOWER`` times as long because of jobs on its nodes, by
+    position."""
     slower = slowdowns(neighbours, held)
     found = {}
     for at in changed[slower[changed] >= SLOWER].tolist():
@@ -236,7 +249,8 @@ def _finite(seconds: float) -> float | None:
 
 
 class Subject(NamedTuple):
-    """What is said of one job; see ``Change``. ``waited``: seconds for which it has had nothing, in all."""
+    """Inputs of the reason for one job's change, as in ``Change``; ``waited``: seconds without GPUs in all; ``lost``: a
+    node is gone."""
 
     had: int
     has: int
@@ -248,7 +262,7 @@ class Subject(NamedTuple):
 
 
 def code_of(had: int, has: int) -> str:
-    """What becomes of a job, in a word."""
+    """Code of a change from ``had`` to ``has`` GPUs: `started`, `preempted`, `grown`, `shrunk`, or `moved` if equal."""
     if not had:
         return "started"
     if not has:
@@ -257,7 +271,7 @@ def code_of(had: int, has: int) -> str:
 
 
 def words(one: Subject) -> str:
-    """What becomes of a job and why."""
+    """Reason text for one job's change: GPUs, expected seconds to completion, trades, and whether a node was lost."""
     had, has = one.had, one.has
     said = {
         "started": f"starts on {_gpus(has)} {_after(one.waited)}",
@@ -293,19 +307,19 @@ def _traded(one: Subject) -> str:
     return f"; {shown}" + (f" and {len(largest) - SHOWN:,} others" if len(largest) > SHOWN else "")
 
 
-# Jobs of a live cluster that are runs of members: by when each should be finished.
+# Deadlines of jobs that are runs of member workloads.
 
 
 def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) -> Deadlines | None:
-    """Of a state's jobs; None: none has any.
+    """Deadlines of a state's jobs that are runs of member workloads; None if no job has a deadline.
 
-    A target for the whole run counts from the job's submission. Where each iteration has one, what is left of the job
-    should take no longer than so many of them.
+    The earlier of two counts: the target for the whole run, from submission; and the target per iteration times the
+    iterations left (at least one), from now.
 
     Args:
-        members: by application.
+        members: member workloads by application name.
         state: of the run.
-        worth: of a target that is met, at weight 1.
+        worth: value of a met deadline of a member of weight 1.
     """
     records, names = state.records, state.records.application.tolist()
     found = Deadlines(np.full(len(names), NEVER), np.zeros(len(names)), np.zeros(len(names)))
@@ -317,19 +331,19 @@ def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) 
     return found if (found.at < NEVER).any() else None
 
 
-# What a workload's decisions rest on: its nodes and queues, what is expected of jobs, and who answers.
+# Compiled snapshot: layout, model, members, and the agent or heuristic that answers.
 
 
 DAY_SECONDS = 86_400.0
 
 
 class Compiled:
-    """A snapshot ready to decide with.
+    """A workload's snapshot, compiled for decisions.
 
     Attributes:
         agent: the promoted policy, which weighs jobs; None: the heuristic answers.
-        heuristic: name of the rule that answers where no agent does.
-        voice: who answers where nothing fails.
+        heuristic: name of the rule that answers without an agent.
+        voice: description of the agent or heuristic that answers unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -345,11 +359,11 @@ class Compiled:
 
     @property
     def modelled(self) -> bool:
-        """Whether there is a domain model of the workload's or of a member's, by which agents were trained."""
+        """Whether the workload or a member has a domain model; agents are used only if so."""
         return self.snapshot.model is not None or bool(self._members)
 
     def outlook(self, state: ClusterState) -> BelievedOutlook:
-        """What is expected of a state's jobs."""
+        """Expected step times and remaining work of the jobs of ``state``."""
         return BelievedOutlook(
             self._beliefs,
             state.jobs,
@@ -359,26 +373,25 @@ class Compiled:
         )
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
-        """By which a policy, or without one the heuristic, decides at a time; and its name.
+        """Name and rule by which ``policy``, or the heuristic if None, decides at ``now``.
 
-        Where nobody is expected to come the heuristic looks ahead: until those that are there have ended.
-        """
+        The heuristic is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
         if policy is None:
             name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
     def _closed(self, now: datetime) -> bool:
-        """Whether nobody is expected to come to those that are there, and none of them has a deadline."""
+        """Whether no GPUs are expected to be requested within an hour; False without a model or with members."""
         if self.snapshot.model is None or self._members:
             return False
         return self.coming(self._beliefs, now.timestamp()) <= 0
 
     def coming(self, beliefs: Beliefs, now: float) -> float:
-        """GPUs that are expected to be asked for within an hour: by the forecast, where what came was counted lately.
+        """GPUs expected to be requested by new jobs within an hour after ``now`` (seconds since 1970).
 
-        Else by the hour of the day. ``now``: seconds since 1970.
-        """
+        By the forecasts if each queue has one whose last count is within an hour of ``now``, else by the hour of the
+        day."""
         told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
         counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
         if len(counts) < len(told):
@@ -386,7 +399,8 @@ class Compiled:
         return float(beliefs.mean_asked @ np.array(counts))
 
     def judged(self, state: ClusterState) -> ClusterState:
-        """The state after jobs that have little left to gain were limited, if the spec says so."""
+        """``state`` with ceilings for jobs that have little left to gain; unchanged without ``convergence`` in the spec
+        or a model."""
         convergence = self.layout.spec.convergence
         if convergence is None or self.snapshot.model is None:
             return state
@@ -397,10 +411,13 @@ class Compiled:
         return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
 
     def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
-        """A rule within the limits of a state, and what it goes by.
+        """Inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
 
         Args:
-            before: the state before its jobs were ``judged``.
+            rule: allocation rule.
+            outlook: expected speed and remaining work of the jobs.
+            state: after the report, with ceilings.
+            before: the state before ``judged``, to find ceilings that are new.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
         power = self.layout.spec.data_power

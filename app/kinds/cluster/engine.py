@@ -1,4 +1,4 @@
-"""Serving of kind ``cluster``: which jobs have which GPUs."""
+"""Serving of kind ``cluster``: reads reports, decides allocations, and writes decisions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ FEW_JOBS = 100  # reading their report and answering takes some 10 ms
 
 
 class Judged(NamedTuple):
-    """A run after its report.
+    """A run's state after a report, before the decision.
 
     Attributes:
-        reported: the state that the report left.
-        state: the same after jobs that have little left to gain were limited.
-        outlook: what is expected of its jobs.
+        reported: the state right after the report.
+        state: the same with ceilings for jobs that have little left to gain.
+        outlook: expected step times and remaining work of its jobs.
     """
 
     reported: ClusterState
@@ -38,7 +38,7 @@ class Judged(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """The state after a decision, what changes by it, and the rule that shared the GPUs."""
+    """Result of a decision: the new state, the changes of jobs, and the name of the rule used."""
 
     state: ClusterState
     changes: Sequence[Change]
@@ -46,45 +46,50 @@ class Placed(NamedTuple):
 
 
 class ClusterServing(Serving):
-    """A run's state is which jobs are there and what they hold; reading a report is advancing it."""
+    """Serving of cluster runs: a run's state is its jobs with their allocations; reading a report advances it."""
 
     report = ClusterReport
     silent: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Nodes, queues, and the rule that answers."""
+        """Compile a snapshot: layout, model, members, and the agent or heuristic that answers."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """All that share GPUs among jobs."""
+        """Names of all allocation rules that a workload can choose."""
         return tuple(compiled.layout.rules)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """No job is there before the first report."""
+        """First decision of a run, before any report: no jobs and no changes."""
         placed = Placed(begin(compiled.layout), (), compiled.heuristic)
         reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
         return Written(_own(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
-        """Whether there are many jobs, in the run or new."""
+        """Whether the run's and the report's jobs exceed ``FEW_JOBS`` together, so that the decision takes more than
+        some 10 ms."""
         return len(state.names) + len(report.submitted) > FEW_JOBS
 
     def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: ClusterReport) -> ClusterState:
-        """The state after the report.
+        """Return the state after the report.
 
         Raises:
-            InvalidInput: it names what the workload hasn't, or asks for what can't be.
-            Contradiction: it contradicts the reports before.
+            InvalidInput: the report names unknown queues or nodes, or impossible numbers.
+            Contradiction: the report contradicts earlier ones.
         """
         return advance(compiled.layout, state, report)
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Judged]:
-        """Each run with what is expected of its jobs."""
+        """For each pending run its state with ceilings and its outlook, in the same order."""
         judged = [(one.report, compiled.judged(one.report)) for one in pending]
         return [Judged(reported, state, compiled.outlook(state)) for reported, state in judged]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Published:
-        """The policy that weighs jobs; raises IncompatibleArtifact without a domain model, by which agents answer."""
+        """Return the published policy of an artifact.
+
+        Raises:
+            IncompatibleArtifact: neither the workload nor a member has a domain model.
+        """
         if not compiled.modelled:
             raise IncompatibleArtifact("there is no domain model, which agents answer by")
         policy: Published = made.policy
@@ -98,7 +103,7 @@ class ClusterServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """The GPUs of all jobs, run by run."""
+        """Decide the allocation of each run of ``batch``, by ``agent`` or, if None, the heuristic."""
         name, rule = compiled.rule(agent, now)
         each = []
         for reported, state, outlook in batch:
@@ -107,7 +112,8 @@ class ClusterServing(Serving):
         return Choices(each)
 
     def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: Voice) -> list[Written]:
-        """Changes, and which jobs start next."""
+        """Decisions of a batch: changes of jobs with reasons, expected starts of waiting jobs, and the risk of missed
+        deadlines."""
         found, failure = [], voice.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
             state, starts = waiting.told(placed.state, outlook, compiled.layout.spec.interval_seconds)
@@ -124,7 +130,8 @@ class ClusterServing(Serving):
         return found
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Jobs keep the GPUs that they have, as far as those are still there."""
+        """Decision after a failure: jobs keep their GPUs, except on nodes that lost them; ``failure`` is part of the
+        reason."""
         placed = Placed(*kept(compiled.layout, one.report), HOLD)
         return Written(
             _own(compiled, placed),
@@ -138,21 +145,21 @@ class ClusterServing(Serving):
     def compare(
         self, compiled: Compiled, batch: Sequence[Judged], row: int, done: Placed, other: Choices
     ) -> dict[str, Any]:
-        """By which rule a shadow would have shared the GPUs."""
+        """The rule of a shadow's decision, and whether all jobs would hold the same GPUs on the same nodes."""
         placed = other.each[row]
         agrees = bool((placed.state.jobs.held == done.state.jobs.held).all())
         return {"rule": placed.rule, "agrees": agrees}
 
     def pack(self, state: ClusterState) -> list[Any]:
-        """Columns of the jobs, and nodes."""
+        """``state`` as plain lists, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> ClusterState:
-        """The state that ``pack`` gave."""
+        """The state from lists that ``pack`` returned."""
         return unpack(stored)
 
     def weight(self, state: ClusterState) -> int:
-        """Jobs and the nodes of each, about."""
+        """Approximate size of a state in memory, in bytes."""
         return weight(state)
 
 
@@ -204,7 +211,8 @@ def _rounded(between: tuple[float, float] | None) -> tuple[float | None, float |
 
 
 def _reason(placed: Placed, failure: str) -> dict[str, str]:
-    """What changes, counted; each job has a reason of its own. ``failure`` stands at the end."""
+    """Reason of the whole decision: number of changes by code, running and waiting jobs, the rule, then ``failure`` if
+    not empty."""
     state, changes, rule = placed
     running = int((state.jobs.gpus > 0).sum())
     left = len(state.names) - running

@@ -1,4 +1,4 @@
-"""The example of kind `cluster` in the documentation and in the contract kit."""
+"""Example workload of kind `cluster`, for the documentation and the contract kit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from app.kinds.contract.kind import Example
 
-# Samples of a small workload of kind ``cluster``, as the documentation shows them and the contract kit runs them.
+# Example samples of kind ``cluster``, for the documentation and the contract kit.
 
 
 APPLICATIONS = {"resnet50": (0.05, 0.004, 0.03), "bert": (0.08, 0.02, 0.06)}
-"""Seconds of computing that are constant and by sample of a GPU, and of synchronising."""
+"""By application, seconds per step: a constant, an addition per sample of a GPU, and a constant for synchronisation."""
 STEPS: list[dict[str, Any]] = [
     {
         "application": name,
@@ -69,7 +69,7 @@ SAMPLES = {
 }
 
 
-# A small workload of kind ``cluster``, as the documentation shows it and the contract kit runs it.
+# Example workload of kind ``cluster``, for the documentation and the contract kit.
 
 
 SPEC: dict[str, Any] = {

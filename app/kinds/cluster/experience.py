@@ -1,4 +1,4 @@
-"""What a run learns from its own jobs: steps, noise scales and lengths of applications."""
+"""What a run learns from its own jobs: step times, noise scales, total samples and learning curves by application."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ from app.kinds.cluster.throughput import (
 
 MOST_APPLICATIONS, MOST_PLACES, MOST_TOTALS = 256, 48, 64
 REMEMBERED = 8
-"""Measurements at a place over which it is averaged, about."""
+"""Window, in measurements, of the running geometric mean of step times at one place."""
 SHOWN_BYTES, PLACE_BYTES = 600, 200
 OCTAVES = 8
-"""Noise scales that differ by less than an eighth of a doubling count as the same."""
+"""Steps per doubling to which noise scales are rounded."""
 
 
 class Measured(NamedTuple):
-    """A step: nodes and GPUs, samples of a GPU at once, seconds, those of computing in them, how often it was seen."""
+    """A measured step: nodes, GPUs, samples per GPU, seconds, seconds of computing among these, number of measurements
+    averaged."""
 
     nodes: int
     gpus: int
@@ -46,13 +47,13 @@ class Measured(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """What jobs of one application have shown.
+    """Measurements of the jobs of one application in a run.
 
     Attributes:
-        initial: batch at whose efficiency samples are counted.
-        noise_scale: of the gradient when it was first reported; infinite before.
-        places: measured steps.
-        needed: samples that jobs needed until they finished, and the size of their data, 0 where it isn't known.
+        initial: batch, in samples, at whose statistical efficiency samples are counted.
+        noise_scale: gradient noise scale first reported, in samples; infinite: unknown.
+        places: measured steps, at most ``MOST_PLACES``.
+        needed: for each finished job, samples it needed and its data size (0: unknown); at most ``MOST_TOTALS``.
     """
 
     initial: int
@@ -62,23 +63,25 @@ class Shown(NamedTuple):
 
     @property
     def most(self) -> int:
-        """GPUs on which it was measured."""
+        """Largest number of GPUs with a measured step; 0 without any."""
         return max((one.gpus for one in self.places), default=0)
 
     @property
     def parameters(self) -> Floats | None:
-        """Of the throughput, [7]; None before a measurement."""
+        """Fitted parameters of the throughput model, [7]; None without a measured step."""
         if not self.places:
             return None
         return _fitted(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
 
 
 Experience = Mapping[str, Shown]
-"""By application."""
+"""``Shown`` by application name."""
 
 
 def measured(shown: Shown, step: Measured) -> Shown:
-    """With one more step, if it isn't what was expected; steps on the same GPUs at about the same batch are one."""
+    """``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts it.
+
+    Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
     at = next((place for place, one in enumerate(shown.places) if _key(one) == key), None)
     if at is None:
@@ -101,22 +104,23 @@ def _key(one: Measured) -> tuple[int, int, int]:
 
 
 def _expected(shown: Shown, step: Measured) -> bool:
-    """Whether it is what was expected of it, by steps that were measured before."""
+    """Whether the model fitted to earlier steps predicts ``step`` within its tolerance; False without earlier steps."""
     if shown.parameters is None:
         return False
     return foreseen(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
 def times(shown: Shown, step: Measured) -> tuple[float, float]:
-    """Seconds of computing and of a whole step that are expected at a place."""
+    """Predicted seconds of computing and of the whole step on the nodes, GPUs and batch of ``step``; ``shown`` must
+    have places."""
     parameters = shown.parameters
-    assert parameters is not None  # noqa: S101 - who calls has measured something
+    assert parameters is not None  # noqa: S101 - callers have measured a step
     place = (np.array(float(part)) for part in (step.nodes, step.gpus, step.local))
     return float(parameters[0] + parameters[1] * step.local), float(step_seconds(parameters, *place))
 
 
 def _step(seconds: float) -> int:
-    """Seconds by steps of ``SURPRISE``: throughput is fitted anew where an average comes to another one."""
+    """Natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``, so that small changes reuse a cached fit."""
     return round(float(np.log(seconds)) / SURPRISE)
 
 
@@ -128,14 +132,14 @@ def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
 
 
 def ended(shown: Shown, needed: float, data: float) -> Shown:
-    """A job is finished that needed so many samples."""
+    """``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
     return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
 def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
-    """Samples a second at the best batch on each number of GPUs; ``cluster``: GPUs of a node, and of all."""
+    """Goodput in samples per second and best batch by number of GPUs; ``cluster``: GPUs per node, GPUs in all."""
     parameters = shown.parameters
-    assert parameters is not None  # noqa: S101 - who calls has measured something
+    assert parameters is not None  # noqa: S101 - callers have measured a step
     return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
 
 
@@ -152,19 +156,20 @@ def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: t
 
 
 def rounded(noise_scale: float) -> float:
-    """To an eighth of a doubling; what isn't known stays infinite."""
+    """``noise_scale`` rounded to 1/``OCTAVES`` of a doubling; infinite if unknown (not finite)."""
     if not np.isfinite(noise_scale):
         return np.inf
     return float(2.0 ** (round(OCTAVES * np.log2(max(noise_scale, 1e-3))) / OCTAVES))
 
 
 def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> float:
-    """Samples a second of steps that were measured."""
+    """Goodput of measured steps, in samples per second at the efficiency of the batch ``initial``."""
     return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
 
 
 def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
-    """Without the oldest applications of which no job is there, where they are too many; the last ones at most."""
+    """``experience``, cut in place to ``MOST_APPLICATIONS``: applications not in ``there`` go first, older before
+    newer."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience
@@ -176,12 +181,12 @@ def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
 
 
 def weight(experience: Experience) -> int:
-    """About how many bytes it takes in memory."""
+    """Approximate size in memory, in bytes."""
     return sum(SHOWN_BYTES + PLACE_BYTES * (len(one.places) + len(one.needed)) for one in experience.values())
 
 
 def pack(experience: Experience) -> list[Any]:
-    """As plain lists, for JSON."""
+    """The experience as plain lists for JSON; an unknown noise scale becomes null."""
     return [
         [
             name,
@@ -195,7 +200,7 @@ def pack(experience: Experience) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> Experience:
-    """The experience whose ``pack`` went through JSON."""
+    """The experience from lists of ``pack`` after JSON."""
     return {
         name: Shown(
             initial,
@@ -207,15 +212,16 @@ def unpack(stored: list[Any]) -> Experience:
     }
 
 
-# How the jobs of a live cluster learn: their curves, thinned, and what convergence has made of them; J jobs.
+# Learning curves of the jobs of a live cluster, thinned, and their convergence state; J jobs.
 
 
 class Learning(NamedTuple):
-    """How J jobs learn: their curves, thinned, and what convergence has made of them.
+    """Learning curves of J jobs, and their convergence state.
 
     Attributes:
-        iteration, value: points of curves in order, values rising, NaN after the last, [J, 24] each.
-        converging: what convergence has made of the jobs.
+        iteration, value: points in order of iteration, [J, 24] each; larger values are better (losses are negated); NaN
+            after the last point.
+        converging: ceilings of jobs that have little left to gain.
     """
 
     iteration: Floats
@@ -224,19 +230,19 @@ class Learning(NamedTuple):
 
 
 def none(jobs: int = 0) -> Learning:
-    """Jobs that have shown nothing."""
+    """Learning of ``jobs`` jobs without points or ceilings."""
     return Learning(np.full((jobs, POINTS), np.nan), np.full((jobs, POINTS), np.nan), lookahead.none(jobs))
 
 
 def keep(learning: Learning, which: Sequence[bool] | NDArray[np.bool_]) -> Learning:
-    """Some of the jobs, in their order."""
+    """The jobs selected by the mask ``which`` [J], in their order."""
     chosen = np.asarray(which, np.bool_)
     kept = lookahead.keep(learning.converging, chosen)
     return Learning(learning.iteration[chosen], learning.value[chosen], kept)
 
 
 def join(learning: Learning, jobs: int) -> Learning:
-    """More jobs at the end."""
+    """``learning`` with ``jobs`` jobs without points appended."""
     new = none(jobs)
     iteration = np.concatenate([learning.iteration, new.iteration])
     value = np.concatenate([learning.value, new.value])
@@ -244,7 +250,10 @@ def join(learning: Learning, jobs: int) -> Learning:
 
 
 def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
-    """What the jobs at these positions have shown last; who went back to a checkpoint shows it anew."""
+    """``learning`` with the last reported value of the jobs at positions ``at`` added.
+
+    Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve keeps every
+    second."""
     iteration, value = learning.iteration.copy(), learning.value.copy()
     for job in at:
         now, shown = float(records.iteration[job]), float(records.value[job])
@@ -260,13 +269,13 @@ def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
 
 
 class Expecting(NamedTuple):
-    """What is known of how jobs go on.
+    """Inputs to predict how J jobs converge.
 
     Attributes:
-        curves: of the domain model.
-        classes: of the jobs among them, −1: none, [J].
-        until: iteration at which each is finished, NaN: not known, [J].
-        sizes: see ``Progress``.
+        curves: learning curves of the domain model.
+        classes: curve class of each job, −1: none, [J].
+        until: iteration at which each is finished, NaN: unknown, [J].
+        sizes: numbers of GPUs that jobs can be given, ascending from 0, [R].
     """
 
     curves: LearningCurves
@@ -276,7 +285,7 @@ class Expecting(NamedTuple):
 
 
 def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, tolerance: Tolerance) -> Learning:
-    """Ceilings by what is left to gain of jobs that hold GPUs and whose end is known."""
+    """``learning`` with updated ceilings of the jobs that hold GPUs, have points, and whose last iteration is known."""
     at = np.flatnonzero(np.isfinite(expecting.until) & np.isfinite(learning.value[:, 0]) & (jobs.gpus > 0))
     if not at.size:
         return learning
@@ -291,13 +300,14 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
 
 
 def lowered(before: Learning, after: Learning) -> dict[int, int]:
-    """GPUs at most of the jobs that convergence has limited anew, by position."""
+    """New ceilings, in GPUs, of the jobs whose ceiling was set or changed between ``before`` and ``after``, by
+    position."""
     old, new = before.converging.ceiling, after.converging.ceiling
     return {at: int(new[at]) for at in np.flatnonzero((old != new) & (new != UNLIMITED)).tolist()}
 
 
 def notes(before: Learning, after: Learning) -> dict[int, str]:
-    """Words on the jobs that convergence has done something to, by position."""
+    """Text for the jobs whose ceiling was set, changed or lifted between ``before`` and ``after``, by position."""
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
     words = {at: f"little is left to gain: {most:,} GPUs at most" for at, most in lowered(before, after).items()}
@@ -305,7 +315,7 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
 
 
 def pack_learning(learning: Learning) -> list[Any] | None:
-    """As plain lists, for JSON: points of each job as they are there, no limit and never as null; null: no points."""
+    """Plain lists for JSON; null for no ceiling, no change yet and unknown values. None if no job has a point."""
     there = np.isfinite(learning.value)
     if not there.any():
         return None
@@ -317,7 +327,7 @@ def pack_learning(learning: Learning) -> list[Any] | None:
 
 
 def unpack_learning(stored: list[Any] | None, jobs: int) -> Learning:
-    """What ``pack`` gave, through JSON."""
+    """The learning from lists of ``pack_learning`` after JSON; None: ``jobs`` jobs without points."""
     if stored is None:
         return none(jobs)
     points, ceiling, since, expected, restored = stored

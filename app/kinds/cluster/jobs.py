@@ -1,8 +1,7 @@
-"""Jobs that are there, as arrays, and what happens to them: time, new nodes, arrivals, ends.
+"""Table of the jobs present in a cluster, and its updates: time, new nodes, arrivals, ends.
 
-J jobs in order of their submission, N nodes. The simulator and the service keep the same table by the same functions;
-what a job has learned by then is not in it: the simulator computes that, and launchers report it.
-"""
+J jobs in order of submission, N nodes. The simulator and the service share it. Learning progress is kept elsewhere: the
+simulator computes it, and launchers report it."""
 
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ NEVER = np.inf
 
 
 class Jobs(NamedTuple):
-    """The jobs of a cluster, a column each; times are seconds since the cluster's start.
+    """The jobs of a cluster as columns; times are seconds since the cluster's start.
 
     Attributes:
-        submitted: when each came, [J].
-        queue: number of its queue, the most urgent first, [J].
-        asked: GPUs that its owner asked for, [J].
-        minimum, maximum: GPUs that it can use, if any, [J].
-        held: GPUs that it has on each node, [J, N].
-        running: seconds for which it had any, [J].
-        demoted: when it had its share of service by `asked` (Tiresias), or ``NEVER``, [J].
-        restarts: how often its nodes changed, the first time included, [J].
+        submitted: time of submission, [J].
+        queue: position of the queue, 0 the most urgent, [J].
+        asked: GPUs requested, [J].
+        minimum, maximum: fewest and most GPUs it can use when it runs, [J].
+        held: GPUs it holds on each node, [J, N].
+        running: seconds with GPUs so far, restarts included, [J].
+        demoted: time when ``running`` × ``asked`` reached the demotion threshold (Tiresias), ``NEVER`` before, [J].
+        restarts: number of times its nodes changed, the first start included, [J].
         restarting: seconds until it trains on its present nodes, [J].
     """
 
@@ -45,18 +44,18 @@ class Jobs(NamedTuple):
 
     @property
     def gpus(self) -> Integers:
-        """GPUs that each has, [J]."""
+        """GPUs that each job holds, [J]."""
         return self.held.sum(axis=1)
 
 
 def none(nodes: int) -> Jobs:
-    """A table of no jobs."""
+    """An empty table for ``nodes`` nodes."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
     return Jobs(real, whole, whole, whole, whole, np.zeros((0, nodes), np.int64), real, real, whole, real)
 
 
 def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limits: tuple[Integers, Integers]) -> Jobs:
-    """More jobs, [K] each, that hold nothing yet; ``limits`` are minimum and maximum."""
+    """The table with K jobs appended that hold no GPUs; arrays are [K], ``limits`` minimum and maximum GPUs."""
     count, nodes = len(submitted), jobs.held.shape[1]
     zeros, whole = np.zeros(count), np.zeros(count, np.int64)
     held, demoted = np.zeros((count, nodes), np.int64), np.full(count, NEVER)
@@ -65,18 +64,18 @@ def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limi
 
 
 def keep(jobs: Jobs, which: NDArray[np.bool_] | Integers | Sequence[int]) -> Jobs:
-    """Some of the jobs, in their order."""
+    """The jobs selected by a mask or by positions, in that order."""
     return Jobs._make(column[which] for column in jobs)
 
 
 def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
-    """``seconds`` pass, up to ``now``.
+    """The table after ``seconds`` pass, up to the time ``now``: updates running time, demotions and restarts.
 
     Args:
-        jobs: before.
-        now: after.
-        seconds: how many.
-        demotion: GPU-seconds of what a job asked for after which it is less urgent.
+        jobs: the table before.
+        now: time after, seconds since the cluster's start.
+        seconds: time that passes.
+        demotion: GPU-seconds of service, by GPUs requested, from which a job is demoted.
     """
     runs = jobs.held.any(axis=1)
     running = jobs.running + seconds * runs
@@ -86,7 +85,7 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
 
 
 def move(jobs: Jobs, held: Integers, restart_seconds: float) -> Jobs:
-    """Jobs on other nodes, [J, N]: those whose nodes change train again after ``restart_seconds``."""
+    """The table with allocation ``held`` [J, N]; running jobs whose nodes change restart for ``restart_seconds``."""
     moved = (held != jobs.held).any(axis=1) & held.any(axis=1)
     return jobs._replace(
         held=held,

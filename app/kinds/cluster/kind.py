@@ -1,4 +1,4 @@
-"""Kind ``cluster`` as the service knows it: training jobs of several priorities, on the GPUs of some nodes."""
+"""Registration of kind ``cluster``: training jobs in queues of different priority, on the GPUs of several nodes."""
 
 from operator import attrgetter
 
@@ -15,19 +15,19 @@ from app.kinds.contract.kind import Description, Kind, Prediction, Terms, Traini
 
 
 def terms(spec: ClusterSpec) -> Terms:
-    """Prices of nodes and weights of the goals."""
+    """Prices per GPU-hour by node class, and weights of the goals."""
     return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
 def describe(spec: ClusterSpec) -> Description:
-    """A spec in a few words."""
+    """Short description of a spec: nodes, duration, and goals with the weights of queues."""
     nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
     queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
     return Description(nodes, "as long as jobs come", f"completion times of {queues}")
 
 
 def summarise(decision: ClusterDecision) -> str:
-    """How many jobs a decision changes, and how many run and wait after it."""
+    """One line about a decision: number of jobs it changes, of running and waiting jobs, and of free GPUs."""
     count = len(decision.changes)
     changes = "nothing changes" if not count else "1 job changes" if count == 1 else f"{count} jobs change"
     return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"

@@ -1,4 +1,4 @@
-"""Columns of jobs and nodes of a workload of kind `cluster`."""
+"""Layout of nodes and queues of a workload of kind `cluster`, and the state of a run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Layout:
-    """The representation of one spec: N nodes, each by the name of its class and a number from 0, and Q queues.
+    """Columns of one spec: N nodes, named by class and number from 0, and Q queues.
 
     Attributes:
         nodes: names, [N].
-        capacity: GPUs of each, [N].
+        capacity: GPUs of each node, [N].
         queues: names, the most urgent first, [Q].
-        demotion: GPU-seconds of service after which a job is less urgent under least attained service.
+        demotion: GPU-seconds of service from which a job is demoted under least attained service.
     """
 
     def __init__(self, spec: ClusterSpec) -> None:
@@ -44,56 +44,57 @@ class Layout:
 
     @cached_property
     def node_index(self) -> dict[str, int]:
-        """Where each node stands."""
+        """Position of each node by name."""
         return {name: position for position, name in enumerate(self.nodes)}
 
     @cached_property
     def queue_index(self) -> dict[str, int]:
-        """Where each queue stands."""
+        """Position of each queue by name."""
         return {name: position for position, name in enumerate(self.queues)}
 
     @property
     def known_nodes(self) -> str:
-        """What the name of a node must be, in words."""
+        """Valid node names, as text for error messages."""
         return ", ".join(f"{one.name}-0 to {one.name}-{one.count - 1}" for one in self.spec.nodes)
 
     @cached_property
     def sizes(self) -> Integers:
-        """Numbers of GPUs that jobs are given, as long as every node is there, [R]; see ``thinned``."""
+        """Numbers of GPUs that a job can be given while every node is present, ascending from 0, [R]."""
         return thinned(self.capacity)
 
     @cached_property
     def rules(self) -> dict[str, Rule]:
-        """Who may answer, by name."""
+        """Allocation rules that the workload can choose, by name."""
         return rules(self.spec)
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """What policies see of a job, by name, [F]."""
+        """Names of the F observed features of a job."""
         return ENTRIES
 
     @property
     def actions(self) -> int:
-        """Among how many factors of a job's weight policies choose."""
+        """Number of factors on a job's weight among which policies choose."""
         return len(FACTORS)
 
     @cached_property
     def queue_weights(self) -> Floats:
-        """What completion times in each queue are worth, [Q]."""
+        """Weight of completion times in each queue, [Q]."""
         return np.array([queue.weight for queue in self.spec.queues], np.float64)
 
     @cached_property
     def price(self) -> Floats:
-        """Of a GPU and hour on each node, [N]."""
+        """Price per GPU-hour on each node, [N]."""
         each = [one.price_per_hour for one in self.spec.nodes]
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
     def observe(self, situation: Situation, coming: float) -> Floats:
-        """What policies see of each job of a situation, [J, F]; see ``observation.observe``."""
+        """Observation of each job of a situation, [J, F]; ``coming``: GPUs expected to be requested within an hour."""
         return observe(situation, self.queue_weights[situation.jobs.queue], self.spec.interval_seconds, coming)
 
     def weighing(self, policy: Published, coming: float) -> Rule:
-        """Who answers by an agent; ``coming``: GPUs that are expected to be asked for within an hour."""
+        """Rule that allocates by ``WITH_MODEL`` with weights changed by ``policy``; ``coming``: GPUs expected within an
+        hour."""
         rule = self.rules[WITH_MODEL]
 
         def weighed(situation: Situation) -> Wanted:
@@ -104,39 +105,39 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Observations of a job: F numbers of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        """Space of one job's observation: F unbounded numbers of order 1."""
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Factors of a job's weight by their number."""
+        """Space of actions: index of a factor on a job's weight."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)
 
 
-# A run's state: jobs by name, and the GPUs that are there. It never changes in place.
+# State of a run: jobs by name, and nodes. Immutable.
 
 
 RUN_BYTES, JOB_BYTES = 2_000, 800
-"""Of what holds them, about; a job's nodes beside that."""
+"""Approximate memory of a run and of a job in bytes, without the job's nodes."""
 
 
 class ClusterState(NamedTuple):
-    """A cluster between two reports.
+    """State of a cluster run between two reports; J jobs, N nodes.
 
     Attributes:
-        now: of the last report; 0 before the first.
-        names: of the jobs, in the order of ``jobs``.
-        jobs: that are there, on the nodes that were decided last.
-        capacity: GPUs of each node, [N].
-        records: what launchers have reported of the jobs.
-        learning: their curves, and what convergence has made of them; nothing where the spec has no convergence.
-        experience: what jobs of each application have shown, those that ended included.
-        off: logarithms of the seconds that jobs took until they finished over those that were expected; the last ones.
-        off_starts: the same of the seconds until jobs that waited started.
+        now: time of the last report, seconds since the run's start; 0 before the first.
+        names: names of the jobs, in the order of ``jobs``.
+        jobs: the jobs present, with the allocation decided last.
+        capacity: GPUs of each node now, [N].
+        records: measurements and settings that launchers reported.
+        learning: learning curves and convergence; empty without ``convergence`` in the spec.
+        experience: measurements by application, jobs that ended included.
+        off: natural logarithms of actual over predicted seconds to completion, of the last jobs.
+        off_starts: the same for the seconds until waiting jobs started.
     """
 
     now: float
@@ -151,18 +152,19 @@ class ClusterState(NamedTuple):
 
 
 def begin(layout: Layout) -> ClusterState:
-    """A run that has reported nothing: no job, and every node."""
+    """State of a run before its first report: no jobs, and all nodes of the spec."""
     return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity, records.none(), learning.none())
 
 
 def weight(state: ClusterState) -> int:
-    """About how many bytes a state takes in memory."""
+    """Approximate size of a state in memory, in bytes."""
     jobs = len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
     return RUN_BYTES + jobs + experience.weight(state.experience) + 32 * (len(state.off) + len(state.off_starts))
 
 
 def pack(state: ClusterState) -> list[Any]:
-    """A state as plain lists, for JSON: nodes of jobs as triples of job, node and GPUs, what is not finite as null."""
+    """A state as plain lists, for JSON: allocations as parallel lists of job, node and GPUs; numbers that aren't finite
+    as null."""
     columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
     job, node = np.nonzero(state.jobs.held)
     held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
@@ -189,7 +191,7 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> ClusterState:
-    """The state whose ``pack`` went through JSON."""
+    """The state from lists of ``pack`` after JSON; columns missing in older states get defaults."""
     now, names, columns, held, capacity, told, learned, *shown = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
@@ -212,6 +214,6 @@ def unpack(stored: list[Any]) -> ClusterState:
 
 
 def _column(values: list[Any], kind: np.dtype[Any], missing: float) -> np.ndarray[Any, Any]:
-    """A column whose nulls stand for ``missing``."""
+    """Array of type ``kind``, with ``missing`` in place of None."""
     filled = [missing if value is None else value for value in values] if None in values else values
     return np.array(filled, kind)

@@ -1,4 +1,4 @@
-"""How long jobs train: learning curves and the distribution of lengths."""
+"""Training lengths of jobs: remaining gain by learning curves, and the distribution of durations."""
 
 from __future__ import annotations
 
@@ -11,50 +11,47 @@ from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.throughput import NORMAL_90
 
-# What jobs have still to gain, by their learning curves so far: a level, the gain that is left, and its interval.
+# Remaining gain of jobs by their learning curves so far: current level, expected gain, and its interval.
 #
-# Values rise: losses are taken negative. Two families: *alike*, a normal distribution of whole curves of an application
-# that were learned, conditioned on what a job has shown; and *parametric*, for which nothing need be learned: least
-# squares of c − a·f, f being 1/(x + b) (Optimus, Peng et al., EuroSys 2018, its equation 1), a power or an exponential,
-# recent points weighing more, over a grid of shapes that count by how well they fit.
+# Values rise: losses are negated. Two families: *alike*, a normal distribution of whole curves of an application,
+# learned from samples and conditioned on the job's points; and *parametric*, without learning: weighted least squares
+# of c − a·f, where f is 1/(x + b) (Optimus, Peng et al., EuroSys 2018, equation 1), a power or an exponential, averaged
+# over a grid of shapes by likelihood. Recent points weigh more.
 
 
 FAMILIES = ("alike", "parametric")
 ALIKE, PARAMETRIC = range(2)
 AGES = tuple(tenth / 10 for tenth in range(10))
-"""Parts of a job that are done, from each of which on intervals have a width of their own."""
+"""Completed fractions of a job from each of which the interval has its own width factor."""
 POINTS = 24
-"""Of a curve that are kept; of longer ones every second goes, again and again."""
+"""Most points kept of a curve; when full, every second is dropped."""
 SMALLEST = 1e-12
 RECENT = 3.0
-"""Points count half, a ``RECENT``-th of what there is further back."""
+"""A point's weight halves every 1/``RECENT`` of the number of points, back from the last."""
 OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
 FEWEST = 4
-"""Points before the parametric family says anything."""
+"""Fewest points for the parametric family."""
 ASTRAY = 0.5
-"""Standard deviation of ends about what a job's own curve says, in parts of what the job has gained so far, where e
-times as many iterations are to come: learning rates drop, and curves leave their shape. Of the curves on which
-``benchmarks.cluster_convergence`` develops nine tenths of the ends are then within 90 % intervals, on average over
-applications; of one that begins slowly, fewer.
-"""
+"""Standard deviation of a job's final value about its parametric prediction, as a fraction of what it has gained so
+far, when e times as many iterations are to come: learning rates drop, and curves change shape. With it 90 % intervals
+hold for nine tenths of the development curves of ``benchmarks.cluster_convergence``, on average over applications."""
 
 
 class LearningCurves(NamedTuple):
-    """C classes of curves, each of an application and a direction; E points of a grid, R directions of variation.
+    """C classes of curves, one per application and direction; E grid points, R directions of variation.
 
     Attributes:
-        application: position of each, [C].
-        rises: whether larger is better in its own unit, [C].
+        application: position of the application, [C].
+        rises: whether larger values are better in the original unit, [C].
         grid: iterations, ascending, [C, E].
-        mean: of curves, rising, [C, E].
-        basis: by which they vary, for independent standard normal factors, [C, E, R].
-        noise: variance about that, [C, E].
-        family: which of ``FAMILIES`` answers, [C].
-        factor: by which half the 90 % interval of each family is multiplied such that it holds, by how far the ends of
-            ended jobs were from what each family foretold of them from ``AGES`` on; NaN: too few have ended,
-            [C, 2, 10].
+        mean: mean curve, rising, [C, E].
+        basis: loadings on independent standard normal factors, [C, E, R].
+        noise: residual variance, [C, E].
+        family: index into ``FAMILIES`` used for the class, [C].
+        factor: calibration factor of the half-width of the 90 % interval, by family and completed fraction (``AGES``),
+            from ended jobs; NaN: too few have ended, [C, 2, 10].
     """
 
     application: Integers
@@ -68,20 +65,20 @@ class LearningCurves(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """What J jobs have shown: iterations and rising values, in order, NaN after the last, [J, P] each."""
+    """Learning curve points of J jobs: iterations and rising values, in order, NaN after the last, [J, P] each."""
 
     iteration: Floats
     value: Floats
 
 
 class Ahead(NamedTuple):
-    """What is left for J jobs, [J] each; in the unit of their values, NaN where nothing can be said.
+    """Predicted remaining gain of J jobs, [J] each, in the unit of their values; NaN: unknown.
 
     Attributes:
-        level: where they are, without noise.
-        gain: expected until their end.
-        half: of the 90 % interval of the gain that will be measured, noise and all; from ``ahead`` NaN where too few
-            jobs of the class have ended to say how far such gains are off.
+        level: current value without noise.
+        gain: expected increase until the last iteration.
+        half: half-width of the 90 % interval of the measured gain, noise included; NaN from ``ahead`` if too few jobs
+            of the class have ended to calibrate it.
     """
 
     level: Floats
@@ -90,7 +87,8 @@ class Ahead(NamedTuple):
 
 
 def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) -> Ahead:
-    """What is left until iteration ``until`` [J], by the family of each job's class; −1: nothing was learned of it."""
+    """Remaining gain until iteration ``until`` [J], by the family of each job's class ``which`` [J] (−1: no class,
+    parametric)."""
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
     done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
     age = np.searchsorted(AGES, done + SMALLEST, side="right") - 1
@@ -106,14 +104,15 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
 
 
 def _factors(curves: LearningCurves) -> Floats:
-    """Those of all classes, and of none in the last row; of a model that knew other ages nothing is known."""
+    """Calibration factors by class, [C + 1, 2, 10]: the last row, and factors of another shape (an older model), are
+    NaN."""
     count, shape = len(curves.family), (len(FAMILIES), len(AGES))
     told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
     return np.concatenate([told, np.full((1, *shape), np.nan)])
 
 
 def kept(count: int) -> Integers:
-    """Which of the first ``count`` points of a curve are kept, in order."""
+    """Indices of the points kept of a curve of ``count`` points, ascending, [at most ``POINTS``]."""
     points = list[int]()
     for point in range(count):
         points = [*(points[::2] if len(points) == POINTS else points), point]
@@ -121,7 +120,7 @@ def kept(count: int) -> Integers:
 
 
 def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> Ahead:
-    """By the curves of class ``own``: beyond its grid nothing is gained."""
+    """Remaining gain by the curves of class ``own``, conditioned on the points seen; no gain beyond the grid."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
     there = np.isfinite(seen.value)
     mean, noise, basis = _at(grid, parts, np.where(there, seen.iteration, grid[0]))
@@ -140,17 +139,16 @@ def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> 
 
 
 def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, noise and basis at iterations [J, P], linear between those of the grid."""
+    """Mean, noise [J, P] and basis [J, P, R] at the iterations ``where`` [J, P], interpolated linearly on the grid."""
     columns = [np.interp(where, grid, column) for column in parts.T]
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
 def parametric(seen: Seen, until: Floats) -> Ahead:
-    """By the curve of the job alone: shapes count by their likelihood, and all are fitted to what is recent.
+    """Remaining gain until iteration ``until`` [J] from the job's own curve alone; NaN with fewer than ``FEWEST``
+    points.
 
-    ``half`` is that of other applications' jobs (``ASTRAY``): where jobs of its own have ended, they say by how much it
-    is to be multiplied.
-    """
+    ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)
     number = there.sum(axis=1)
     extent = np.maximum(np.max(np.where(there, seen.iteration, 0.0), axis=1, initial=0.0), SMALLEST)
@@ -177,14 +175,14 @@ def parametric(seen: Seen, until: Floats) -> Ahead:
 
 
 def _shapes(place: Floats) -> Floats:
-    """Each shape at parts of the extent, [J, S, P]; all fall."""
+    """Values of the S decreasing shapes at fractions ``place`` of the observed extent, [J, S, P]."""
     where = np.maximum(place, 1e-3)
     found = [1 / (where + offset) for offset in OFFSETS] + [where**-power for power in POWERS]
     return np.stack([*found, *(np.exp(-where / scale) for scale in SCALES)], axis=1)
 
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Offset, slope (at most 0: curves rise), and mean square error of weighted lines over shapes, [J, S] each."""
+    """Offset, slope (at most 0) and mean square error of weighted lines over shapes, [J, S] each."""
     total = np.maximum(weight.sum(axis=-1), SMALLEST)
     middle, centre = (weight * shapes).sum(axis=-1) / total, (weight * values).sum(axis=-1) / total
     across, above = shapes - middle[..., None], values - centre[..., None]
@@ -194,25 +192,25 @@ def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floa
     return centre - slope * middle, slope, error
 
 
-# How long jobs of each application train on the GPUs that they ask for, as a log of them tells.
+# Durations of jobs by application, on the GPUs they request, from a job log.
 
 
 USUAL_SECONDS = 3600.0
-"""Of a job, where no log says how long any trained."""
+"""Duration of a job in seconds, when no log has any."""
 LARGEST_POWER = 2.0
 
 
 class Lengths:
-    """A applications; the last entry, of any other number, is of all of them together.
+    """Durations of jobs of A applications; index A (and any unknown application) is all of them together.
 
     Args:
-        jobs: see ``Arrivals.jobs``.
+        jobs: past jobs, as ``Arrivals.jobs``, [n, 6].
         applications: A.
 
     Attributes:
-        usual: median seconds, [A + 1].
-        data: median size of the data, not a number where none is known, [A + 1].
-        power: of the data over that, by which seconds grow; 1 unless the log says otherwise, [A + 1].
+        usual: median duration, seconds, [A + 1].
+        data: median data size, NaN: unknown, [A + 1].
+        power: exponent of duration over data size; 1 without data sizes, [A + 1].
     """
 
     def __init__(self, jobs: Floats, applications: int) -> None:
@@ -226,20 +224,19 @@ class Lengths:
         self.power = np.array([_power(some) for some in sized])
 
     def scale(self, application: Integers, data: Floats) -> Floats:
-        """By what the seconds of jobs with so much data differ from the usual ones, [J]."""
+        """Factor on the usual duration for data of size ``data``, [J]; 1 if unknown."""
         return np.asarray(self.sized(application, data) ** self.power[application], np.float64)
 
     def sized(self, application: Integers, data: Floats) -> Floats:
-        """Sizes of data over the usual one of each application; 1 where either isn't known, [J]."""
+        """Data size over the application's median, [J]; 1 if either is unknown."""
         more = data / self.data[application]
         return np.where(more > 0, more, 1.0)
 
     def left(self, application: Integers, ran: Floats) -> Floats:
-        """Seconds that are left after ``ran`` [J], on average of those jobs that trained for longer, [J].
+        """Expected remaining seconds after ``ran`` seconds [J]: the mean over past jobs of the application that ran
+        longer, [J].
 
-        As much as it ran where no job did: of long jobs those that have lasted long last longest. Where nothing is
-        known, it begins with the usual seconds.
-        """
+        If none ran longer, it is ``ran`` again; without any past jobs, at least ``USUAL_SECONDS``."""
         found = np.empty(len(ran))
         for one in np.unique(application).tolist():
             at, seconds = np.flatnonzero(application == one), self._seconds[one]
@@ -249,14 +246,16 @@ class Lengths:
 
 
 def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:
-    """What is left after ``done`` [J] on average of those ``known``, ascending, that are more; else ``otherwise``."""
+    """Mean of ``known`` (ascending) minus ``done`` over the values larger than ``done``, [J]; ``otherwise`` [J] if none
+    is."""
     more = len(known) - np.searchsorted(known, done, side="right")
     sums = np.append(np.cumsum(known[::-1])[::-1], 0.0)[len(known) - more]
     return np.asarray(np.where(more > 0, sums / np.maximum(more, 1) - done, otherwise), np.float64)
 
 
 def _power(jobs: Floats) -> float:
-    """Slope of the logs of seconds over those of data, by least squares, towards 1 as of one job e times as large."""
+    """Least squares slope of log seconds over log data size, shrunk towards 1, within 0 and ``LARGEST_POWER``; 1
+    without jobs."""
     if not len(jobs):
         return 1.0
     data, seconds = np.log(jobs[:, DATA]), np.log(np.maximum(jobs[:, DURATION], 1.0))

@@ -1,4 +1,4 @@
-"""Decisions that simulate what follows: candidates compared by a short simulation, and jobs that converge early."""
+"""Lookahead: allocations compared by a short simulation, and jobs limited when they converge."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.placement import Rule, Situation, Wanted
 from app.kinds.cluster.strategies import LATE, LEAST, STEADY, Constants, completing, grid, urgency
 
-# What becomes of a situation's jobs until all have ended, for many first allocations at once; nobody else comes.
+# Simulation of a situation's jobs until all have ended, for many first allocations at once, without arrivals.
 #
-# C of them, J jobs, K numbers of GPUs for each.
+# C candidates, J jobs, K sizes (numbers of GPUs) per job.
 
 
 Booleans = NDArray[np.bool_]
 UNENDING = 1e9
-"""Seconds of jobs that nothing can run."""
+"""Seconds charged for jobs that no allocation can run."""
 ROUNDED = 1e-6
 
 
 class Ahead(NamedTuple):
-    """What is played.
+    """Inputs of the simulation; times are seconds.
 
     Attributes:
-        sizes: numbers of GPUs, not descending, from 0, [J, K].
-        seconds: until each job is finished on them; infinite where it can't have so many, [J, K].
-        worth: of a second of each one's completion time, [J].
-        level: of urgency; it stays as it is, [J].
-        gpus, restarting: GPUs that each has, and seconds until it trains on them, [J].
-        total: GPUs that there are.
-        restart: seconds that a change costs.
-        interval: seconds after which GPUs are given anew.
-        constants: of the rule that goes on.
+        sizes: numbers of GPUs, ascending from 0, [J, K].
+        seconds: time to completion on each size; infinite where it isn't allowed, [J, K].
+        worth: weight per second of each job's completion time, [J].
+        level: level of urgency, constant in the simulation, [J].
+        gpus, restarting: GPUs held now, and seconds until the job trains on them, [J].
+        total: GPUs of the cluster.
+        restart: seconds lost by a change.
+        interval: seconds between reallocations.
+        constants: of the rule that allocates after the first end.
     """
 
     sizes: Integers
@@ -51,17 +51,17 @@ class Ahead(NamedTuple):
 
 
 class _Shares(NamedTuple):
-    """By the number of jobs that are left, on an equal share: what speeds count over it, and seconds on it.
-
-    [J + 1, J, K] and [J + 1, J].
-    """
+    """By the number of jobs left n (0 to J): speed relative to an equal share, damped, [J + 1, J, K]; seconds on that
+    share, [J + 1, J]."""
 
     speeds: Floats
     seconds: Floats
 
 
 def costs(ahead: Ahead, first: Integers) -> Floats:
-    """Weighted sums of the seconds until jobs have ended, [C], where they have ``first`` [C, J] until one has."""
+    """Weighted sum of completion times, seconds, of each candidate first allocation in ``first`` [C, J], [C].
+
+    The first allocation is held until the first reallocation after a job ends, then the rule allocates."""
     gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
@@ -81,7 +81,7 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
 
 
 def _whole(ahead: Ahead, gpus: Integers) -> Floats:
-    """Seconds of all that is left of each job on so many GPUs, [C, J]; of who has none anything."""
+    """Seconds of each job's whole remaining work on its GPUs, [C, J]; 1 as a placeholder without GPUs."""
     at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
     return np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
 
@@ -95,7 +95,7 @@ def _shares(ahead: Ahead) -> _Shares:
 
 
 def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
-    """GPUs of each job as ``completing`` gives them, [C, J]; ``left``: part that is left of each."""
+    """GPUs of each job by the rule ``completing``, [C, J]; ``left``: remaining fraction of each job's work."""
     count = there.sum(axis=1)
     seconds = left * shares.seconds[count]
     lost = ahead.restart / np.clip(seconds, max(ahead.restart, LEAST), ahead.constants.horizon_seconds)
@@ -108,7 +108,7 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
 
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
-    """Weight of each job's place in the order of completion, as ``completion.places``, in C candidates, [C, J]."""
+    """Weight of each job by its rank in the order of completion, as in ``completion.places``, [C, J]."""
     place = np.empty(seconds.shape)
     numbers = np.broadcast_to(np.arange(1.0, seconds.shape[1] + 1), seconds.shape)
     np.put_along_axis(place, np.argsort(-seconds, axis=1, kind="stable"), numbers, axis=1)
@@ -117,7 +117,8 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
 
 
 def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
-    """1 for jobs that begin with their fewest GPUs, 0 with none, −1 for those that get none at all, [C, J]."""
+    """Start index into ``sizes``: 1 for urgent jobs that get their minimum first, 0 for none yet, −1 for excluded, [C,
+    J]."""
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():
@@ -130,7 +131,7 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
 
 
 def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
-    """GPUs of each job by the largest marginal value first, in C candidates at once, [C, J]."""
+    """GPUs of each job, adding the step of largest value per GPU until none fits, in C candidates, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -147,20 +148,21 @@ def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
         at[rows, job] = size
 
 
-# Rollout: what ``completing`` says and allocations near it are played forward, and the best of them is given.
+# Rollout: simulate the allocation of ``completing`` and allocations near it, and take the best.
 #
-# One step of policy iteration at the moment of the decision (Bertsekas, Tsitsiklis and Wu, “Rollout algorithms for
-# combinatorial optimization”, 1997): each candidate is held until a job ends, then the rule goes on, until all have
-# ended; what is compared is the weighted sum of completion times. Nobody else is expected to come, as is only believed
-# where all came at once, and only few jobs can be played so in some milliseconds.
+# One step of policy iteration at the time of the decision (Bertsekas, Tsitsiklis and Wu, “Rollout algorithms for
+# combinatorial optimization”, 1997): each candidate is held until a job ends, then the rule goes on until all have
+# ended; candidates compare by the weighted sum of completion times. It assumes no arrivals, so it is used only if all
+# jobs came at once, and for few jobs, to take only some milliseconds.
 
 
 MOST_JOBS, MOST_PLAYED = 8, 12_000
-"""Jobs, and candidates times jobs times sizes: what is played within 10 ms."""
+"""Limits on jobs, and on candidates × jobs × sizes, so that a simulation takes less than 10 ms."""
 AFTERWARDS = Constants(scaling=0.5, damping=1.0)
-"""Of the rule that goes on in what is played; chosen, as the rest, on small systems that no benchmark judges by."""
+"""Constants of the rule inside the simulation, chosen on small systems that no benchmark uses."""
 LEAST_GAIN = 0.005
-"""Of the sum of completion times, below which the rule's own answer stays: paces are measured with noise."""
+"""Relative reduction of the weighted completion times below which the rule's own allocation stays: step times are
+noisy."""
 
 
 def rolled_out(
@@ -169,11 +171,15 @@ def rolled_out(
     patience: float = np.inf,
     interval: float = 60.0,
 ) -> Rule:
-    """The rule that plays ``completing`` and allocations near it forward, and takes the cheapest.
+    """A rule that simulates the allocation of ``completing`` and those near it, and returns the one of least cost.
 
-    ``completing``, whose arguments these are, answers alone where jobs are many, came in turn or have deadlines.
+    It falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with deadlines, or if jobs came more than an
+    interval apart.
 
     Args:
+        weights: weight of completion times by queue, [Q].
+        ageing_seconds: seconds of waiting after which a job rises one queue; infinite: never, [Q].
+        patience: seconds of waiting after which a job goes before all others.
         interval: seconds between decisions.
     """
     base = completing(weights, ageing_seconds, patience)
@@ -208,7 +214,8 @@ def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers]
 
 
 def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation) -> Integers:
-    """Allocations near the rule's, and near what jobs have, that keep to priorities, [C, J]; the rule's own first."""
+    """Allowed allocations near the rule's and near the current one that respect priorities, [C, J]; the rule's own
+    first."""
     jobs, total = situation.jobs, situation.gpus
     every = np.concatenate([_two_changed(middle, sizes, total) for middle in (base, jobs.gpus)])
     legal = (every.sum(axis=1) <= total) & ((every == base) | (level != LATE)).all(axis=1)
@@ -221,7 +228,7 @@ def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation
 
 
 def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
-    """Each job at each size, and each other one in turn at the largest that is left to it, [J · K · J, J]."""
+    """Each job at each size, combined with each other job at the largest size that still fits, [J · K · J, J]."""
     (count, number), jobs = sizes.shape, np.arange(len(sizes))
     found = np.tile(middle, (count, number, count, 1))
     found[jobs, :, :, jobs] = sizes[:, :, None]
@@ -232,11 +239,11 @@ def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
     return np.asarray(found.reshape(-1, count), np.int64)
 
 
-# Jobs that have little left to gain give GPUs back: halved window by window down to a floor, restored if they revive.
+# Jobs with little left to gain give GPUs back: halved once per window down to a floor, restored if they revive.
 #
-# A job turns round once at most: what was restored is never shrunk again, so nothing flaps. The state is J columns that
-# the service keeps with a run; what is left to gain comes from learning curves (``app.kinds.cluster.lengths``),
-# and how much of it is too little is told in parts of what a job has reached.
+# A restored job is never shrunk again, so that allocations don't oscillate. The state is J columns that the service
+# keeps with a run; the remaining gain comes from learning curves (``app.kinds.cluster.lengths``), and the tolerance is
+# a fraction of the level a job has reached.
 
 
 UNLIMITED = np.iinfo(np.int64).max
@@ -244,13 +251,13 @@ REVIVED = 2.0
 
 
 class Converging(NamedTuple):
-    """J jobs.
+    """Convergence state of J jobs.
 
     Attributes:
-        ceiling: GPUs that each may have, ``UNLIMITED`` as long as it isn't shrunk, [J].
-        since: when that was last changed, −``NEVER`` before, [J].
-        expected: level up to which a job that is shrunk was expected to come at most, when it was first shrunk, [J].
-        restored: whether it was shrunk and restored, [J].
+        ceiling: most GPUs that the job may have, ``UNLIMITED`` unless shrunk, [J].
+        since: time of the ceiling's last change, seconds since the run's start; −``NEVER`` before, [J].
+        expected: upper bound of the predicted final value when the job was first shrunk; NaN before, [J].
+        restored: whether the job was shrunk and then restored, [J].
     """
 
     ceiling: Integers
@@ -260,15 +267,15 @@ class Converging(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How J jobs do, [J] each, in the unit of their rising values; NaN where nothing can be said.
+    """Predicted progress of J jobs, [J] each, in the unit of their rising values; NaN: unknown.
 
     Attributes:
-        level: where they are.
-        gain: what is expected to be gained until their end.
-        half: of its 90 % interval; NaN where that isn't known, and no job is shrunk.
-        gpus: that they have.
-        floor: GPUs below which they are not shrunk.
-        sizes: numbers of GPUs to which they are, ascending from 0, [R]; any, where there are none.
+        level: current value.
+        gain: expected increase until the end.
+        half: half-width of its 90 % interval; NaN: unknown, and the job isn't shrunk.
+        gpus: GPUs held.
+        floor: fewest GPUs it can be shrunk to.
+        sizes: allowed numbers of GPUs, ascending from 0, [R]; empty: any.
     """
 
     level: Floats
@@ -280,13 +287,12 @@ class Progress(NamedTuple):
 
 
 class Tolerance(NamedTuple):
-    """When a job has converged.
+    """Criterion of convergence.
 
     Attributes:
-        gain: part of the level below which what is left to gain is small; what a job loses is on average no more, as
-            long as what it is expected to gain is right on average.
-        doubt: half intervals that are added to what is expected to be left.
-        window_seconds: between two halvings.
+        gain: fraction of the level below which the remaining gain counts as small.
+        doubt: number of half-widths added to the expected remaining gain before it is compared.
+        window_seconds: least seconds between two halvings of a job.
     """
 
     gain: float = 0.01
@@ -295,28 +301,27 @@ class Tolerance(NamedTuple):
 
 
 def none(jobs: int) -> Converging:
-    """Jobs that just came."""
+    """Convergence state of ``jobs`` new jobs: no ceilings."""
     untold = np.full(jobs, np.nan)
     return Converging(np.full(jobs, UNLIMITED), np.full(jobs, -NEVER), untold, np.zeros(jobs, np.bool_))
 
 
 def keep(converging: Converging, which: NDArray[np.bool_]) -> Converging:
-    """Some of the jobs, in their order."""
+    """The jobs selected by the mask ``which`` [J], in their order."""
     return Converging._make(column[which] for column in converging)
 
 
 def join(converging: Converging, jobs: int) -> Converging:
-    """More jobs at the end."""
+    """``converging`` with ``jobs`` new jobs appended."""
     return Converging._make(np.concatenate(pair) for pair in zip(converging, none(jobs), strict=True))
 
 
 def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
-    """Ceilings after what is known now; all arrays may have any other shape, and ``now`` one that goes with it.
+    """Updated convergence state at ``now`` (seconds); arrays may have any common shape.
 
-    A job is halved, or has less where half doesn't fit nodes, where what is left to gain, with its doubt, is below the
-    tolerance, and a window has passed since it was halved last. It is restored for good where more is left than
-    ``REVIVED`` tolerances, or where it has come further than was expected at most when it was first shrunk.
-    """
+    A job's ceiling is halved, to an allowed size, if its remaining gain plus doubt is within the tolerance and a window
+    has passed since the last halving. It is lifted for good if more than ``REVIVED`` tolerances remain, or if the job
+    exceeds the upper bound predicted when it was first shrunk."""
     scale = np.maximum(np.abs(progress.level), 1e-12)
     with np.errstate(invalid="ignore"):
         left = progress.gain + tolerance.doubt * progress.half
@@ -338,12 +343,12 @@ def judged(converging: Converging, progress: Progress, now: float | Floats, tole
 
 
 def _largest(gpus: Integers, sizes: Integers) -> Integers:
-    """The largest of ``sizes`` that are no more than ``gpus``, of any shape."""
+    """The largest of ``sizes`` not above each of ``gpus``, of the same shape; ``gpus`` if ``sizes`` is empty."""
     return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
 def limited(rule: Rule, converging: Converging) -> Rule:
-    """A rule in whose eyes no job asks for more than its ceiling; what that frees is there for the others."""
+    """``rule`` applied with each job's requested and maximum GPUs cut to its ceiling (at least its minimum)."""
 
     def within(situation: Situation) -> Wanted:
         jobs = situation.jobs

@@ -1,4 +1,4 @@
-"""The domain model of kind `cluster`, and the queries that it answers."""
+"""The domain model of kind `cluster`, and the predictions it answers over the API."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ OWN = ("noise_scale", "initial", "forecasts")
 
 @dataclass(frozen=True, eq=False)
 class ClusterModel:
-    """What is known of applications, A of which were measured, and of arrivals.
+    """Domain model of kind ``cluster``: A measured applications, and the arrival process.
 
     Attributes:
         applications: names; the first A are those of ``throughput``.
-        throughput: seconds of steps, of applications that were measured.
-        noise_scale: gradient noise scale in samples, in each tenth of a job's run; NaN where it isn't known, [A, 10].
-        initial: samples of an update to which its efficiency is told, the fewest that were measured, [A].
-        curves: how applications learn.
-        interference: what they do to one another.
-        arrivals: how jobs come.
-        forecasts: what ``app.kinds.forecasting.answer.written`` made of forecasters by queue; empty without any.
+        throughput: seconds per step of the measured applications.
+        noise_scale: gradient noise scale in samples, by tenth of a job's run; NaN: unknown, [A, 10].
+        initial: reference batch for statistical efficiency, the smallest measured, in samples, [A].
+        curves: learning curves by application.
+        interference: slowdown of jobs that share nodes.
+        arrivals: arrival process of jobs.
+        forecasts: serialised forecasters of arrivals by queue (``app.kinds.forecasting.answer.written``); empty: none.
     """
 
     applications: tuple[str, ...]
@@ -61,12 +61,13 @@ class ClusterModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def forecasters(self) -> Sequence[Forecaster]:
-        """Of the jobs that come to each queue; empty where no log lasts long enough."""
+        """Forecasters of arriving jobs, one per queue; empty if no log is long enough; raises IncompatibleModel if
+        unreadable."""
         return read(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod
     def unfitted(cls, layout: Layout) -> Self:
-        """What is known before anything was measured: no application, and no arrival."""
+        """Model before any sample: no applications, arrival rates of 0."""
         node = np.array([int(layout.capacity.max()), len(layout.capacity)])
         whole, none = np.zeros(0, np.int64), np.zeros((0, 2))
         untold = Throughput(np.zeros((1, 0, LAYOUTS, 1, 2)), np.ones(1, np.int64), none, none, node, whole)
@@ -76,7 +77,7 @@ class ClusterModel:
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
-        """Where each application stands."""
+        """Position of each application by name."""
         return {name: position for position, name in enumerate(self.applications)}
 
     @cached_property
@@ -85,37 +86,35 @@ class ClusterModel:
         return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
 
     def curve_class(self, application: str, rises: bool) -> int:
-        """Which class of learning curves an application's are of, −1: none is known."""
+        """Position of the learning curve class of an application and direction; −1: none."""
         return self._classes.get((application, rises), -1)
 
     @property
     def measured(self) -> int:
-        """A, how many applications were measured."""
+        """Number of applications with measured steps, A."""
         return len(self.throughput.largest)
 
     def efficiency(self, application: int, batch: float, part: float = 0.5) -> float:
-        """What a sample of a larger batch is worth, against one of the initial batch; NaN where that isn't known.
+        """Statistical efficiency of ``batch`` samples relative to the initial batch; NaN if the noise scale is unknown.
 
-        (M₀ + φ)/(M + φ), φ being the gradient noise scale (Pollux, section 3.1).
+        (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
 
         Args:
-            part: of the job's run that is done, 0 to 1.
+            application: position, below A.
+            batch: samples per step, over all GPUs.
+            part: completed fraction of the job's run, 0 to 1.
         """
         scale = self.noise_scale[application, min(int(part * self.noise_scale.shape[1]), self.noise_scale.shape[1] - 1)]
         known = bool(np.isfinite(scale))
         return float(efficiency(self.initial[application], np.array(batch), scale)) if known else np.nan
 
     def check(self, layout: Layout) -> None:
-        """Make sure that it is of a layout.
-
-        Raises:
-            IncompatibleModel: it is of another one.
-        """
+        """Raise IncompatibleModel if the model has another number of queues than ``layout``."""
         if len(self.arrivals.rate) != len(layout.queues):
             raise IncompatibleModel(f"the model is of {len(self.arrivals.rate)} queues, not {len(layout.queues)}")
 
     def to_bytes(self) -> bytes:
-        """As safetensors; equal models give equal bytes."""
+        """Serialise as safetensors; equal models give equal bytes."""
         arrays = {
             f"{part}.{name}": np.asarray(value)
             for part in PARTS
@@ -126,10 +125,10 @@ class ClusterModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What ``to_bytes`` wrote.
+        """Deserialise what ``to_bytes`` returned.
 
         Raises:
-            IncompatibleModel: ``data`` is no such model, or one of another version.
+            IncompatibleModel: ``data`` is no such model, or has another format version.
         """
         try:
             header, arrays = read_tensors(data)
@@ -143,14 +142,14 @@ class ClusterModel:
             raise IncompatibleModel(f"no domain model of kind cluster: {error}") from error
 
 
-# What a domain model expects of an application: seconds and goodput of a step on GPUs, what is left to gain.
+# Predictions over the API: seconds and goodput of a step, and the remaining gain of a job.
 
 
 LEVEL = 0.9
 MOST_POINTS = 1_000
 ROUNDED = 1e-9
 SHOWN = 80
-"""Characters of a value that an error tells."""
+"""Most characters of an invalid value that an error message repeats."""
 _TEXT: dict[str, Any] = {"type": "string", "maxLength": 255}
 _COUNT: dict[str, Any] = {"type": "integer", "minimum": 1}
 _CURVE: dict[str, Any] = {"type": "string", "maxLength": 32_768}
@@ -229,10 +228,10 @@ class ClusterPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]:
-    """What is expected of an application: the fields of ``ClusterPrediction``.
+    """Predictions for an application, as the fields of ``ClusterPrediction``.
 
     Raises:
-        InvalidInput: unknown or missing names, or numbers that can't be.
+        InvalidInput: a parameter is missing, given twice, out of range, or names an unknown application or node class.
     """
     application = _application(model, _one(query, "application"), "application")
     wanted = {"gpus", "batch"} & query.keys()
@@ -295,7 +294,7 @@ def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
-    points = points[kept(len(points))]  # as of the curves that said how wide intervals are
+    points = points[kept(len(points))]  # thinned like the curves that calibrated the intervals
     seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
     found = ahead(model.curves, which, seen, end)
     measured = bool(np.isfinite(found.half[0]))
@@ -339,7 +338,7 @@ def _whole(query: Query, name: str, most: int) -> int:
 
 
 def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Iterations and values, [P, 2]."""
+    """Parse iterations and values, [P, 2]; raises InvalidInput unless they ascend and are ``MOST_POINTS`` at most."""
     pairs = [[_parsed(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
     sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
     table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))

@@ -1,4 +1,4 @@
-"""What is expected of the jobs of a run: beliefs of the model and of the run, as one table for decisions."""
+"""Expected step times and remaining work of a run's jobs, from the domain model and from the run's measurements."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from app.kinds.cluster.records import Records
 from app.kinds.cluster.throughput import Batches, Course, Place, course, seconds
 from app.kinds.contract.engine import Member
 
-# What decisions ask of a domain model: how long steps of jobs take, and how long jobs last, of many jobs at once.
+# Vectorised predictions of a domain model: seconds per step and duration of jobs.
 #
-# Applications are told by position; ``UNKNOWN`` is one whose steps weren't measured.
+# Applications are positions in a list; ``UNKNOWN`` is an application without measured steps.
 
 
 UNKNOWN, MOST_ROWS = -1, 4_096
 
 
 class Beliefs:
-    """What a domain model expects of jobs: seconds of their steps, and how long they last, of many jobs at once.
+    """Predictions of a domain model for many jobs at once: seconds per step, and duration.
 
     Args:
-        model: some of whose applications are measured.
-        members: workloads whose domain models tell of an application, by name; a step of theirs is an iteration.
+        model: domain model, possibly without applications.
+        members: member workloads by application name; a step of theirs is one iteration.
 
     Attributes:
-        applications: names of those that were measured, then of members, [A].
+        applications: names of the measured applications, then of members, [A].
     """
 
     def __init__(self, model: ClusterModel, members: Mapping[str, Member] = MappingProxyType({})) -> None:
@@ -53,14 +53,13 @@ class Beliefs:
         self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
 
     def positions(self, names: NDArray[np.object_]) -> Integers:
-        """Where applications stand, by name, [J]."""
+        """Positions of applications by name, ``UNKNOWN`` if not found, [J]."""
         return np.array([self._index.get(name, UNKNOWN) for name in names.tolist()], np.int64)
 
     def neighbours(self, names: NDArray[np.object_]) -> Neighbours | None:
-        """What jobs of these applications [J] do to one another; None where no such steps were measured.
+        """Slowdowns between jobs of these applications [J] on shared nodes; None if none was measured.
 
-        They are told by name: pairs are known of some that have no position, and of members.
-        """
+        Pairs are looked up by name, as applications without measured steps and members may have some."""
         if not self._pairs.any():
             return None
         known = self.model.positions
@@ -69,16 +68,19 @@ class Beliefs:
 
     @cached_property
     def _pairs(self) -> Floats:
-        """Logs of slow-downs, the last of an application that isn't known, [B + 1, B + 1]."""
+        """Natural logarithms of slowdowns, the last row and column for unknown applications, [B + 1, B + 1]."""
         known = self.model.interference
         found = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
         found[:-1, :-1] = known.log_slowdown
         return found
 
     def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
-        """Seconds of a step on GPUs that fill as few nodes as they can, [J, K]; J applications and batches.
+        """Seconds per step on ``gpus`` [J, K] packed on as few nodes as possible, [J, K].
 
-        A batch that isn't a number is the usual one. Of an application that isn't known, GPUs share the work evenly.
+        Args:
+            application: positions, [J]; ``UNKNOWN``: 1 second over the number of GPUs.
+            batch: samples per step, [J]; NaN: the usual batch.
+            gpus: numbers of GPUs, [J, K].
         """
         if len(self._rows) > MOST_ROWS:
             self._rows.clear()
@@ -86,7 +88,8 @@ class Beliefs:
         return self._table[np.array(each, np.int64)[:, None], np.minimum(gpus, self._most)]
 
     def _row(self, application: int, batch: float) -> int:
-        """Where the seconds of an application at a batch stand in the table; 0: the usual one."""
+        """Row of the cache that holds the step times of an application at a batch (0: the usual one); computed if
+        missing."""
         key = application, batch
         if key not in self._rows:
             if len(self._rows) == len(self._table):
@@ -96,7 +99,7 @@ class Beliefs:
         return self._rows[key]
 
     def _seconds(self, application: int, batch: float) -> Floats:
-        """On 1 to all GPUs, [G]."""
+        """Seconds per step on 1 to all GPUs, [G]."""
         gpus = np.arange(1, self._most + 1)
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)
@@ -106,7 +109,7 @@ class Beliefs:
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
     def goodput(self, application: int, batches: Batches, noise_scale: float, total: int) -> Course:
-        """Samples a second of a measured application, at the best batch on each number of GPUs up to ``total``."""
+        """Goodput of a measured application at the best batch, by number of GPUs up to ``total``; cached."""
         key = application, batches, noise_scale, total
         if key not in self._best:
             if len(self._best) > MOST_ROWS:
@@ -115,14 +118,16 @@ class Beliefs:
         return self._best[key]
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
-        """Seconds of computing, which are those of one GPU, and of the whole step."""
+        """Seconds of computing (as on one GPU) and of the whole step, on ``gpus`` with ``local`` samples per GPU, [R,
+        K] each."""
         one, node = np.ones((1, 1), np.int64), self._centre.node[0]
         alone, whole = (seconds(self._centre, application, Place(on, -(-on // node), local)) for on in (one, gpus))
         return np.minimum(alone, whole), whole
 
     @cached_property
     def log(self) -> Floats:
-        """Jobs of the log as ``Arrivals.jobs`` has them; seconds that a job ran and samples tell of one another."""
+        """Past jobs as ``Arrivals.jobs``, [n, 7], where an unknown duration or number of samples is derived from the
+        other."""
         jobs = self.model.arrivals.jobs
         jobs = np.column_stack([jobs, np.full((len(jobs), SAMPLES + 1 - jobs.shape[1]), np.nan)])
         for application in range(self.model.measured):
@@ -136,7 +141,8 @@ class Beliefs:
         return jobs
 
     def needed(self, application: str) -> list[tuple[float, float]]:
-        """Samples that jobs of an application needed until they finished, and the sizes of their data, 0: unknown."""
+        """Samples that finished jobs of an application needed, and their data sizes (0: unknown); empty if none is
+        known."""
         return self._needed.get(application, [])
 
     @cached_property
@@ -148,44 +154,45 @@ class Beliefs:
         return found
 
     def iterations(self, application: Integers) -> Floats:
-        """Of a job, of which a step is one; NaN of those that are no members' runs, [J]."""
+        """Number of iterations of each job that is a run of a member, NaN for other jobs, [J]."""
         every = [np.nan] * self.model.measured + [float(one.iterations) for one in self._members] + [np.nan]
         return np.array(every)[application]
 
     def usual_seconds(self, application: Integers, data: Floats | None = None) -> Floats:
-        """Median seconds that jobs of each application trained on the GPUs that they asked for, [J].
+        """Median duration of jobs of each application on the GPUs they requested, seconds, [J].
 
         Args:
-            application: of each job, [J].
-            data: sizes of their data, by which seconds scale as they did in the log, [J]; None: usual ones.
+            application: position of each job's application, [J].
+            data: data sizes, by which durations scale as in the log, [J]; None: the usual size.
         """
         scale = 1.0 if data is None else self.lengths.scale(application, data)
         return np.asarray(self.lengths.usual[application] * scale, np.float64)
 
     def seconds_left(self, application: Integers, data: Floats, ran: Floats) -> Floats:
-        """Seconds that are left of jobs that have trained for ``ran`` [J] and tell nothing of their end, [J]."""
+        """Expected remaining seconds of jobs that have run for ``ran`` seconds [J] and report no number of iterations,
+        [J]."""
         scale = self.lengths.scale(application, data)
         return np.asarray(scale * self.lengths.left(application, ran / scale), np.float64)
 
     @cached_property
     def lengths(self) -> Lengths:
-        """How long jobs of each application train; the log's are told by name, for members stand at positions of it."""
+        """Durations of jobs by position in ``applications``; the log's own positions are translated by name."""
         jobs, names = self.log.copy(), np.array([*self.model.applications, ""], object)
         jobs[:, APPLICATION] = self.positions(names)[jobs[:, APPLICATION].astype(np.int64)]
         return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
-        """GPUs that are expected to be asked for within an hour, from a time of day on, UTC."""
+        """GPUs expected to be requested within an hour from a second of the day (UTC)."""
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
-        """GPUs that are expected to be asked for within an hour, from each of some times of day on, UTC."""
+        """GPUs expected to be requested within an hour from each second of the day (UTC), of the same shape."""
         course = np.append(self._asked, self._asked[0])
         return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 
     @cached_property
     def mean_asked(self) -> Floats:
-        """GPUs that a job of each queue asks for, [Q]."""
+        """Mean number of GPUs that jobs of each queue request, [Q]; 0 without past jobs."""
         jobs, queues = self.model.arrivals.jobs, len(self.model.arrivals.rate)
         if not len(jobs):
             return np.zeros(queues)
@@ -194,51 +201,49 @@ class Beliefs:
 
     @cached_property
     def _asked(self) -> Floats:
-        """GPUs that are asked for in each hour of the day, [24]."""
+        """GPUs requested by new jobs per hour, by hour of the day (UTC), [24]."""
         return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
 
 
 def member_seconds(member: Member, gpus: Integers) -> Floats:
-    """Of an iteration of a member on GPUs, [G]: those beyond what it can use are idle; infinite on too few."""
+    """Seconds per iteration of a member on numbers of GPUs, [G]; infinite on fewer than its least."""
     place = np.searchsorted(member.amounts, gpus, side="right") - 1
     return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
 
 
-# What is expected of the jobs of a live cluster: how fast they train on GPUs, and how much is left of each.
+# Outlook of a live cluster's jobs: speed on numbers of GPUs, and remaining work.
 
 
 GPU_HOUR = 3600.0
 NO_LIMIT = 10**9
 TINY, LEAST = 1e-6, 0.05
-"""Of what is left: in its unit, and of an iteration."""
+"""Lower bounds of the remaining work: in its own unit, and in iterations."""
 
 
 def _sized(data: Floats, usual: float) -> Floats:
-    """Sizes of data over the usual one; 1 where either isn't known, [n]."""
+    """Data sizes relative to ``usual``, [n]; 1 where either is unknown."""
     return np.where((data > 0) & (usual > 0), data / usual, 1.0)
 
 
 class BelievedOutlook:
-    """The ``Outlook`` of J jobs of a live cluster.
+    """``Outlook`` of the J jobs of a live cluster.
 
-    What a job gets done is counted in samples at their efficiency (``counting``) where that can be: its batch is the
-    one of the largest goodput if it chooses it, else as reported. Seconds of steps are the domain model's; of an
-    application that this doesn't know, what was measured in the run; of which there is nothing, GPUs share the work
-    evenly, and it is counted in GPU-seconds.
-
-    What is left: of a job that tells its iterations, by what it has done for those that are over; of others by those
-    of its application that needed more, at least as much as the one of them that is furthest. Of which nothing is
-    known as much is left as is done, and a GPU-hour.
+    A job's work is counted in samples at the statistical efficiency of its initial batch where possible; its batch is
+    the one of largest goodput if it may choose, else as reported. Step times come from the domain model, else from
+    measurements in the run; else work is in GPU-seconds and GPUs share it evenly.
+    Remaining work follows from a job's iterations if it reports them; else from past jobs of its application that
+    needed more, and is at least that of the application's most advanced job; else it equals the work done, and at least
+    a GPU-hour.
 
     Args:
-        beliefs: of the domain model; of one that is unfitted where there is none.
-        jobs: that are there, [J].
-        records: what was reported of them, [J].
-        gpus: all there are, G.
-        shown: what jobs have shown in the run.
+        beliefs: predictions of the domain model.
+        jobs: jobs present, [J].
+        records: what launchers reported of them, [J].
+        gpus: GPUs of the cluster, G.
+        shown: measurements in the run by application; None: none.
 
     Attributes:
-        neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
+        neighbours: slowdowns between the jobs on shared nodes; None: unknown.
     """
 
     def __init__(
@@ -257,28 +262,27 @@ class BelievedOutlook:
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
-        """Seconds of a unit of what is left on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so many."""
+        """Seconds per unit of work on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so many."""
         every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
         return self._seconds(every)
 
     def updates(self) -> Floats:
-        """What is left of each job in its unit, [J]."""
+        """Remaining units of work of each job (samples, steps or GPU-seconds), [J]."""
         return self._left
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Progress a second on so many GPUs, in the unit of ``updates``, [J, R] for [R]."""
+        """Units of work per second on numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use so many."""
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Part of its fall that the loss makes in ``seconds``, [J, R]: it is 1/(k + 1) after k iterations, which is how
-        first-order methods converge.
+        """Expected fall of the normalised loss within ``seconds`` on numbers of GPUs ``gpus`` [R], [J, R].
 
-        Of a job that counts no iterations, k is intervals of so many seconds on the GPUs that it asked for.
-        """
+        The loss after k iterations is taken as 1/(k + 1), the convergence rate of first-order methods. For jobs without
+        a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
         records, jobs = self._records, self._jobs
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
-        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # parts of what is left a second
+        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # fraction of the remaining work per second
         counts = np.isfinite(records.iterations)
         asked = self._seconds(jobs.asked[:, None])[:, 0] * self._left
         done = np.where(counts, records.iteration, jobs.running / seconds)
@@ -287,35 +291,33 @@ class BelievedOutlook:
         return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds until each job is finished on so many GPUs, [J, K]; infinite where it can't be."""
+        """Seconds to completion on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
 
     def worth(self, power: float) -> Floats:
-        """What each job's completion time is worth by a power of its data over the usual of its application, [J]."""
+        """Weight of each job's completion time: its relative data size to the power of ``power``, [J]; 1 if unknown."""
         sized = self._beliefs.lengths.sized(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Of which jobs seconds of steps are known, [J]."""
+        """Whether the step times of each job are known, from the model or the run, [J]."""
         return np.asarray((self._application != UNKNOWN) | self._sampled, np.bool_)
 
     @cached_property
     def maximum(self) -> Integers:
-        """GPUs that each job may have, [J].
+        """Most GPUs that each job may have, [J].
 
-        An application that the domain model doesn't know is tried on twice as many as it was measured on at most, and
-        begins with what its owner asked for: so what a trial costs the others is bounded by that, for a decision.
-        """
+        An application without measured steps may have at most twice the GPUs it was measured on in this run, and at
+        least those requested, so that a trial on more GPUs costs other jobs little."""
         tried = np.array([0 if one is None else 2 * one.most for one in self._experience], np.int64)
         most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.asked, tried))
         return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)
 
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
-        """The best batch of jobs at positions [K] on GPUs [K].
+        """Best batch, in samples over all GPUs, of the jobs at positions ``at`` [K] on ``gpus`` [K].
 
-        None where it isn't the job's choice, or can't be known without a noise scale.
-        """
+        None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
         told = list[int | None]()
         for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
             course = self._courses[job] if np.isfinite(self._noise_scale(job)) else None
@@ -328,13 +330,13 @@ class BelievedOutlook:
 
     @cached_property
     def _experience(self) -> list[Shown | None]:
-        """What was measured of the applications of jobs."""
+        """Measurements in the run of each job's application; None without measured steps."""
         found = [self._shown.get(one) for one in self._records.application.tolist()]
         return [one if one is not None and one.places else None for one in found]
 
     @cached_property
     def _courses(self) -> list[Course | None]:
-        """By which jobs are counted in samples; None of the others."""
+        """Goodput by number of GPUs of each job whose work is counted in samples; None for other jobs."""
         of_model = (self._application != UNKNOWN) & (self._application < self._beliefs.model.measured) & self._chooses
         shown = np.array([one is not None for one in self._experience], np.bool_)
         of_run = (self._application == UNKNOWN) & shown & (self._records.batch > 0)
@@ -346,10 +348,10 @@ class BelievedOutlook:
         return found
 
     def _course(self, at: int) -> Course:
-        """By what was measured in the run on as many GPUs as that was; of more the domain model says how it goes on.
+        """Goodput by number of GPUs of the job at position ``at``, relative to the application's reference batch.
 
-        It is counted at the efficiency of the batch that the application's samples are counted by.
-        """
+        From the run's measurements up to the largest number of GPUs measured; beyond, the domain model's curve, scaled
+        to match."""
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
         own = None if shown is None else self._measured(at, shown, noise)
         if application == UNKNOWN and own is not None:
@@ -381,7 +383,7 @@ class BelievedOutlook:
         return Batches(int(one.batch_initial[at]), int(one.batch_maximum[at]), least, most)
 
     def _noise_scale(self, at: int) -> float:
-        """The job's own, else what the first of its application had in the run, else at first in the domain model."""
+        """Gradient noise scale in samples: the job's own, else the run's first, else the model's; infinite: unknown."""
         own, application = float(self._records.noise_scale[at]), int(self._application[at])
         if np.isfinite(own):
             return own
@@ -394,21 +396,20 @@ class BelievedOutlook:
 
     @cached_property
     def _left(self) -> Floats:
-        """What is left of each in its unit, [J]: steps where its application is known and its batch is fixed."""
+        """Remaining work of each job, [J], in samples or else in steps; at least ``TINY``."""
         return np.asarray(np.maximum(np.where(self._sampled, self._samples_left, self._steps_left), TINY), np.float64)
 
     @cached_property
     def _sampled(self) -> NDArray[np.bool_]:
-        """Which jobs are counted in samples, [J]."""
+        """Whether each job's work is counted in samples, [J]."""
         return np.array([course is not None for course in self._courses], np.bool_)
 
     @cached_property
     def _steps_left(self) -> Floats:
-        """Steps until each is finished, [J], a step at least; GPU-seconds where nothing is known of its application.
+        """Remaining steps of each job, [J], at least 1; GPU-seconds if its application is unknown.
 
-        By its own pace as soon as that is measured, and before by what jobs of its application usually take, of as
-        much data; of a member's run by the iterations that are left.
-        """
+        From its measured pace if known; else from the iterations left (members), or the usual duration of its
+        application."""
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
@@ -422,7 +423,7 @@ class BelievedOutlook:
 
     @cached_property
     def _samples_left(self) -> Floats:
-        """Samples until each is finished, [J], of those that count in them."""
+        """Remaining samples of each job counted in samples, 0 for other jobs, [J]."""
         records, found = self._records, np.zeros(len(self._application))
         if not self._sampled.any():
             return found
@@ -443,7 +444,7 @@ class BelievedOutlook:
         return self._by_iterations(found, done)
 
     def _by_iterations(self, left: Floats, done: Floats) -> Floats:
-        """Samples that are left, [J], where jobs tell their iterations: by what those took that are over."""
+        """``left`` [J] (samples), or iterations left times samples per iteration where jobs report iterations."""
         records = self._records
         told = (records.iteration > 0) & np.isfinite(records.iterations)
         rest = np.maximum(records.iterations - records.iteration, 0.0)
@@ -459,26 +460,27 @@ class BelievedOutlook:
 
     @property
     def _slower(self) -> Floats:
-        """What the steps whose pace was measured were multiplied by beside others, [J]."""
+        """Factor on step time by neighbours while each job's pace was measured, [J]; 1 if unknown."""
         if self.neighbours is None:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
         return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
 
     def _unmeasured(self, usual: Floats) -> Floats:
-        """Seconds that are left of jobs whose pace or end isn't known, [J]: by what each did, or how long it ran."""
+        """Remaining seconds on the GPUs requested, without a measured pace, [J]: by completed iterations, else by
+        running time."""
         records = self._records
         done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
         rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
         return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
-        """Of a unit of what is left, [J, K]; infinite where a job can't use so many."""
+        """Seconds per unit of work on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
         several = np.clip(gpus, 1, self._gpus)
         seconds = self._beliefs.step_seconds(self._application, self._batch, several)
         with np.errstate(divide="ignore"):
             for at in np.flatnonzero(self._sampled).tolist():
                 course = self._courses[at]
-                assert course is not None  # noqa: S101 - it is one of those that are counted in samples
+                assert course is not None  # noqa: S101 - jobs counted in samples have a course
                 seconds[at] = 1.0 / course.at(several[at])
         return np.where((gpus > 0) & (gpus <= self.maximum[:, None]), seconds, np.inf)

@@ -1,4 +1,4 @@
-"""Situations in which GPUs are given out, and the placement of jobs on nodes."""
+"""Situations to allocate GPUs in, and the placement of jobs on nodes."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ import numpy as np
 
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
 
-# Jobs that share nodes slow one another down: by how much, and who stands beside whom instead.
+# Interference: the slowdown of jobs that share nodes, and placements that reduce it.
 
 
 MOST_PARTS = 32
-"""Parts of jobs for which a better neighbour is looked for at once, those with the worst first."""
+"""Most parts of jobs that are moved to better neighbours in one decision, the worst first."""
 LEAST_GAIN = 1e-3
 
 
 class Neighbours(NamedTuple):
-    """What J jobs do to one another.
+    """Mutual slowdown of J jobs on shared nodes; K kinds.
 
     Attributes:
-        kind: of each job, a row of ``log_slowdown``, [J].
-        log_slowdown: natural log of what the seconds of a step of the one kind (row) are multiplied by beside a job of
-            the other (column); several neighbours multiply, [K, K].
+        kind: row of ``log_slowdown`` of each job, [J].
+        log_slowdown: natural logarithm of the factor on the step time of a job of the row's kind beside one of the
+            column's kind; factors of several neighbours multiply, [K, K].
     """
 
     kind: Integers
@@ -32,7 +32,7 @@ class Neighbours(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """GPUs of jobs on nodes, a part each: job, node and GPUs, [P] each."""
+    """GPUs of jobs on single nodes, one part each: positions of job and node, and number of GPUs, [P] each."""
 
     job: Integers
     node: Integers
@@ -40,7 +40,7 @@ class Parts(NamedTuple):
 
 
 def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
-    """What the seconds of each job's steps are multiplied by on these nodes, [J]; a neighbour counts once."""
+    """Factor on the step time of each job by the jobs on its nodes, for the allocation ``held`` [J, N], [J]."""
     found = np.ones(len(held))
     on = held > 0
     shared = np.flatnonzero(on.sum(axis=0) > 1)
@@ -54,11 +54,10 @@ def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
 
 
 def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, before: Integers) -> Integers:
-    """``held`` with those jobs that change their nodes anyway beside whom they, and who is there, suffer least, [J, N].
+    """``held`` with jobs whose nodes change anyway rearranged to reduce interference, [J, N].
 
-    Part by part, the worst first: it changes places with an equal part of another such job, or goes where as many GPUs
-    are free, where that takes most from the sum of logs of all slow-downs. Nobody else is moved.
-    """
+    Parts are taken worst first. Each is exchanged with an equal part of another such job, or moved to free GPUs,
+    whichever reduces the sum of all log slowdowns most. Jobs that keep their nodes are not moved."""
     job, node = np.nonzero(held)
     parts = Parts(job, node, held[job, node])
     pair = neighbours.log_slowdown + neighbours.log_slowdown.T
@@ -74,7 +73,7 @@ def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, be
 
 
 class _Board(NamedTuple):
-    """Parts on nodes as they are now; ``parts.node`` and ``free`` [N] change in place."""
+    """Current placement of parts; ``parts.node`` [P] and ``free`` [N] are updated in place."""
 
     pair: Floats
     kinds: Integers
@@ -83,7 +82,7 @@ class _Board(NamedTuple):
 
 
 def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
-    """Of each part beside all others of its node, [P]."""
+    """Sum of log slowdowns between each part and the other parts on its node, [P]."""
     number = np.zeros((int(parts.node.max(initial=-1)) + 1, len(pair)))
     np.add.at(number, (parts.node, kinds), 1.0)
     own = pair[kinds, kinds]
@@ -91,7 +90,7 @@ def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
 
 
 def _improve(one: int, may: np.ndarray[tuple[int], np.dtype[np.bool_]], cost: Floats, board: _Board) -> None:
-    """Move one part, or exchange it with another, if that gains; ``cost``: of it beside each part, [P]."""
+    """Move or exchange part ``one`` if that reduces log slowdowns; ``cost``: log slowdown beside each part, [P]."""
     pair, kinds, parts, free = board
     here, number = int(parts.node[one]), len(free)
     others = parts.job != parts.job[one]
@@ -118,22 +117,22 @@ def _improve(one: int, may: np.ndarray[tuple[int], np.dtype[np.bool_]], cost: Fl
         parts.node[one], parts.node[other] = parts.node[other], here
 
 
-# By when jobs should be finished, and what numbers of GPUs are worth for that.
+# Deadlines of jobs, and the probability to meet them.
 
 
 LEAST_SPREAD = 0.05
 LOGISTIC = np.sqrt(3) / np.pi
-"""Scale of a logistic distribution over its standard deviation."""
+"""Scale of a logistic distribution divided by its standard deviation."""
 TINY, LONGEST = 1e-9, 1e18
 
 
 class Deadlines(NamedTuple):
-    """J jobs.
+    """Deadlines of J jobs.
 
     Attributes:
-        at: by when each should be finished, ``NEVER``: it has no deadline, [J].
-        spread: standard deviation of the log of the time that it takes over what is expected, [J].
-        worth: of being in time, against the speed of all jobs, [J].
+        at: time, seconds since the cluster's start; ``NEVER``: no deadline, [J].
+        spread: standard deviation of the logarithm of actual over expected duration, [J].
+        worth: value of meeting it, relative to the speed of all jobs, [J].
     """
 
     at: Floats
@@ -141,68 +140,65 @@ class Deadlines(NamedTuple):
     worth: Floats
 
     def chance(self, now: float, seconds: Floats) -> Floats:
-        """How probably jobs are in time that take so many seconds from now on, [J, K]; about 0 without a deadline.
+        """Probability that jobs which take ``seconds`` [J, K] from ``now`` meet their deadlines, [J, K]; about 0
+        without one.
 
-        Logarithms of what they take spread as a logistic distribution, which needs no error function.
-        """
+        The logarithm of the duration is taken as logistic, which needs no error function."""
         left = np.where(self.at < NEVER, self.at - now, 0.0)[:, None]
         scale = np.maximum(self.spread, LEAST_SPREAD)[:, None] * LOGISTIC
         ratio = np.log(np.maximum(left, TINY)) - np.log(np.clip(seconds, TINY, LONGEST))
         return np.asarray(1 / (1 + np.exp(np.clip(-ratio / scale, -50.0, 50.0))), np.float64)
 
 
-# What rules of allocation see, and what they say.
+# Inputs and outputs of allocation rules.
 
 
 class Outlook(Protocol):
-    """What is expected of the jobs of a situation: J jobs, 0 to G GPUs that are packed on as few nodes as they fill.
+    """Expected speed and remaining work of J jobs, on 0 to G GPUs packed on as few nodes as possible.
 
-    It is asked for what a rule wants to know and computed then.
-    """
+    Values are computed when a rule calls for them."""
 
     def update_seconds(self) -> Floats:
-        """Seconds of one update of the parameters, [J, G + 1]; infinite where a job can't use so many."""
+        """Seconds per unit of work, [J, G + 1]; infinite where a job can't use so many GPUs."""
         ...
 
     def updates(self) -> Floats:
-        """How many are left, [J]."""
+        """Remaining units of work of each job, [J]."""
         ...
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Progress a second on so many GPUs, [J, R] for [R]; nothing where a job can't use so many."""
+        """Units of work per second on numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use so many."""
         ...
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """By what part of all that it falls the loss falls in ``seconds`` on so many GPUs, [J, R] for [R].
-
-        Nothing where a job can't use so many.
-        """
+        """Fall of the loss within ``seconds``, as a fraction of its whole fall, on ``gpus`` [R], [J, R]; 0 if not
+        usable."""
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds until each job is finished on so many GPUs of its own, [J, K]; infinite where it can't be."""
+        """Seconds to completion on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
         ...
 
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
-    """``Outlook.seconds_left`` by its other answers, at their batch sizes."""
+    """``Outlook.seconds_left`` computed from ``update_seconds`` and ``updates``, for ``gpus`` [J, K]."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
     return np.where(np.isnan(left), np.inf, left)
 
 
 class Situation(NamedTuple):
-    """A moment at which GPUs are given to J jobs on N nodes.
+    """A moment to allocate GPUs to J jobs on N nodes.
 
     Attributes:
         now: seconds since the cluster's start.
         capacity: GPUs of each node, [N].
-        jobs: that are there, [J].
-        outlook: what is expected of them.
-        restart_seconds: what a change of nodes costs a job.
-        deadlines: of the jobs; None: none has any.
-        neighbours: what the jobs do to one another on shared nodes; None: nothing is known of it.
-        factor: of what each job's completion time is worth, [J]; None: 1.
+        jobs: jobs present, [J].
+        outlook: expected speed and remaining work of the jobs.
+        restart_seconds: seconds lost by a job whose nodes change.
+        deadlines: of the jobs; None: no job has any.
+        neighbours: slowdowns between the jobs on shared nodes; None: unknown.
+        factor: factor on the weight of each job's completion time, [J]; None: 1.
     """
 
     now: float
@@ -216,17 +212,17 @@ class Situation(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """G, all there are."""
+        """GPUs of all nodes, G."""
         return int(self.capacity.sum())
 
 
 class Wanted(NamedTuple):
-    """What a rule says.
+    """Allocation that a rule returns.
 
     Attributes:
-        gpus: of each job, [J].
-        order: positions of jobs in the order in which they are placed, [J].
-        packed: whether jobs go to as few nodes as they fill, even if others are moved for that.
+        gpus: GPUs of each job, [J].
+        order: positions of jobs in the order of placement, [J].
+        packed: whether to place jobs on as few nodes as possible, even if other jobs must move.
     """
 
     gpus: Integers
@@ -238,12 +234,12 @@ Rule = Callable[[Situation], Wanted]
 
 
 def in_order(gpus: Integers) -> Wanted:
-    """Jobs are placed in order of submission."""
+    """Allocation of ``gpus`` [J] whose jobs are placed in order of submission."""
     return Wanted(gpus, np.arange(len(gpus)))
 
 
 def admitted(asked: Integers, order: Integers, free: int) -> Integers:
-    """What was asked for, [J], for each job that still fits when its turn comes, else nothing."""
+    """GPUs requested by each job that still fits into ``free`` in ``order``, 0 for those that don't, [J]."""
     gpus = np.zeros(len(asked), np.int64)
     wanted = asked.tolist()
     for job in order.tolist():
@@ -255,11 +251,11 @@ def admitted(asked: Integers, order: Integers, free: int) -> Integers:
     return gpus
 
 
-# Jobs on as few nodes as they fill; smaller ones make room for larger ones.
+# Packing: jobs on as few nodes as possible; smaller ones make room for larger ones.
 
 
 class FreeGpus:
-    """GPUs that are free on each node; nodes are found by how many those are."""
+    """Free GPUs of each node, with lookup of nodes by that number."""
 
     def __init__(self, free: Integers) -> None:
         self.of: list[int] = free.tolist()
@@ -268,7 +264,7 @@ class FreeGpus:
             self.set(node, count)
 
     def set(self, node: int, count: int) -> None:
-        """So many are free on a node now."""
+        """Set the number of free GPUs of a node."""
         self.of[node] = count
         while len(self._nodes) <= count:
             self._nodes.append([])
@@ -276,7 +272,7 @@ class FreeGpus:
             heappush(self._nodes[count], node)
 
     def tightest(self, size: int) -> int | None:
-        """The first of the nodes with the fewest free GPUs that are as many as ``size``; None: there is none."""
+        """The first node among those with the fewest free GPUs, at least ``size``; None: there is none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]
             while nodes and self.of[nodes[0]] != count:  # it has had so many, and has others now
@@ -287,11 +283,10 @@ class FreeGpus:
 
 
 def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | None:
-    """GPUs of each job on each node, [J, N], where ``missing`` [J] are added to what is ``kept`` [J, N].
+    """Allocation with ``missing`` [J] GPUs added to ``kept`` [J, N], [J, N]; None if they can't be packed.
 
-    Whole nodes come first, then smaller and smaller parts, each where it fits most tightly. Where it fits nowhere, jobs
-    that have less of a node are moved from the node that loses fewest. None where parts don't fit that way.
-    """
+    Whole nodes come first, then parts by descending size, each by best fit. If a part fits nowhere, smaller parts are
+    moved away from the node where that moves the fewest GPUs."""
     node, held = max(1, int(capacity.max(initial=0))), kept.copy()
     parts, free = _parts(missing, node), FreeGpus(capacity - held.sum(axis=0))
     for size in range(node, 0, -1):
@@ -309,7 +304,7 @@ def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | No
 
 
 def _parts(missing: Integers, node: int) -> list[list[int]]:
-    """Jobs that miss a part of a node, by its size; whole nodes are parts, too."""
+    """Jobs with a missing part, by its size 0 to ``node``, the GPUs of a node."""
     parts: list[list[int]] = [[] for _ in range(node + 1)]
     for job in np.flatnonzero(missing).tolist():
         whole, rest = divmod(int(missing[job]), node)
@@ -320,7 +315,8 @@ def _parts(missing: Integers, node: int) -> list[list[int]]:
 
 
 def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
-    """A node where the fewest GPUs are moved for a part; who is moved waits in ``parts``. None: there is none."""
+    """Free ``size`` GPUs on the node where fewest must be moved; moved jobs go to ``parts``. None: no node can be
+    cleared."""
     room = np.array(free.of)
     possible = np.flatnonzero(room + np.where(held < size, held, 0).sum(axis=0) >= size)
     if not possible.size:
@@ -336,14 +332,14 @@ def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) 
     return where
 
 
-# Where jobs run: GPUs per job become GPUs per job and node.
+# Placement: from GPUs per job to GPUs per job and node.
 
 
 def place(situation: Situation, wanted: Wanted) -> Integers:
-    """GPUs of each job on each node, [J, N]; who moves is set beside whom that costs least, as far as that is known.
+    """GPUs of each job on each node, [J, N]; moved jobs are placed to reduce interference, where it is known.
 
     Raises:
-        ValueError: more is wanted than there is.
+        ValueError: the allocation exceeds the GPUs of all nodes.
     """
     held = _placed(situation, wanted)
     if situation.neighbours is None:
@@ -352,13 +348,13 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
 
 
 def _placed(situation: Situation, wanted: Wanted) -> Integers:
-    """GPUs of each job on each node, [J, N].
+    """GPUs of each job on each node, [J, N], regardless of interference.
 
-    Jobs that keep their number keep their nodes, as long as these are there; the others take from the node with most
-    free GPUs first, in the order that is wanted, or are packed. Never is more given than a node has.
+    Jobs whose number of GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from
+    the node with most free GPUs first, in ``wanted.order``.
 
     Raises:
-        ValueError: more is wanted than there is.
+        ValueError: the allocation exceeds the GPUs of all nodes.
     """
     held, total = situation.jobs.held, int(wanted.gpus.sum())
     if total > situation.gpus:
@@ -379,7 +375,7 @@ def _placed(situation: Situation, wanted: Wanted) -> Integers:
 
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
-    """Fill one job's row, [N]; the first of equal nodes goes first."""
+    """Fill one job's ``row`` [N] in place with ``missing`` GPUs, from the nodes with most free GPUs."""
     while missing:
         most = max(free)
         node = free.index(most)

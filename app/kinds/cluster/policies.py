@@ -1,4 +1,4 @@
-"""Policies of kind `cluster`: what they observe, and the strategies by name."""
+"""Policies of kind `cluster`: their observations, their actions, and the heuristics by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.policies.artifact import Artifact, Families, TablePolicy
 from app.policies.base import RETURN_SCALE, Published
 from app.policies.network import NetworkPolicy
 
-# What agents see of each job of a cluster beside the others: numbers of order 1; the same live and simulated.
+# Observations: features of order 1 for each job, the same live and simulated.
 
 
 OF_JOB = (
@@ -55,17 +55,16 @@ LARGEST, SHORT = 8.0, float(np.log1p(10.0))
 
 
 def observe(situation: Situation, weight: Floats, interval: float, coming: float) -> Floats:
-    """Each job as agents see it, [J, F].
+    """Observation of each job for agents, [J, F], named by ``ENTRIES``.
 
-    Of a job: time that is left on an equal share, how much sooner it would end on what is best for it, its place among
-    the others by that, GPUs, times, restarts, the most that it may have (less where it converges), its queue's weight
-    over the mean. Of all: free GPUs, jobs, what is left of them, GPUs of those that end soon, and of those to come.
+    Per job: time left on an equal share, gain of its best number of GPUs, rank, GPUs, times, restarts, maximum GPUs and
+    queue weight. Shared: free GPUs, number of jobs, time left, GPUs of jobs that end soon, and GPUs of arrivals.
 
     Args:
-        situation: with an outlook.
-        weight: of each job's queue, [J].
-        interval: seconds between decisions, to count times by.
-        coming: GPUs that are expected to be asked for within an hour.
+        situation: at the decision.
+        weight: weight of each job's queue, [J].
+        interval: seconds between decisions, the unit of times.
+        coming: GPUs expected to be requested within an hour.
     """
     jobs, total = situation.jobs, max(situation.gpus, 1)
     sizes = grid(situation)
@@ -101,45 +100,44 @@ def observe(situation: Situation, weight: Floats, interval: float, coming: float
     return np.stack([*own, *(np.full(len(gpus), value) for value in every)], axis=1)
 
 
-# Policies of kind ``cluster``: of each job, how much more or less its completion time is worth.
+# Policies of kind ``cluster``: a factor on the weight of each job's completion time.
 #
-# One network, or table, is asked for every job alike, whatever their number and order; GPUs then go where they shorten
-# the completion times most that are worth most (``allocation.completion``). So no answer gives more than there is, and
-# priorities hold. An agent that has learned nothing is the rule ``soonest``.
+# One network, or table, is applied to each job alike, whatever their number and order; ``allocation.completion`` then
+# gives GPUs where they shorten weighted completion times most. So allocations always fit, and priorities hold. An
+# untrained agent equals the rule ``soonest``.
 
 
 KIND = "cluster"
 FACTORS = np.array([1.0, 0.5**0.5, 2.0**0.5, 0.5, 2.0])
-"""Of a job's weight, by the number of the action; the first changes nothing, and so does their geometric mean."""
+"""Factors on a job's weight by action; action 0 changes nothing, and their geometric mean is 1."""
 TEMPERATURE = 0.3
-"""What learners take as the unit of their preferences (``temperature`` of ``ActorCritic``), in hundredths of return."""
+"""Softmax temperature of action values, in hundredths of the return (``temperature`` of ``ActorCritic``)."""
 
 
 class AllAtOnce:
-    """Who answers in played clusters as the service does."""
+    """Mixin: in simulated clusters the policy decides for all jobs at once, as in the service."""
 
     def watch(self, world: Any) -> None:
-        """Answer in ``world`` for all jobs at once."""
+        """Register this policy with ``world`` to decide for all jobs at once."""
         world.answer(self)
 
 
 class Network(AllAtOnce, NetworkPolicy):
-    """A network that weighs jobs, one by one."""
+    """Neural network that weighs each job by its observation."""
 
 
 class Table(AllAtOnce, TablePolicy):
-    """A table of values that weighs jobs, one by one."""
+    """Table of action values that weighs each job by its observation."""
 
 
 FAMILIES: Families = {"network": Network, "table": Table}
 
 
 def factors(policy: Published, observation: Floats) -> Floats:
-    """What a policy makes of J jobs that it sees as ``observation`` [J, F]: a factor of each one's weight, [J].
+    """Factor on each job's weight by ``policy``, for J jobs with ``observation`` [J, F], [J].
 
-    It is the geometric mean of ``FACTORS`` by the policy's chances: the likeliest one would go to and fro from moment
-    to moment, at a restart each.
-    """
+    The geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would
+    alternate between decisions, with a restart each time."""
     view = View(observation.astype(np.float32), np.ones((len(observation), len(FACTORS)), np.bool_))
     choice = policy.act(PolicySituation(None, None, view))
     if choice.values is None:
@@ -150,21 +148,21 @@ def factors(policy: Published, observation: Floats) -> Floats:
 
 
 def load(data: bytes) -> Artifact:
-    """An agent as it was published; raises IncompatibleArtifact."""
+    """Load a published agent; raises IncompatibleArtifact if ``data`` is not one."""
     return artifact.load(data, FAMILIES)
 
 
-# The rules that answer without an agent, and that agents are held against: each under the priorities of the spec.
+# Heuristics that decide without an agent, and that agents are evaluated against, under the priorities of the spec.
 
 
 IN_ORDER = "priority"
-"""It asks nothing of an outlook."""
+"""Heuristic that needs no outlook."""
 WITH_MODEL = "soonest"
-"""What answers where no agent does."""
+"""Default heuristic when no agent is promoted."""
 AHEAD = "rollout"
-"""What answers in its stead while nobody is expected to come: it looks until the end of those that are there."""
+"""Heuristic used in its place while no arrivals are expected: it simulates until all present jobs end."""
 WEIGHED = "weighed"
-"""What answers by an agent: ``WITH_MODEL``, with weights of jobs that the agent changes."""
+"""Rule of agents: ``WITH_MODEL`` with weights of jobs that the agent changes."""
 LEVELLED: Mapping[str, Rule] = {
     "srtf": srtf,
     "fifo": fifo,
@@ -177,7 +175,7 @@ LEVELLED: Mapping[str, Rule] = {
 
 
 def rules(spec: ClusterSpec) -> dict[str, Rule]:
-    """The rules that share GPUs among jobs, by name."""
+    """Allocation rules by name, with the queues' weights, ageing and patience of ``spec``."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}

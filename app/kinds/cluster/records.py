@@ -1,4 +1,4 @@
-"""What launchers have reported of the jobs that are there, beside what they hold: J jobs in the order of the table."""
+"""Settings and measurements that launchers reported of the jobs present: J jobs in the order of the job table."""
 
 from __future__ import annotations
 
@@ -39,35 +39,34 @@ WHOLE = (
     "predictions",
     "awaits",
 )
-"""Columns of whole numbers."""
+"""Columns of integer type."""
 
 
 class Records(NamedTuple):
-    """What launchers have reported of J jobs, [J] each; NaN where it is unknown, or 0 where it counts something.
+    """Reported settings and measurements of J jobs, [J] each; unknown is NaN, or 0 in integer columns.
 
     Attributes:
-        application: names; empty where none was said.
-        batch: samples of a step, over all GPUs, as told last.
-        data: its size.
-        iterations: until the job is finished.
-        iteration: that are done.
-        value: loss or metric that was measured last.
-        rises: whether that is a metric, the more the better.
-        noise_scale: of the gradient, in samples.
-        pace: iterations a second that it trained, between its last reports that saw it on the same nodes.
-        paced_on: GPUs on which that was.
-        trained, restarts: as in the table when its last progress was reported, or when it was started since; what was
-            left of a restart counts as gone.
-        batch_initial: samples of a step, as submitted; 0: not told.
-        batch_maximum, gpu_batch_minimum, gpu_batch_maximum: limits of a batch that the job chooses; 0: not told.
-        rate: samples a second (``experience``) of the steps that were reported last.
-        done: samples that it has trained on by then.
-        done_then: the same, when its iteration was last reported to have grown.
-        uncounted: seconds for which it has trained since.
-        predicted_at, predicted: when one of the predictions of its end was made, drawn at random, and the seconds that
-            were expected; NaN: none was.
-        predictions: how many were made.
-        awaited_at, awaited, awaits: the same of its next start, while it waits.
+        application: name; empty: not reported.
+        batch: samples per step over all GPUs, as reported last.
+        data: data size, in a unit of the application.
+        iterations: number at which the job is finished.
+        iteration: iterations completed.
+        value: last reported loss or metric.
+        rises: whether ``value`` is a metric (higher is better).
+        noise_scale: gradient noise scale, in samples.
+        pace: iterations per second between the last two reports on the same nodes.
+        paced_on: number of GPUs during these.
+        trained, restarts: ``running`` (plus the restart left) and ``restarts`` of the job table at the last progress
+            report or start.
+        batch_initial: samples per step as submitted; 0: not reported.
+        batch_maximum, gpu_batch_minimum, gpu_batch_maximum: limits in samples of a batch that the job may choose.
+        rate: goodput of the last reported steps, in samples per second at the initial batch's efficiency.
+        done: samples trained until then.
+        done_then: ``done`` when ``iteration`` last changed.
+        uncounted: seconds trained since ``done`` was updated.
+        predicted_at, predicted: time of one randomly drawn prediction of its end, and the seconds predicted; NaN: none.
+        predictions: number of predictions of its end.
+        awaited_at, awaited, awaits: the same for its next start, while it waits.
     """
 
     application: NDArray[np.object_]
@@ -104,7 +103,7 @@ def none() -> Records:
 
 
 def untold(count: int) -> Records:
-    """Of so many jobs of which nothing was told."""
+    """Records of ``count`` jobs of which nothing was reported."""
     unknown, zeros, whole = np.full(count, UNKNOWN), np.zeros(count), np.zeros(count, np.int64)
     given = {"application": np.full(count, "", object), "rises": np.zeros(count, np.bool_)}
     given |= dict.fromkeys(("iteration", "trained", "done", "done_then", "uncounted"), zeros)
@@ -113,7 +112,7 @@ def untold(count: int) -> Records:
 
 
 def of(came: Sequence[Submitted]) -> Records:
-    """Of jobs that have just come."""
+    """Records of newly submitted jobs."""
     batch = np.array([job.batch or 0 for job in came], np.int64)
     return untold(len(came))._replace(
         application=np.array([job.application or "" for job in came], object),
@@ -128,24 +127,24 @@ def of(came: Sequence[Submitted]) -> Records:
 
 
 def joined(records: Records, came: Records) -> Records:
-    """More jobs at the end."""
+    """``records`` with those of new jobs appended."""
     return Records._make(np.concatenate(pair) for pair in zip(records, came, strict=True))
 
 
 def keep(records: Records, which: Sequence[bool] | NDArray[np.bool_]) -> Records:
-    """Some of the jobs, in their order."""
+    """The jobs selected by the mask ``which`` [J], in their order."""
     chosen = np.asarray(which, np.bool_)
     return Records._make(column[chosen] for column in records)
 
 
 def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
-    """What was told of the jobs at these positions; what isn't told stays known.
+    """``records`` updated with reported progress; fields that a report leaves out stay.
 
     Args:
-        records: before.
-        at: positions of the jobs that are ``told`` of.
-        told: what was.
-        jobs: the table, at the moment of the report.
+        records: before the report.
+        at: positions of the jobs in ``told``.
+        told: reported progress, in the same order.
+        jobs: job table at the time of the report.
     """
     new = records._replace(**{name: getattr(records, name).copy() for name in CHANGING})
     for job, one in zip(at, told, strict=True):
@@ -161,7 +160,8 @@ def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], 
 
 
 def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
-    """Measure how fast jobs went on, [K] of ``at``; those that were moved meanwhile are measured from now on."""
+    """Update ``new`` in place with iterations per second of the jobs ``at`` [K] that stayed on their nodes since
+    ``before``."""
     seconds, gained = jobs.running[at] - before.trained[at], new.iteration[at] - before.iteration[at]
     measured = (jobs.restarts[at] == before.restarts[at]) & (seconds > 0) & (gained > 0)
     rows = at[measured]
@@ -170,13 +170,13 @@ def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
 
 
 def trained(records: Records, jobs: Jobs, seconds: float) -> Records:
-    """After ``seconds`` for which jobs had the nodes that they have; while a job restarts it doesn't train."""
+    """``records`` after ``seconds`` on the current nodes; time of restarts doesn't count as training."""
     more = np.where(jobs.held.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
     return records._replace(uncounted=records.uncounted + more)
 
 
 def started(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:
-    """Jobs that held nothing before train from now on, [J]; they have not gone on while they waited."""
+    """``records`` with training time counted from now for the jobs of the mask ``which`` [J], which just started."""
     trained, restarts = records.trained.copy(), records.restarts.copy()
     trained[which], restarts[which] = (jobs.running + jobs.restarting)[which], jobs.restarts[which]
     return records._replace(trained=trained, restarts=restarts)

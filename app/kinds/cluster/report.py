@@ -1,4 +1,4 @@
-"""Reports and decisions of kind ``cluster`` on the wire. Times are seconds since the run began."""
+"""Schemas of reports and decisions of kind ``cluster``. Times are seconds since the run began."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from app.kinds.contract.kind import RunStart
 from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 
 MOST_BESIDE = 4
-"""Applications of jobs that share the nodes of a step."""
+"""Most applications that a step names as neighbours."""
 SHORTEST, LARGEST = 1e-6, 1e9
-"""Seconds that a step can take; batches and iterations are as large at most."""
+"""Bounds of step durations in seconds; ``LARGEST`` also bounds batches and iterations."""
 MOST_JOBS = 2_000
-"""That wait or run in a run at once, or that a list of a report names."""
+"""Most jobs present in a run at once, and most entries of a list in a report."""
 MOST_CELLS = 1_000_000
-"""Jobs times nodes of a run: what each job has on each node is one table."""
+"""Most jobs × nodes of a run: allocations are one table."""
 MOST_NAMES = 200_000
-"""Bytes of the names of the jobs in a run: a decision may name all of them."""
+"""Most bytes of all job names in a run: a decision may list all of them."""
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 Gpus = Annotated[int, Meta(ge=1, le=1_000_000)]
 Samples = Annotated[int, Meta(ge=1, le=10**9)]
@@ -65,7 +65,7 @@ class Submitted(Part, frozen=True, gc=False):
     ] = None
 
     def __post_init__(self) -> None:
-        """Refuse batches that contradict each other."""
+        """Check the limits of the batch; raises ValueError if they contradict each other."""
         if self.batch_maximum is not None and (self.batch is None or self.batch_maximum < self.batch):
             raise ValueError("batch_maximum needs batch, and must be at least as large")
         least, most = self.gpu_batch_minimum or 1, self.gpu_batch_maximum
@@ -98,7 +98,7 @@ class Progressed(Part, frozen=True, gc=False):
     noise_scale: Annotated[NonNegative | None, Meta(description="gradient noise scale, in samples")] = None
 
     def __post_init__(self) -> None:
-        """Refuse two values of what a job learns."""
+        """Raise ValueError if both a loss and a metric are given."""
         if self.loss is not None and self.metric is not None:
             raise ValueError("loss must be null beside a metric: what a job learns is told as one of them")
 
@@ -135,7 +135,7 @@ class ClusterReport(Part, frozen=True):
     nodes: Annotated[tuple[NodeChange, ...], Meta(max_length=MOST_NODES)] = ()
 
 
-# What a decision says.
+# Schemas of decisions.
 
 
 class JobChange(BaseModel):

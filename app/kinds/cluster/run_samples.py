@@ -1,7 +1,6 @@
-"""What a run reported as rows of samples: measured steps, learning curves, and submitted jobs.
+"""Rows of samples from a finished run's reports: measured steps, learning curves, and submitted jobs.
 
-A run has been served and is over: what of it can't be a sample is left out, and never refused.
-"""
+Entries that can't be samples are left out, without an error."""
 
 from __future__ import annotations
 
@@ -16,13 +15,13 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.columns import is_name
 
 LONGER = 1.5
-"""Than usual is longer between two reports of a job's progress: it waited."""
+"""Factor on the usual gap between two progress reports above which the job is taken to have waited."""
 Row = dict[str, Any]
 Report = Mapping[str, Any]
 
 
 def run_rows(spec: ClusterSpec, reports: Sequence[Report]) -> dict[str, list[Row]]:
-    """Rows of samples by their form."""
+    """Rows of samples by form: `steps`, `curves` and `arrivals`."""
     return {
         "steps": steps(reports, spec.members),
         "curves": curves(reports),
@@ -31,10 +30,10 @@ def run_rows(spec: ClusterSpec, reports: Sequence[Report]) -> dict[str, list[Row
 
 
 def arrivals(reports: Sequence[Report], interval: float) -> list[Row]:
-    """Jobs in order of their submission, each once; of those that finished, samples that they needed, if steps tell.
+    """Submitted jobs, each once, by time; finished ones with the samples they needed, where their steps allow it.
 
     Args:
-        reports: of a run.
+        reports: reports of a run.
         interval: seconds between decisions.
     """
     needed = samples(reports, interval)
@@ -50,9 +49,9 @@ def _arrival(name: str, job: Report, report: Report, needed: Mapping[str, float]
 
 
 def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
-    """Samples at the efficiency of the initial batch that jobs needed which finished, by name.
+    """Samples, at the efficiency of the initial batch, that each finished job needed, by name.
 
-    What a job's steps tell holds for the time since its last progress; of longer than usual it waited.
+    The rate of a progress report holds since the job's last one; of a gap longer than usual only the usual time counts.
     """
     known, courses, found = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()
     first_noise, noise, initial = dict[str, float](), dict[str, float](), dict[str, int]()
@@ -77,7 +76,7 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
 
 
 def _finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
-    """Jobs that have finished by a report, of those that are ``there``, from which the failed ones are taken."""
+    """Names in ``there`` that finished with this report; jobs that failed or left are removed from ``there``."""
     left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
     if report.get("whole"):
         left |= dict.fromkeys(
@@ -93,7 +92,7 @@ def _came(job: Report, report: Report) -> float:
 
 
 def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float, end: float) -> float:
-    """Of one job: times of its progress and samples a second until then."""
+    """Samples of one job: times and samples per second of its progress, its submission ``since`` and its ``end``."""
     times = np.array([since, *(at for at, _ in course), end])
     rates = np.array([*(rate for _, rate in course), course[-1][1]])
     gaps = np.diff(times)
@@ -102,13 +101,13 @@ def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float
 
 
 def _application(job: Report) -> str | None:
-    """What a job trains, if it said so by a name that samples can have."""
+    """Application of a job; None if it has none, or its name isn't allowed in samples."""
     name = job.get("application")
     return name if name and is_name(name) else None
 
 
 def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
-    """Each job as it was submitted first, and the report that said so, by name."""
+    """First submission of each job by name, as (job, report that contains it)."""
     found: dict[str, tuple[Report, Report]] = {}
     for report in reports:
         for job in report.get("submitted") or ():
@@ -117,10 +116,9 @@ def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
 
 
 def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
-    """Steps whose seconds were told with the GPUs, of jobs whose application and batch size are known.
+    """Steps with known seconds and GPUs, of jobs with a known application and batch.
 
-    Members know their batch sizes themselves: where none is told, a step counts as a sample on each GPU.
-    """
+    For members without a batch, a step counts as one sample per GPU. With accumulated gradients, one part is a step."""
     known, rows = first_seen(reports), list[Row]()
     for one in _progressed(reports):
         job = known[one["job"]][0] if one["job"] in known else {}
@@ -143,10 +141,9 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
 
 
 def curves(reports: Sequence[Report]) -> list[Row]:
-    """Losses or metrics by iterations, of a job that told both the first kind.
+    """Points of learning curves: losses, or metrics, whichever a job reported first.
 
-    What was done again after a job went on from a checkpoint is left out.
-    """
+    Iterations repeated after resuming from a checkpoint are left out."""
     known, last, rows = first_seen(reports), dict[str, tuple[float, bool]](), list[Row]()
     for one in _progressed(reports):
         name, iteration = one["job"], one["iteration"]

@@ -1,4 +1,4 @@
-"""Samples of kind `cluster`: an execution is measured steps, learning curves, submitted jobs, or some of each."""
+"""Samples of kind `cluster`: an execution holds measured steps, learning curves, submitted jobs, or several."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from app.kinds.tensors import read_header, written
 MOST_GPUS, MOST_ROWS, MOST_NAMES = 1_000_000, 1_000_000, 10_000
 
 
-# Columns.
+# Columns of the tables.
 
 
 def forms(layout: Layout | None) -> tuple[Form, Form, Form]:
-    """Rows of measured steps, of learning curves and of submitted jobs; of no workload for the documentation."""
+    """Forms of rows for measured steps, learning curves and submitted jobs; ``layout`` None: for the documentation."""
     classes, queues = ([one.name for one in layout.spec.nodes], layout.queues) if layout else ((), ())
 
     def gpus(text: str) -> Column:
@@ -98,7 +98,8 @@ class LogCollector(Collector):
         self._curves = dict[int, tuple[float, float, float]]()
 
     def take(self, rows: Rows, form: str | None = None) -> None:
-        """Take rows, in order, of a form, or of whatever forms; ``InvalidInput``: some are wrong, or too many."""
+        """Add rows in order, of ``form`` or of detected forms; raises InvalidInput if any is invalid or there are too
+        many."""
         super().take(rows, form)
         held = {"rows": (self.count, MOST_ROWS)} | {what: (len(book), MOST_NAMES) for what, book in self.books.items()}
         for what, (count, most) in held.items():
@@ -107,7 +108,7 @@ class LogCollector(Collector):
                 raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
-        """Take those rows of a form that are sound: where some aren't, half by half."""
+        """Add the valid rows of a form, and leave out invalid ones, by bisecting the block."""
         try:
             self.add(form, rows)
         except InvalidInput:
@@ -116,7 +117,7 @@ class LogCollector(Collector):
                 self.add_sound(form, rows.take(part))
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:
-        """What is wrong across the columns of steps and of curves."""
+        """Issues across the columns of steps or curves; none for other forms."""
         if form == "steps":
             gpus, seconds, computing = values["gpus"], values["seconds"], values["computing"]
             fewest, nodes = np.ceil(gpus / self._largest_node), values["nodes"]
@@ -141,7 +142,7 @@ class LogCollector(Collector):
         return []
 
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Add rows to the table of their form; ``InvalidInput``: a row does not go on with the curve of its job."""
+        """Append rows to the table of their form; raises InvalidInput if a point contradicts its job's curve."""
         if form == "steps":
             fewest = np.ceil(values["gpus"] / self._largest_node)
             nodes = np.where(np.isnan(values["nodes"]), fewest, values["nodes"])
@@ -158,7 +159,8 @@ class LogCollector(Collector):
         self._tables[form].append(table)
 
     def _follow(self, rows: Rows, table: Floats) -> None:
-        """Make sure that each row goes on with the curve of its job."""
+        """Raise InvalidInput if a row's iteration doesn't ascend, or its application or measure differs from its job's
+        earlier rows."""
         issues, last = list[FieldIssue](), dict[int, tuple[float, float, float]]()
         for row, (job, application, iteration, _, rises, *_) in enumerate(table.tolist()):
             before = last.get(int(job), self._curves.get(int(job)))
@@ -177,7 +179,7 @@ class LogCollector(Collector):
         self._curves.update(last)
 
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Stored bytes, a digest of them, and their summary."""
+        """Stored bytes, their SHA-256 digest, and their summary."""
         tables = [np.concatenate(self._tables[table]) for table in WIDTHS]
         content = Content(tuple(self.books["applications"]), tuple(self.books["jobs"]), *tables)
         data = packed(content)
@@ -198,18 +200,17 @@ WIDTHS = {"steps": 8 + MOST_BESIDE - 1, "curves": 7, "arrivals": 7}
 
 
 class Content(NamedTuple):
-    """What an execution says; −1 is no application, NaN what is not known.
+    """Tables of an execution; in columns of positions −1 means none, elsewhere NaN means unknown.
 
     Attributes:
         applications: names, [A].
-        jobs: names of those whose curves these are, [C].
-        steps: position of the application, GPUs, nodes, position of the node class, samples of a step over all GPUs,
-            its seconds, those of computing in it, positions of the applications that shared its nodes, [n, 11].
-        curves: position of the job and of its application, iteration, value, whether larger is better, samples of a
-            step over all GPUs, gradient noise scale in samples, in order of iteration within a job, [m, 7].
-        arrivals: seconds since 1970 (UTC) or since a start of its own, position of the queue and of the application,
-            GPUs asked for, size of the data, seconds that the job ran, samples that it needed at the efficiency of its
-            initial batch, in order of time, [k, 7].
+        jobs: names of the jobs with curves, [C].
+        steps: [n, 11]: position of the application, GPUs, nodes, position of the node class, samples per step over all
+            GPUs, seconds, seconds of computing, positions of up to 4 neighbouring applications.
+        curves: [m, 7], by iteration within a job: positions of job and application, iteration, value, whether higher is
+            better, samples per step over all GPUs, gradient noise scale in samples.
+        arrivals: [k, 7], by time: seconds since 1970 UTC or another origin, positions of queue and application, GPUs
+            requested, data size, seconds it ran, samples needed at the efficiency of its initial batch.
     """
 
     applications: tuple[str, ...]
@@ -220,14 +221,14 @@ class Content(NamedTuple):
 
 
 def packed(content: Content) -> bytes:
-    """As it is stored; equal contents give equal bytes."""
+    """Serialise for storage as safetensors; equal contents give equal bytes."""
     tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
     names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
     return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
 
 
 def unpacked(data: bytes) -> Content:
-    """What stored bytes say."""
+    """Deserialise stored bytes; raises what safetensors or JSON raise if they are damaged."""
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
     found = (
@@ -238,16 +239,17 @@ def unpacked(data: bytes) -> Content:
 
 
 def _of_width(table: Floats, width: int) -> Floats:
-    """With columns that those who stored it didn't know."""
+    """``table`` [n, at most ``width``] with NaN columns appended, [n, ``width``], for data stored before those columns
+    existed."""
     return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
 
 
 SHOWN = 100
-"""Applications that lists tell of by name."""
+"""Most applications that a summary names."""
 
 
 def summary(content: Content) -> dict[str, Any]:
-    """What lists tell of an execution, JSON: positions of queues are of the layout."""
+    """Summary of an execution for lists, as JSON; jobs are counted by position of the queue."""
     steps, arrivals = content.steps, content.arrivals
     seconds, span = float(steps[:, SECONDS].sum()), float(np.ptp(arrivals[:, TIME])) if len(arrivals) else 0.0
     return {
@@ -272,7 +274,7 @@ def _arrivals(arrivals: np.ndarray[Any, np.dtype[np.float64]], span: float) -> d
     }
 
 
-# Samples as they cross the API.
+# Schemas of samples in the API.
 
 
 class StepsRead(BaseModel):
@@ -323,28 +325,28 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpacked(self, data: bytes) -> Content:
-        """Steps, curves and arrivals.
+        """Deserialise steps, curves and arrivals.
 
-        Steps on fewer nodes than can have so many GPUs, which is refused by now, count as on as few as can: so they are
-        learned from and handed out as they would be uploaded.
-        """
+        Steps on fewer nodes than their GPUs need, which older versions accepted, get the smallest possible number of
+        nodes."""
         found = unpacked(data)
         steps = found.steps.copy()
         steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
         return found._replace(steps=steps)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Counts, sums and spans of stored bytes, by positions in the layout."""
+        """Summary of stored bytes; jobs are counted by position of the queue."""
         return summary(unpacked(data))
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A summary with the names of queues."""
+        """``summary`` with names of queues in place of positions."""
         log = summary.get("arrivals")
         named = {"arrivals": {**log, "of_queues": by_name(self.layout.queues, log["of_queues"])}} if log else {}
         return {"applications": [], **summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """Steps, learning and arrivals of a run, of more than ``MOST_ROWS`` the last; what isn't sound is left out."""
+        """Sample of a run's reports, with at most the last ``MOST_ROWS`` rows per form and without invalid rows; None
+        if empty."""
         collector = LogCollector(self.layout)
         for form, rows in run_rows(self.layout.spec, reports).items():
             columns = {one: [row.get(one) for row in rows[-MOST_ROWS:]] for one in collector.forms[form].names}
@@ -352,7 +354,7 @@ class ClusterSamples(RowCodec):
         return collector.sample(run) if collector.count else None
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Steps, points of curves and arrivals as objects, without what is not known."""
+        """Yield steps, points of curves and arrivals as JSON objects, without unknown values."""
         content, queues = self.unpacked(data), self.layout.queues
         classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
         for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():

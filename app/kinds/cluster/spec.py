@@ -1,4 +1,4 @@
-"""Specs of kind `cluster`, and which changes of one are accepted."""
+"""Specs of kind `cluster`, and the changes accepted while one is served."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import Counted, NonNegative, Positive, Probability, Slug, Strict
 
 Apart = Annotated[float, Field(ge=0.1, le=1e9)]
-"""Seconds between decisions, or of waiting. Of less an episode, in which jobs train for hours, would never end, and
-whoever reports would be asked to come back at once; what is longer than 30 years never happens."""
+"""Seconds between decisions, or of waiting. Below 0.1 s an episode, in which jobs train for hours, would not end, and
+clients would report without pause; the maximum is 30 years."""
 MOST_NODES, MOST_GPUS, MOST_MEMBERS = 4_096, 64, 256
 Named = TypeVar("Named", "NodeClass", "JobQueue")
 
@@ -182,7 +182,7 @@ class ClusterSpec(Strict):
 Spec = ClusterSpec
 
 
-# What of a ``cluster`` workload may change while it is served: prices, weights, how urgent queues are, members.
+# Changes to a ``cluster`` workload while it is served: prices, weights, queues, members.
 
 
 class QueueChange(Strict):
@@ -224,10 +224,11 @@ class ClusterPatch(BaseModel):
 
 
 def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
-    """A spec with a patch applied.
+    """Return ``spec`` with ``patch`` applied.
 
     Raises:
-        InvalidInput: a class of nodes, weight or queue that the spec hasn't, or a first queue that ages.
+        InvalidInput: an unknown node class, weight or queue, a null weight, an ageing first queue, or duplicate
+            members.
     """
     told = {name: queue.model_dump(exclude_unset=True) for name, queue in patch.queues.items()}
     issues = _issues(spec, patch, told)
@@ -250,7 +251,7 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
 
 
 def _issues(spec: ClusterSpec, patch: ClusterPatch, told: Mapping[str, Mapping[str, Any]]) -> list[FieldIssue]:
-    """Names that the spec hasn't, and weights that are taken away; ``told``: what is said of each queue."""
+    """Issues of names that the spec doesn't have, and of null weights; ``told``: fields set for each queue."""
     return [
         *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
         *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),

@@ -1,8 +1,7 @@
-"""Count what jobs train, in samples at their efficiency, by the steps that they report; and keep what they have shown.
+"""Work that jobs have done, counted in samples at their efficiency, and calibration of predictions by their errors.
 
-The unit is that of ``experience``: it grows evenly from the beginning of a job to its end, whatever GPUs and batches it
-has meanwhile, and jobs of an application need about the same of it.
-"""
+The unit is that of ``experience``: it grows evenly over a job's run whatever its GPUs and batches, and jobs of one
+application need about the same amount."""
 
 from __future__ import annotations
 
@@ -20,22 +19,23 @@ from app.kinds.cluster.records import Records
 from app.kinds.cluster.report import Progressed
 
 MOST_OFF = 256
-"""Predictions that are compared with what came."""
+"""Most prediction errors kept."""
 END = "predicted_at", "predicted", "predictions"
+"""Columns of ``Records`` for predictions of a job's end: time, seconds predicted, number of predictions."""
 START = "awaited_at", "awaited", "awaits"
-"""Columns of ``Records`` with predictions of ends, and of starts."""
+"""Columns of ``Records`` for predictions of a job's start: time, seconds predicted, number of predictions."""
 
 
 def done(records: Records) -> Floats:
-    """Samples that jobs have trained on by now, at the rate that they reported last; NaN: none was reported, [J]."""
+    """Samples trained by now, at the rate reported last; NaN: no rate was reported, [J]."""
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
 def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
-    """The state with the steps counted that a report tells of, by position of their jobs.
+    """``after`` with the reported ``steps`` counted, by position of the job.
 
-    Steps without a batch, or of a job that names no application, tell nothing of others, and aren't counted.
-    """
+    Steps without a batch, or of a job without an application, are not counted. Also adjusts jobs that resumed from a
+    checkpoint."""
     told, jobs, shown = after.records, after.jobs, dict(after.experience)
     was = dict(zip(before.names, before.records.iteration.tolist(), strict=True))
     for at, one in steps.items():
@@ -63,7 +63,7 @@ def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Show
 
 
 def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
-    """The part of a step whose gradients are accumulated at once."""
+    """The reported step as one part of accumulated gradients, on its nodes and GPUs."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.held[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
@@ -80,9 +80,9 @@ def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> 
 
 
 def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
-    """The state with predictions of the ends or starts of jobs [K], of which one a job is compared with what comes.
+    """``state`` with predicted ``seconds`` [K] of the ends (or starts) of jobs ``at`` [K]; one per job is kept.
 
-    Each of a job's is as likely to be that one: the n-th replaces the one before in one case of n.
+    Reservoir sampling: a job's n-th prediction replaces the kept one with probability 1/n, by a hash of its name and n.
     """
     told = state.records
     columns = {name: getattr(told, name).copy() for name in of}
@@ -96,7 +96,8 @@ def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str,
 
 
 def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
-    """How far predictions were off, with those of the jobs at these positions that have finished, or start."""
+    """Natural logarithms of actual over predicted seconds, with those of jobs ``over`` that end or start now; the last
+    ones."""
     found = list(state.off if of == END else state.off_starts)
     moment, said = (getattr(state.records, name) for name in of[:2])
     for at in over:
@@ -107,12 +108,12 @@ def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str
 
 
 def interval(errors: Sequence[float]) -> tuple[float, float] | None:
-    """By what to multiply the seconds that are expected, for the bounds that nine of ten jobs end within.
+    """Factors on predicted seconds for the bounds of a 90 % interval; None: fewer than 19 errors.
 
-    Conformal (Vovk et al., 2005): as far as jobs that come are like those that have finished. None: too few have.
+    Split conformal prediction (Vovk et al., 2005): valid if future jobs resemble the finished ones.
 
     Args:
-        errors: logarithms of what jobs took over what was expected.
+        errors: natural logarithms of actual over predicted seconds.
     """
     ranked, count = sorted(errors), len(errors)
     low, high = math.floor(0.05 * (count + 1)), math.ceil(0.95 * (count + 1))
@@ -122,7 +123,8 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
 
 
 def ended(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
-    """What a state knows after the jobs at these positions have finished; of a job that was never measured nothing."""
+    """Experience with the samples needed by the jobs at positions ``finished``; jobs that were never measured are
+    ignored."""
     shown, told, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
         known = shown.get(told.application[at])

@@ -1,4 +1,4 @@
-"""Strategies that decide how many GPUs each job gets, each from a published system."""
+"""Allocation rules, most of them from published schedulers: numbers of GPUs for each job."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
 from app.kinds.cluster.placement import Outlook, Rule, Situation, Wanted, admitted, in_order
 
-# A joint allocation job by job: GPUs go where each of them is worth most, as long as there are any.
+# Greedy joint allocation: GPUs go to the job with the largest marginal value per GPU.
 
 
 def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Integers:
-    """Positions of the sizes that jobs end at, [J].
+    """Greedy allocation by marginal value; returns the position of each job's size, [J].
 
-    Each step gives one job the further GPUs that are worth most each; steps are to any larger size that still fits, so
-    that a size which is worth little by itself can be passed. Of equal ones the first job, and the smaller size, wins.
+    Each step gives one job the additional GPUs of largest value per GPU; a step may skip sizes, so that one of little
+    value by itself can be passed. Ties go to the first job, and the smaller size.
 
     Args:
-        value: what each size is worth to each job, −∞ where it can't have it, [J, K].
-        sizes: numbers of GPUs, not descending, [J, K].
-        begin: positions of what jobs have already, [J]; −1 of those that get nothing.
-        free: GPUs that are left beside those.
+        value: value of each size to each job, −∞ where not allowed, [J, K].
+        sizes: numbers of GPUs, ascending, [J, K].
+        begin: positions of the initial sizes, [J]; −1: the job gets nothing.
+        free: GPUs left beside the initial sizes.
     """
     at, steps = begin.copy(), list[tuple[float, int, int]]()
     rows = list(zip(value, sizes, strict=True))
@@ -42,7 +42,7 @@ def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Inte
 
 
 def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of: tuple[int, int], free: int) -> None:
-    """The best next step of one job among those that fit, if any is worth something."""
+    """Push the best next step of one job among those that fit into ``free``, if its value is positive."""
     (value, sizes), (job, at) = row, of
     start, end = np.searchsorted(sizes, [sizes[at], sizes[at] + free], side="right").tolist()
     if end <= start:
@@ -53,31 +53,27 @@ def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of
         heapq.heappush(steps, (-float(slope[best]), job, start + best))
 
 
-# Queues of several priorities with ageing: who waits long enough counts as of the next more urgent queue.
+# Priority queues with ageing: a job that waits long enough counts as of the next more urgent queue.
 
 
 LATE = -1
-"""The urgency of who has waited longer than anybody may; it comes before all queues."""
+"""Urgency of jobs that waited longer than the patience; it comes before all queues."""
 
 
 def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np.inf) -> Integers:
-    """The queue that each job counts as, 0 the most urgent, [J].
+    """Effective queue of each job, 0 the most urgent, or ``LATE`` after waiting more than ``patience`` seconds, [J].
 
-    A job rises by one for each ``ageing_seconds`` [Q] of its queue that it has waited in all, before it first ran or
-    since; infinite: never. While it runs it stays where it is, so that it isn't sent back for having been served. Who
-    has waited for more than ``patience`` seconds is ``LATE``.
-    """
+    A job rises one queue per ``ageing_seconds`` [Q] of its queue spent waiting in all (infinite: never). Running time
+    doesn't lower it again, so that a job isn't sent back for having been served."""
     waited = np.maximum(now - jobs.submitted - jobs.running, 0.0)
     risen = np.maximum(jobs.queue - (waited / ageing_seconds[jobs.queue]).astype(np.int64), 0)
     return np.where(waited > patience, LATE, risen)
 
 
 def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """What each asked for, the most urgent first, of equal ones the first submitted.
+    """Rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling.
 
-    Who doesn't fit keeps all after it waiting, whatever they ask for: nobody who is less urgent runs in its stead, and
-    whoever has waited for its queue's number times ``ageing_seconds`` has only those before it that came before it.
-    """
+    A job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves."""
     ageing = np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
@@ -89,26 +85,26 @@ def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Ru
 
 
 def admitted_in_order(wanted: Integers, order: Integers, free: int) -> Integers:
-    """What each job wants in its turn, until one doesn't fit, [J]; what can't ever fit keeps nobody waiting."""
+    """GPUs ``wanted`` by each job in ``order`` until one doesn't fit, then 0, [J]; jobs larger than ``free`` are
+    skipped."""
     needed = np.where(wanted <= free, wanted, 0)[order]
     gpus = np.zeros(len(order), np.int64)
     gpus[order] = np.where(needed.cumsum() <= free, needed, 0)
     return gpus
 
 
-# Goodput shared fairly: the objective of Pollux (Qiao et al., OSDI 2021, section 4.2), exactly maximised.
+# Fair goodput: exact maximum of the objective of Pollux (Qiao et al., OSDI 2021, section 4.2).
 
 
 FLOOR = 1e-3
 
 
 def goodput(situation: Situation) -> Wanted:
-    """The GPUs that maximise the harmonic mean of the jobs' speed-ups over their fair shares.
+    """Rule that maximises the harmonic mean of the jobs' speedups over their fair shares.
 
-    A job whose nodes would change counts less, by the time that its restarts have cost it. Numbers of GPUs are powers
-    of two up to a node, or whole nodes, so that each set of them fits without a job that is split further than it must
-    be. Of all such numbers these are the best (dynamic programming over jobs); Pollux searches by a genetic algorithm.
-    """
+    A job whose nodes would change counts less, by the time its restarts have cost. Sizes are powers of two up to a
+    node, or whole nodes, so that all combinations can be placed. Dynamic programming over jobs finds the optimum among
+    these; Pollux uses a genetic algorithm."""
     sizes = fitting(situation.capacity)
     cost = 1.0 / (speedups(situation, sizes) + FLOOR)
     positions = least(cost, sizes, situation.gpus)
@@ -117,14 +113,14 @@ def goodput(situation: Situation) -> Wanted:
 
 
 def fitting(capacity: Integers) -> Integers:
-    """Nothing, powers of two up to the largest node, and multiples of it, up to all GPUs, [R]."""
+    """Sizes that fit nodes: 0, powers of two up to the largest node, and its multiples up to all GPUs, [R]."""
     total, node = int(capacity.sum()), max(1, int(capacity.max(initial=0)))
     powers = [2**i for i in range(node.bit_length()) if 2**i < node]
     return np.array([0, *(size for size in powers if size <= total), *range(node, total + 1, node)], np.int64)
 
 
 def speedups(situation: Situation, sizes: Integers) -> Floats:
-    """What each job would gain on each number of GPUs over its fair share, as Pollux counts it, [J, R]."""
+    """Speedup of each job on ``sizes`` over its fair share, as in Pollux, 0 where not allowed, [J, R]."""
     jobs, gpus = situation.jobs, situation.gpus
     fair = np.minimum(-(-gpus // len(jobs.asked)), np.maximum(jobs.maximum, 1))
     asked = np.unique(np.concatenate([sizes, fair]))
@@ -139,15 +135,15 @@ def speedups(situation: Situation, sizes: Integers) -> Floats:
 
 
 def kept_share(situation: Situation) -> Floats:
-    """How much of a speed-up another restart leaves, [J]."""
+    """Fraction of a job's speedup that remains after another restart, [J]."""
     jobs, cost = situation.jobs, situation.restart_seconds
     age, before = situation.now - jobs.submitted, np.maximum(jobs.restarts - 1, 0)
     return np.asarray(np.maximum(age - before * cost, 0.0) / np.maximum(age + cost, 1e-9), np.float64)
 
 
 def least(cost: Floats, sizes: Integers, total: int) -> Integers:
-    """Positions of the sizes, one a job, that cost least together and are ``total`` at most, [J]; cost is [J, R]."""
-    there = np.arange(total + 1) - sizes[:, None]  # [R, G + 1]: what is left for the jobs before
+    """Positions of the sizes, one per job, of least total ``cost`` [J, R] with at most ``total`` GPUs, [J]."""
+    there = np.arange(total + 1) - sizes[:, None]  # [R, G + 1]: GPUs left for the jobs before
     illegal = there < 0
     there = np.maximum(there, 0)
     known, choices = np.zeros(total + 1), np.zeros((len(cost), total + 1), np.int64)
@@ -162,18 +158,17 @@ def least(cost: Floats, sizes: Integers, total: int) -> Integers:
     return found
 
 
-# Numbers of GPUs that jobs may have.
+# Candidate sizes: numbers of GPUs that a job may have.
 
 
 MOST_MULTIPLES = 16
-"""Of nodes; beyond, numbers of nodes double."""
+"""Most multiples of a node; beyond, numbers of nodes double."""
 
 
 def grid(situation: Situation) -> Integers:
-    """Numbers of GPUs for each job: 0, and from its fewest to its most, what it has among them, not descending, [J, K].
+    """Candidate sizes of each job: 0, its minimum to maximum by fitting sizes, and its current size, ascending, [J, K].
 
-    They are numbers that fit nodes, see ``fitting``, clipped; so some stand several times.
-    """
+    Sizes are clipped to the job's limits, so that some repeat."""
     jobs, fit = situation.jobs, thinned(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.concatenate([np.tile(fit, (len(most), 1)), jobs.gpus[:, None]], axis=1)
@@ -182,7 +177,7 @@ def grid(situation: Situation) -> Integers:
 
 
 def thinned(capacity: Integers) -> Integers:
-    """Numbers that fit nodes, from 0 on, of many multiples of nodes few, [R]; on a single small node any fits."""
+    """Sizes that fit nodes, from 0, with few of the large multiples, [R]; every number on a single small node."""
     node = max(1, int(capacity.max(initial=0)))
     if len(capacity) == 1 and node <= MOST_MULTIPLES:
         return np.arange(int(capacity.sum()) + 1)
@@ -191,21 +186,21 @@ def thinned(capacity: Integers) -> Integers:
     return sizes[(multiples <= MOST_MULTIPLES) | (multiples & (multiples - 1) == 0)]
 
 
-# The mean completion time: GPUs go where they shorten it most, job by job.
+# Mean completion time: GPUs go where they shorten it most, job by job.
 
 
 MOST_TRIED = 16
-"""Jobs with a deadline for which all others are placed anew."""
+"""Most jobs with a deadline for which the allocation of all others is recomputed."""
 LEAST, STEADY = 1e-9, 0.05
 
 
 class Constants(NamedTuple):
-    """Chosen by ``benchmarks.cluster_agents``; what they are worth hardly depends on them.
+    """Constants of ``completing``, tuned in ``benchmarks.cluster_agents``; results hardly depend on them.
 
     Attributes:
-        scaling: power of GPUs by which speed is taken to grow where jobs are ranked.
-        damping: power of a speed-up that counts.
-        horizon_seconds: after which the next change of a job's nodes is expected.
+        scaling: exponent of speed over GPUs assumed to rank jobs.
+        damping: exponent applied to a speedup.
+        horizon_seconds: expected seconds until a job's nodes change again.
     """
 
     scaling: float = 0.75
@@ -219,14 +214,13 @@ USUAL = Constants()
 def completing(
     weights: Sequence[float], ageing_seconds: Sequence[float], patience: float = np.inf, constants: Constants = USUAL
 ) -> Rule:
-    """Jobs of several queues, the most urgent first: of each its weight, and the seconds after which its jobs rise.
+    """Rule that minimises the weighted mean completion time under priorities.
 
-    While a job waits, nobody who is less urgent starts or goes on; beyond that GPUs go where they shorten the weighted
-    mean completion time most. So an urgent job has its fewest GPUs before anybody else, and of those that would help it
-    little, what its weight is worth. Who is late has its fewest, in order of submission.
+    More urgent jobs get their minimum first; no less urgent job runs while one waits. Further GPUs go where they
+    shorten the weighted mean completion time most. Late jobs get their minimum, in order of submission.
 
     Args:
-        weights: of a job's completion time, by queue.
+        weights: weight of completion times by queue, [Q].
         ageing_seconds, patience: as in ``urgency``.
         constants: of ``values``.
     """
@@ -249,15 +243,14 @@ def completing(
 
 
 soonest = completing([1.0], [np.inf])
-"""Of one queue: GPUs shorten the mean completion time."""
+"""``completing`` for a single queue without ageing."""
 
 
 def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Floats | None) -> Integers:
-    """Positions of the sizes that jobs end at, [J].
+    """Positions of the sizes of each job, [J], by ``marginal`` from ``begin``.
 
-    GPUs that make a job be in time may be worth more together than each by itself: where steps have left it without, it
-    begins with them, if all are worth more then; jobs that take few come first.
-    """
+    GPUs needed to meet a deadline may be worth more together than one by one: a job left short of them starts with them
+    instead if that raises the total value; jobs that need few are tried first."""
 
     def built(begins: Integers) -> Integers:
         has = int(np.take_along_axis(sizes, np.maximum(begins, 0)[:, None], axis=1).sum())
@@ -278,16 +271,14 @@ def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Float
 
 
 def _first(value: Floats, sizes: Integers) -> Floats:
-    """What the fewest GPUs that each job can use are worth to it, [J]; −∞: it can use none."""
+    """Value of each job's minimum size, [J]; −∞: it can't run."""
     return np.take_along_axis(value, (sizes > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
-    """Where jobs begin, [J]: with the fewest GPUs that they can use, in order of urgency; −1: not at all.
+    """Initial position of each job, [J]: its minimum in order of urgency, 0 for the least urgent level, −1 if excluded.
 
-    Of equally urgent ones those of the largest ``first`` [J] come first. The least urgent begin with nothing, but for
-    who is late; who could not run on all nodes keeps nobody waiting.
-    """
+    Ties in urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
     order = np.lexsort((-first, level))
@@ -298,13 +289,11 @@ def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integ
 
 
 def values(situation: Situation, sizes: Integers, weight: Floats, constants: Constants = USUAL) -> Floats:
-    """What numbers of GPUs are worth to each job, −∞ where it can't use so many, [J, K] as ``sizes``.
+    """Value of each size to each job, −∞ where not allowed, [J, K] as ``sizes``.
 
-    Speeds are relative to that on an equal share, and count by ``places``; for that what is left of a job counts 5 %
-    less whenever its GPUs double, so that ranks don't change with every measurement. A change of nodes takes away what
-    is lost by a restart, if the next comes after ``horizon_seconds``, or after the job; to stay is worth as much more,
-    since who gives way restarts later. So of jobs that are alike nobody gives way to another.
-    """
+    Speed relative to an equal share, damped, times the weight by ``places``. To rank jobs, time left counts 5 % less
+    per doubling of a job's GPUs, so that ranks are stable. A change of nodes loses the restart's share of the time
+    until the next change or the job's end; staying gains as much, so that similar jobs don't displace each other."""
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
     seconds = usual_seconds(situation, each)
@@ -320,7 +309,7 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 
 
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
-    """Seconds that are left of jobs on an equal share, or else on what is best of ``each`` [J, K]; 0: unknown, [J]."""
+    """Seconds left of each job on an equal share, else the least of ``each`` [J, K]; 0: unknown, [J]."""
     count, shares = len(situation.jobs.asked), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
@@ -330,10 +319,9 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
-    """What numbers of GPUs are worth for deadlines, [J, K] as ``sizes``; None: no job has any.
+    """Value of each size for meeting deadlines, [J, K] as ``sizes``; None: no job has a deadline.
 
-    To be in time is worth as much as the usual speed of all jobs together, by how probable it is.
-    """
+    The probability of being in time, times ``worth``, times the usual speed of all jobs together."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None
@@ -344,28 +332,27 @@ def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Co
 
 
 def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
-    """What a second less of each job is worth by how many jobs it keeps waiting, [J]; ``seconds`` are left of each.
+    """Marginal value of a second less of each job, by the number of jobs it delays, [J]; ``seconds``: time left, [J].
 
-    If speed grew as GPUs to the power of ``scaling``, and no more jobs came, the sum of completion times fell by so
-    much for each second less of the i-th longest job: (iᶜ − (i − 1)ᶜ)^{1/c} with c = 1/(1 − scaling) (Berg,
-    Vesilo and Harchol-Balter, “heSRPT: Parallel scheduling to minimize mean slowdown”, 2020, theorem 3).
-    """
+    If speed grows as GPUs to the power of ``scaling``, and no jobs arrive, it is (iᶜ − (i − 1)ᶜ)^{1/c} for the i-th
+    longest job, with c = 1/(1 − scaling) (Berg, Vesilo and Harchol-Balter, “heSRPT: Parallel scheduling to minimize
+    mean slowdown”, 2020, theorem 3)."""
     place = np.empty(len(seconds))
     place[np.argsort(-seconds, kind="stable")] = np.arange(1.0, len(seconds) + 1)
     power = 1 / (1 - scaling)
     return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)
 
 
-# Any rule under priorities: one level of urgency after the other, and nobody in the stead of who is more urgent.
+# Priorities for any rule: it is applied to one level of urgency after the other.
 
 
 class Part(NamedTuple):
-    """What an ``Outlook`` expects of K of its jobs; results have K rows.
+    """Outlook restricted to K of the J jobs; results have K rows.
 
     Attributes:
-        whole: of all J.
+        whole: outlook of all J jobs.
         jobs: J.
-        rows: positions of those, [K].
+        rows: positions of the K jobs, [K].
     """
 
     whole: Outlook
@@ -373,36 +360,36 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Seconds of a step, [K, …], as ``Outlook.update_seconds``."""
+        """Seconds per unit of work, [K, G + 1], as ``Outlook.update_seconds``."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
-        """Steps that are left, [K], as ``Outlook.updates``."""
+        """Remaining units of work, [K], as ``Outlook.updates``."""
         return self.whole.updates()[self.rows]
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Goodput on numbers of GPUs, as ``Outlook.goodput``."""
+        """Units of work per second on ``gpus`` [R], [K, R], as ``Outlook.goodput``."""
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Loss reduction within some seconds, as ``Outlook.loss_reduction``."""
+        """Relative fall of the loss within ``seconds`` on ``gpus`` [R], [K, R], as ``Outlook.loss_reduction``."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds to completion on numbers of GPUs, as ``Outlook.seconds_left``."""
+        """Seconds to completion on ``gpus`` [K, R], [K, R], as ``Outlook.seconds_left``."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
         every[self.rows] = gpus
         return self.whole.seconds_left(every)[self.rows]
 
 
 def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """What ``rule`` gives to the jobs of each level of urgency, of what those before have left.
+    """``rule`` applied to each level of urgency in turn, with the GPUs that the levels before left.
 
-    Where one of them waits who could run on all nodes, nobody of the levels after it runs. Who is late gets its fewest
-    GPUs, in order of submission, whatever the rule says: so nobody waits for ever.
+    Levels after one with a waiting job that could run on the whole cluster get nothing. Late jobs get their minimum in
+    order of submission, whatever the rule, so that none starves.
 
     Args:
-        rule: of each level.
+        rule: applied to each level.
         ageing_seconds, patience: as in ``urgency``.
     """
     ageing = np.array(ageing_seconds, np.float64)
@@ -427,30 +414,26 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
 
 
 def _fewest(situation: Situation) -> Wanted:
-    """The fewest GPUs of each, as long as any is free."""
+    """Minimum GPUs of each job, in order of submission, until one doesn't fit."""
     order = np.argsort(situation.jobs.submitted, kind="stable")
     return Wanted(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
 
 
 def _part(situation: Situation, rows: Integers, free: int) -> Situation:
-    """Some of the jobs, and as many of the GPUs as are free: of the first nodes.
-
-    Without weights and deadlines of jobs, which no rule within levels heeds.
-    """
+    """``situation`` of the jobs ``rows`` and ``free`` GPUs of the first nodes, without weights and deadlines."""
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
     return Situation(situation.now, capacity, table.keep(situation.jobs, rows), outlook, situation.restart_seconds)
 
 
-# Optimus: GPUs go one by one to where each saves most time (Peng et al., EuroSys 2018).
+# Optimus: each further GPU goes where it saves most time (Peng et al., EuroSys 2018).
 
 
 def optimus(situation: Situation) -> Wanted:
-    """The fewest GPUs for each job, in order of submission, then one more wherever that saves most of the time left.
+    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds.
 
-    Jobs that have fewer GPUs are placed first.
-    """
+    Jobs with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -463,13 +446,13 @@ def optimus(situation: Situation) -> Wanted:
 
 
 def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
-    """GPUs one by one to the largest saving, as long as there is one; of equal ones to the first job.
+    """Give GPUs one by one to the job of largest positive saving; ties go to the first job.
 
     Args:
-        gpus: of each job, [J]; it changes in place. Who has none gets none.
-        saving: what one more than 1, 2, … saves each job, [J, G − 1].
-        limit: GPUs of each job, [J].
-        free: how many there are.
+        gpus: GPUs of each job, [J]; updated in place. Jobs with 0 get none.
+        saving: saving of one GPU more than 1, 2, …, [J, G − 1].
+        limit: most GPUs of each job, [J].
+        free: GPUs to give.
     """
     has, saved, most = gpus.tolist(), saving.tolist(), limit.tolist()
     first = [(job, gains[has[job] - 1]) for job, gains in enumerate(saved) if 0 < has[job] < most[job]]
@@ -487,11 +470,11 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
     gpus[:] = has
 
 
-# Plain rules: equal shares, first come first served, shortest remaining time first.
+# Baselines: equal share, first in first out, shortest remaining time first.
 
 
 def equal_share(situation: Situation) -> Wanted:
-    """As many GPUs for each job as for any other, within what each can use; the earlier jobs get what is left over."""
+    """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -507,36 +490,35 @@ def equal_share(situation: Situation) -> Wanted:
 
 
 def fifo(situation: Situation) -> Wanted:
-    """What each asked for, in order of submission; who doesn't fit keeps all later ones waiting."""
+    """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
     asked = situation.jobs.asked
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
 def srtf(situation: Situation) -> Wanted:
-    """What each asked for, the shortest remaining time on that first; who doesn't fit lets later ones pass."""
+    """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
     order = shortest_first(situation)
     return Wanted(admitted(situation.jobs.asked, order, situation.gpus), order)
 
 
 def shortest_first(situation: Situation) -> Integers:
-    """Jobs by the time that is left on the GPUs that they asked for, [J]; unknown times last."""
+    """Positions of jobs by seconds left on the GPUs they requested, [J]; unknown times last."""
     seconds, asked = situation.outlook.update_seconds(), situation.jobs.asked
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
     return np.argsort(left, kind="stable")
 
 
-# SLAQ: GPUs go one by one where the loss falls most (Zhang, Stafman, Or and Freedman, SoCC 2017).
+# SLAQ: each further GPU goes where the loss falls most (Zhang, Stafman, Or and Freedman, SoCC 2017).
 
 
 SECONDS = 60.0
-"""Over which the fall of the loss is predicted."""
+"""Horizon in seconds of the predicted fall of the loss."""
 
 
 def slaq(situation: Situation) -> Wanted:
-    """The fewest GPUs for each job, then one more wherever the predicted fall of the normalised loss grows most.
+    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most.
 
-    Where not all jobs can have their fewest, those come first whose loss falls most for each GPU.
-    """
+    If not all minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]
@@ -550,7 +532,7 @@ def slaq(situation: Situation) -> Wanted:
 
 
 def tiresias(situation: Situation) -> Wanted:
-    """Each job whose asked GPUs still fit runs: those not yet demoted first, then others in order of their demotion."""
+    """Rule: GPUs requested, by jobs not yet demoted, then by time of demotion; jobs that don't fit are skipped."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))

@@ -1,4 +1,4 @@
-"""Seconds of a step by GPUs, nodes, batch and neighbours, and goodput."""
+"""Seconds per step by GPUs, nodes, batch and neighbours, and goodput."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_TRIED = 64
 TOLERANCE = 1e-8
 SMALL = 1e-8
 Times = Callable[[Integers, Floats], tuple[Floats, Floats]]
-"""Seconds of computing and of a whole step, by GPUs and samples that a GPU does at once."""
+"""Seconds of computing and of a whole step, as a function of GPUs and samples per GPU and pass."""
 
 
 class Batches(NamedTuple):
-    """Samples of a step that one job may have over all its GPUs, and on each at once."""
+    """Limits of one job's batch in samples: initial and largest over all GPUs, fewest and most per GPU and pass."""
 
     initial: int
     largest: int
@@ -34,7 +34,7 @@ class Batches(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Of the batches of J jobs, [J] each: over all GPUs, and what a GPU can do at once."""
+    """Batch limits of J jobs in samples, [J] each: over all GPUs, and per GPU and pass."""
 
     initial: Integers
     largest: Integers
@@ -43,13 +43,14 @@ class Limits(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is known of J jobs.
+    """Throughput and gradient statistics of J jobs.
 
     Attributes:
-        seconds: α and β of computing, of synchronising across nodes and within one, and γ (section 3.2), [J, 7].
-        squared, variance: of the gradient at the initial batch, [J].
-        initial, largest: batch sizes over all GPUs, [J].
-        smallest_local, largest_local: batch sizes that a GPU can do at once, [J].
+        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2), [J,
+            7].
+        squared, variance: squared norm and variance of the gradient at the initial batch, [J].
+        initial, largest: batch limits over all GPUs, in samples, [J].
+        smallest_local, largest_local: batch limits per GPU and pass, in samples, [J].
     """
 
     seconds: Floats
@@ -62,17 +63,17 @@ class Known(NamedTuple):
 
     @property
     def limits(self) -> Limits:
-        """The limits of their batches."""
+        """Batch limits of the J jobs, in samples."""
         return Limits(*self[3:])
 
 
 class Course(NamedTuple):
-    """Goodput of one job by its number of GPUs, and the batch over all of them that it is at, [R] each.
+    """Goodput of one job and its best batch, by number of GPUs, [R] each.
 
     Attributes:
-        gpus: numbers for which that was found, ascending, from 0; in between it is linear.
-        goodput: samples a second.
-        batch: samples of a step; 0 where no batch is legal.
+        gpus: numbers of GPUs, ascending from 0; goodput is interpolated linearly.
+        goodput: samples per second at the efficiency of the initial batch.
+        batch: samples per step over all GPUs; 0: no batch is allowed.
     """
 
     gpus: Integers
@@ -80,21 +81,21 @@ class Course(NamedTuple):
     batch: Integers
 
     def at(self, gpus: Integers) -> Floats:
-        """Goodput on so many GPUs, of any shape."""
+        """Goodput in samples per second on ``gpus``, of the same shape."""
         return np.interp(gpus, self.gpus, self.goodput)
 
     def batch_at(self, gpus: int) -> int:
-        """That on the largest known number that is no more; 0: none is legal there."""
+        """Best batch, in samples, at the largest tabulated number of GPUs up to ``gpus``; 0: none is allowed."""
         return int(self.batch[np.searchsorted(self.gpus, gpus, side="right") - 1])
 
 
 class Best(NamedTuple):
-    """The best batch of each job on each number of GPUs, [J, R] each.
+    """Best batch of each job on each number of GPUs, [J, R] each.
 
     Attributes:
-        goodput: samples a second, as many as at the initial batch would have done the same; 0 where no batch is legal.
-        atomic: samples that a GPU does at once.
-        accumulated: further such parts whose gradients are added before an update.
+        goodput: samples per second at the efficiency of the initial batch; 0: no batch is allowed.
+        atomic: samples per GPU and pass.
+        accumulated: further passes whose gradients are accumulated before an update.
     """
 
     goodput: Floats
@@ -103,13 +104,13 @@ class Best(NamedTuple):
 
 
 def tried_gpus(total: int) -> Integers:
-    """Numbers of GPUs for which the best batch is looked for: all up to 64, and beyond in about equal ratios, [R]."""
+    """Numbers of GPUs to tabulate: all up to 64, then in about equal ratios up to ``total``, [R]."""
     beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
     return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
 
 
 def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
-    """The best batch on ``gpus`` [R] or [J, R], on so many ``nodes``, of batch sizes in equal ratios."""
+    """Best batch on ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal ratios."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
     tried = _tried(known.limits, gpus)
@@ -117,13 +118,13 @@ def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
 
 
 def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Course:
-    """The best batch of one job on each number of GPUs, by what its steps take.
+    """Best batch and goodput of one job by number of GPUs, up to ``total``.
 
     Args:
-        times: seconds of computing and of the whole step, by GPUs [R, 1] and samples that a GPU does at once [R, K].
-        batches: that it may have.
-        noise_scale: of its gradient, in samples; infinite where it isn't known: all samples are worth the same.
-        total: GPUs that there are.
+        times: seconds of computing and of the whole step, by GPUs [R, 1] and samples per GPU and pass [R, K].
+        batches: limits of its batch.
+        noise_scale: of its gradient, in samples; infinite: unknown, and all samples count the same.
+        total: GPUs of the cluster.
     """
     gpus = tried_gpus(total)
     tried = _tried(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
@@ -137,14 +138,15 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
-    """What a sample of a batch is worth against one of the initial batch: (M₀ + φ)/(M + φ) (section 3.1)."""
+    """Statistical efficiency of ``batch`` samples relative to ``initial``, (M₀ + φ)/(M + φ) with noise scale φ, of the
+    shape of ``batch``; 1 if φ isn't finite (Pollux, section 3.1)."""
     if not np.isfinite(noise_scale):
         return np.ones_like(batch)
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
 
 
 class _Tried(NamedTuple):
-    """Batches that are tried, and whether a job may have them, [J, R, K] each."""
+    """Candidate batches, and whether each is allowed, [J, R, K] each."""
 
     atomic: Floats
     accumulated: Floats
@@ -171,7 +173,7 @@ def _chosen(tried: _Tried, value: Floats) -> Best:
 
 
 def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
-    """Goodput at given batches; all arrays broadcast to [J, R, K]."""
+    """Goodput in samples per second at given batches; all arrays broadcast to [J, R, K]."""
     seconds = step_seconds(known.seconds[:, None, None, :], nodes, gpus, atomic)
     computing = known.seconds[:, 0, None, None] + known.seconds[:, 1, None, None] * atomic
     total = gpus * atomic * (accumulated + 1)
@@ -182,7 +184,7 @@ def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, ac
 
 
 def step_seconds(parameters: Floats, nodes: Integers, gpus: Integers, atomic: Floats) -> Floats:
-    """Seconds of one optimiser step, T = (T_acc^γ + T_net^γ)^{1/γ}; ``parameters`` [..., 7], the rest broadcasts."""
+    """Seconds per optimiser step, T = (T_acc^γ + T_net^γ)^{1/γ}; ``parameters`` [..., 7], the rest broadcasts."""
     p = np.moveaxis(parameters, -1, 0)
     across, shared = nodes > 1, gpus > 1
     constant = np.where(across, p[2], np.where(shared, p[4], SMALL))
@@ -192,30 +194,29 @@ def step_seconds(parameters: Floats, nodes: Integers, gpus: Integers, atomic: Fl
     return np.asarray(larger * (1 + (smaller / larger) ** p[6]) ** (1 / p[6]), np.float64)
 
 
-# Seconds of a training step by application, placement and batch: a belief, as tables of what members expect.
+# Seconds of a training step by application, placement and batch, as an ensemble of tables.
 #
-# An application's members are models that its measurements can't tell apart. Between the points of a table the
-# logarithm is linear in the logarithms of GPUs, nodes and samples of a GPU; beyond it the nearest point answers. Of
-# more samples of a GPU than were measured that would be too little: there seconds grow in proportion to them, as on
-# GPUs that are busy.
+# The members of the ensemble are models that the measurements don't distinguish. Between points of a table the
+# logarithm is linear in the logarithms of GPUs, nodes and samples per GPU; outside, the nearest point holds, except
+# that seconds grow in proportion to samples per GPU beyond the most measured, as on busy GPUs.
 
 
 NORMAL_90 = 1.6448536269514722  # standard normal quantile at 0.95
 ONE_NODE, PACKED, SPREAD = range(3)
-"""How GPUs are laid out in a table: on one node, on as few as they fill but two at least, on one node each."""
+"""Placements in a table: on one node; on as few as possible but at least two; on one node per GPU."""
 LAYOUTS = 3
 
 
 class Throughput(NamedTuple):
-    """M members, A applications, G numbers of GPUs, K samples of a GPU.
+    """Ensemble of M members for A applications, by G numbers of GPUs and K samples per GPU.
 
     Attributes:
-        log_seconds: natural log of the median seconds of a step on GPUs of speed 1, [M, A, 3, G, K].
-        gpus: ascending, from 1, [G].
-        local: samples of a GPU, ascending, [A, K].
-        bounds: of the log of one step about its median, 90 %, [A, 2].
-        node: GPUs of a node, and nodes, for which the layouts were made, [2].
-        largest: most GPUs on which each was measured, [A].
+        log_seconds: natural logarithm of the median seconds per step on GPUs of speed 1, [M, A, 3, G, K].
+        gpus: numbers of GPUs, ascending from 1, [G].
+        local: samples per GPU, ascending, [A, K].
+        bounds: distances in log seconds of the 90 % interval's bounds from the median, [A, 2].
+        node: GPUs per node, and nodes, for which the placements were computed, [2].
+        largest: most GPUs measured, [A].
     """
 
     log_seconds: Floats
@@ -227,7 +228,7 @@ class Throughput(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where steps run, [n] each, or broadcast: GPUs, the nodes over which they are spread, samples of a GPU."""
+    """Placement of steps, [n] each or broadcast: GPUs, number of nodes, samples per GPU."""
 
     gpus: NDArray[np.number]
     nodes: NDArray[np.number]
@@ -235,7 +236,7 @@ class Place(NamedTuple):
 
 
 def layout_nodes(gpus: Integers, node: Integers) -> Integers:
-    """Nodes of each layout, [3, G]; ``node``: GPUs of one, and how many there are."""
+    """Number of nodes of each placement, [3, G]; ``node``: GPUs per node, and number of nodes."""
     packed = -(-gpus // node[0])
     several = np.minimum(2, gpus)
     spread = np.maximum(np.minimum(gpus, node[1]), several)
@@ -243,7 +244,7 @@ def layout_nodes(gpus: Integers, node: Integers) -> Integers:
 
 
 def log_seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """What each member expects, [M, …]; ``application`` broadcasts with the parts of ``place``."""
+    """Natural logarithm of seconds per step by each member, [M, …]; ``application`` broadcasts with ``place``."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
     column, across = _between(np.log(np.maximum(gpus, 1)), sizes)
@@ -265,16 +266,17 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
 
 
 def beyond(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
-    """Log of samples of a GPU over the most that were measured; 0 up to these."""
+    """Natural logarithm of samples per GPU over the most measured, of the shape of ``local``; 0 up to these."""
     most = table.local[np.asarray(application), -1]
     return np.asarray(np.log(np.maximum(local, most)) - np.log(most), np.float64)
 
 
 def interval(table: Throughput, application: Integers | int, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Median seconds of one step, and the bounds of its 90 % interval: members and measurements together.
+    """Median seconds per step, and the bounds of its 90 % interval, each of the broadcast shape of ``application`` and
+    ``place``.
 
-    Beyond what was measured they are as far apart as what is expected there is from the nearest point.
-    """
+    It combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
+    extrapolation."""
     logs = log_seconds(table, application, place)
     centre, further = logs.mean(axis=0), beyond(table, application, np.asarray(place.local))
     apart = np.hypot(NORMAL_90 * logs.std(axis=0), further)
@@ -283,18 +285,18 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
 
 
 def seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """Median seconds of one step, of all members together."""
+    """Median seconds per step, by the mean of the members' logarithms, of the broadcast shape of the arguments."""
     return np.exp(log_seconds(table, application, place).mean(axis=0))
 
 
 def _between(values: Floats, points: Floats) -> tuple[Integers, Floats]:
-    """The point at or below each value, and what share of the way to the next one it is; never beyond the points."""
+    """Index of the point at or below each value, and fraction of the way to the next, both clipped, as ``values``."""
     below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
     return below, _share(values, points[below], points[np.minimum(below + 1, len(points) - 1)])
 
 
 def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """As ``_between``, of points that differ by application, [A, K]."""
+    """``_between`` with separate points per application, [A, K]."""
     own = points[which]  # […, K]
     below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
     low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
@@ -306,17 +308,17 @@ def _share(values: Floats, low: Floats, high: Floats) -> Floats:
     return np.clip((values - low) / np.maximum(high - low, 1e-12), 0.0, 1.0)
 
 
-# What jobs do to one another on shared nodes: how much longer steps of one application take beside each other one.
+# Interference: factors on step time for pairs of applications on shared nodes.
 
 
 class Interference(NamedTuple):
-    """B applications, the first of the model's; those of whom nothing is known are as others are.
+    """Slowdowns between B applications, the first ones of the model.
 
     Attributes:
-        log_slowdown: natural log of what the seconds of a step of the one (row) are multiplied by beside a job of the
-            other (column), [B, B]; factors of several neighbours multiply.
-        sd: of that, [B, B].
-        usual: of a pair of which neither is known: the log and its standard deviation, [2]; zeros: nothing is known.
+        log_slowdown: natural logarithm of the factor on the row application's step time beside a job of the column
+            application; factors multiply, [B, B].
+        sd: its standard deviation, [B, B].
+        usual: mean and standard deviation of the logarithm for other pairs, [2]; zeros: unknown.
     """
 
     log_slowdown: Floats
@@ -325,12 +327,12 @@ class Interference(NamedTuple):
 
 
 def unknown() -> Interference:
-    """Nothing is known of any: no slow-down."""
+    """Interference before any measurement: no slowdown."""
     return Interference(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(2))
 
 
 def slowdown(known: Interference, application: int, beside: Sequence[int]) -> tuple[float, float, float]:
-    """What seconds are multiplied by beside jobs of other applications, and the bounds of its 90 % interval."""
+    """Factor on step time beside jobs of the applications ``beside`` (positions), and its 90 % interval's bounds."""
     count = len(known.log_slowdown)
     pairs = [
         (known.log_slowdown[application, other], known.sd[application, other])
@@ -344,7 +346,7 @@ def slowdown(known: Interference, application: int, beside: Sequence[int]) -> tu
     return middle, low, high
 
 
-# What one job has measured of itself, and the throughput that is fitted to that.
+# Measurements of one job, and the throughput model fitted to them.
 
 
 TINY = 1e-8  # seconds
@@ -354,20 +356,20 @@ SURPRISE = 0.02
 MORE_ACROSS = 1.1  # nodes synchronise at least so much more slowly than GPUs of one do
 
 ProfilePlace = tuple[int, int, int]
-"""Nodes, GPUs, and samples that a GPU does at once."""
+"""Nodes, GPUs, and samples per GPU and pass."""
 ProfileTimes = tuple[float, float]
-"""Seconds of a step, and those of computing in it."""
+"""Seconds of a step, and seconds of computing in it."""
 
 
 class Profile:
-    """Measurements of one job, and what they come to.
+    """Measured steps of one job, and the throughput model fitted to them.
 
-    It is fitted again when a measurement is more than ``SURPRISE`` from what was expected; fits to the same
-    measurements are kept in ``fits``, since jobs of one application often repeat one another's.
+    It is refitted when a measurement differs by more than ``SURPRISE`` (in log seconds) from its prediction; ``fits``
+    caches fits across jobs of an application.
 
     Attributes:
-        most: GPUs on which it was measured.
-        parameters: of the throughput, [7]; None before a measurement.
+        most: largest number of GPUs measured.
+        parameters: of the throughput model, [7]; None before a measurement.
     """
 
     def __init__(self, fits: dict[tuple[object, ...], Floats]) -> None:
@@ -378,7 +380,7 @@ class Profile:
         self._fitted: dict[ProfilePlace, ProfileTimes] = {}
 
     def measure(self, place: ProfilePlace, times: ProfileTimes) -> bool:
-        """Take a measurement in; whether that changed the parameters."""
+        """Add a measurement; return whether the parameters changed."""
         if place in self._seen:
             return False
         self._seen[place] = times
@@ -394,7 +396,8 @@ class Profile:
 
 
 def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes) -> bool:
-    """Whether a measurement is what was expected, by others that say something of the same parameters."""
+    """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
+    parameters."""
     if not any(_like(place) == _like(other) for other in known):
         return False
     computing = parameters[0] + parameters[1] * place[2]
@@ -403,16 +406,15 @@ def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePl
 
 
 def _like(place: ProfilePlace) -> tuple[bool, bool, bool]:
-    """Which of the parameters a measurement says something of."""
+    """Which parameters a measurement informs: across nodes, several GPUs, more than two GPUs."""
     return place[0] > 1, place[1] > 1, place[1] > 2
 
 
 def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
-    """Parameters of the throughput, [7]: what was never seen to cost anything costs nothing, as Pollux has it.
+    """Fit the throughput parameters, [7]; costs never observed are 0, as in Pollux.
 
-    The model is Pollux's, the search is not: with γ given, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs, so each
-    of a few γ is tried with the lines of the least relative squares.
-    """
+    The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs, so each
+    of several γ is tried with lines of least squared relative error."""
     places, times = np.array([*measured], np.float64), np.array([*measured.values()], np.float64)
     nodes, gpus, batch = places.T
     computing = _computing(batch, times[:, 1])
@@ -432,7 +434,7 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:
-    """A constant and a slope: halves of what was measured, at a single batch size."""
+    """Constant and slope of computing seconds over samples per GPU, [2]; half each for a single batch size."""
     if len(np.unique(batch)) == 1:
         half = float(seconds.mean()) / 2
         return np.array([half, half / float(batch[0])])
@@ -440,7 +442,7 @@ def _computing(batch: Floats, seconds: Floats) -> Floats:
 
 
 def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
-    """A constant, and a slope over the GPUs beyond two; nothing where nothing was measured."""
+    """Constant and slope of synchronisation seconds over GPUs beyond two, [2]; ``TINY`` without measurements."""
     if not len(more):
         return np.array([TINY, TINY])
     if len(np.unique(more)) == 1:
@@ -449,7 +451,7 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Constant and slope, neither negative, of the least squares of errors over ``scale``."""
+    """Non-negative constant and slope of the least squares of errors divided by ``scale``, [2]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():
@@ -461,5 +463,5 @@ def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
 
 
 def sizes_of(gpus: Integers, node: int) -> Integers:
-    """Nodes that so many GPUs fill, at least one."""
+    """Number of nodes filled by ``gpus``, at least 1, of the same shape."""
     return np.maximum(-(-gpus // max(1, node)), 1)

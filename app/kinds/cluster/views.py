@@ -1,4 +1,4 @@
-"""Pages of kind `cluster`: jobs, applications, shares, hindsight, and how runs ended."""
+"""Pages of kind `cluster`: jobs, applications, allocations over time, hindsight, risk and outcome of runs."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from app.kinds.contract.views import (
     too_long,
 )
 
-# What a domain model makes of applications: how quickly each runs on more and more GPUs.
+# Predicted speed of applications by number of GPUs.
 
 
 MOST = 6
-"""Applications that one picture can tell apart."""
+"""Most applications in one chart."""
 
 
 def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
-    """Samples a second by GPUs, of the applications that were measured, up to the GPUs of which that is so."""
+    """Samples per second by number of GPUs, with 90 % interval, for up to ``MOST`` measured applications."""
     table, found = model.throughput, dict[str, list[Fitted]]()
     for one in range(min(model.measured, MOST)):
         most = min(int(table.largest[one]), int(layout.capacity.sum()))
@@ -62,18 +62,18 @@ def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
     return found
 
 
-# What the other rules would have done over a run, each asked where the run stood then.
+# Hindsight: what other rules would have decided at the reports of a run.
 
 
 POINTS = 20
-"""Decisions that are looked at, at most."""
+"""Most decisions that are compared."""
 MOST_ASKED = 200
-"""Jobs at a time up to which it is told: somebody waits for it."""
+"""Most jobs at a time for which other rules are run: a page waits for the result."""
 TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
 
 
 class Stood(NamedTuple):
-    """A run after one of its reports: before what was decided then, and the GPUs that were, [J, N]."""
+    """A run's state after a report, with ceilings (``judged``), and the allocation decided then, [J, N]."""
 
     reported: ClusterState
     judged: ClusterState
@@ -81,7 +81,7 @@ class Stood(NamedTuple):
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """The run played anew from its reports and decisions, and every rule asked at some of these."""
+    """Replay a run from its reports and decisions, and compare every rule at up to ``POINTS`` of them."""
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations:
@@ -109,7 +109,7 @@ def _alike(decided: Integers, other: Integers) -> float:
 
 
 def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
-    """GPUs by each rule, [J, N] at every decision."""
+    """Allocations by each rule name, one [J, N] per compared decision."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
         outlook = compiled.outlook(one.judged)
@@ -120,7 +120,7 @@ def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Intege
 
 
 def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
-    """Where the run stood, report by report, on the nodes that were decided for its jobs."""
+    """Yield the run's state and decided allocation, report by report."""
     layout = compiled.layout
     state = begin(layout)
     for step in shown.steps:
@@ -134,7 +134,7 @@ def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
 
 
 def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
-    """GPUs by job and node after changes as they are stored, [J, N]."""
+    """GPUs by job and node after stored changes, [J, N]."""
     held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
     for one in changes:
         held[row[one["job"]]] = 0
@@ -143,7 +143,7 @@ def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, An
     return held
 
 
-# What reports and decisions tell of jobs over time: GPUs that they had, what they learnt, what they gave back.
+# Time series of jobs: GPUs held, learning curves, and GPUs given back.
 
 
 Json = Mapping[str, Any]
@@ -153,15 +153,14 @@ REST = "not told apart"
 
 
 def part(shown: Shown) -> str:
-    """Which reports are shown, where these are not all."""
+    """Note for a chart if only every n-th report is shown; empty otherwise."""
     return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
 
 
 def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
-    """GPUs by job after decisions; where reports are left out between them, of jobs as they were changed last.
+    """GPUs by job after each decision, with its time; skipped reports leave jobs as they were last changed.
 
-    What is in use is known after each decision; what the jobs that are told of don't make up is told as one.
-    """
+    The total matches what each decision reports in use; GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
     last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []
@@ -176,12 +175,12 @@ def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
 
 
 def _told(step: Step) -> set[str]:
-    """Jobs that a report tells of as being there."""
+    """Names of the jobs that a report lists as present."""
     return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
 
 
 def _last(shown: Shown) -> dict[str, int]:
-    """At which of the steps each job is told of last; those that are there now, at the end."""
+    """Index of the last step that mentions each job; the number of steps for jobs present now."""
     found: dict[str, int] = {}
     for at, step in enumerate(shown.steps):
         found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
@@ -190,7 +189,7 @@ def _last(shown: Shown) -> dict[str, int]:
 
 
 def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
-    """What jobs have of so many that are in use, and what is left of these."""
+    """GPUs of each job, cut to the total in use, ``used``, with the remainder under ``REST``."""
     found, left = dict[str, float](), used
     for job, gpus in has.items():
         found[job] = min(gpus, left)
@@ -199,7 +198,7 @@ def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
 
 
 def learning(steps: Sequence[Step]) -> dict[str, Course]:
-    """What jobs have reported of themselves, of the first few."""
+    """Times and reported losses or metrics of the first ``MOST_JOBS`` jobs that have any, by name."""
     found: dict[str, Course] = {}
     for step in steps:
         for job in step.report.get("progressed", ()):
@@ -210,7 +209,7 @@ def learning(steps: Sequence[Step]) -> dict[str, Course]:
 
 
 def given_back(steps: Sequence[Step]) -> Course:
-    """GPUs that jobs which have little left to gain gave back, summed; empty where none did."""
+    """Time and cumulative GPUs released by jobs with a new ceiling; empty if there are none."""
     total, found = 0.0, Course()
     for step in steps:
         limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]
@@ -219,14 +218,14 @@ def given_back(steps: Sequence[Step]) -> Course:
     return found if total else []
 
 
-# See ``app.kinds.contract.views.Views``: who had how many GPUs, who waited, what jobs learnt and gave back.
+# Pages: allocations, waiting jobs, learning curves, released GPUs.
 
 
 """Jobs up to which other rules are asked: a page waits for them."""
 
 
 def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
-    """GPUs that nobody has, of those that are there."""
+    """Number of free GPUs, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
     there = whole if shown.state is None else int(shown.state.capacity.sum())
     lost = f"{whole - there:,} more are reported lost" if there < whole else ""
@@ -234,7 +233,7 @@ def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
 
 
 class ClusterViews(Views):
-    """What pages show of runs and workloads of kind ``cluster``."""
+    """Pages of runs and workloads of kind ``cluster``."""
 
     most = 1_000
 
@@ -274,7 +273,7 @@ class ClusterViews(Views):
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """How quickly applications run on more GPUs."""
+        """Charts of predicted speed by number of GPUs, and of the model's errors."""
         model: ClusterModel | None = compiled.snapshot.model
         curves = {} if model is None else speeds(compiled.layout, model)
         told = "As many samples a GPU as usual, GPUs on as few nodes as can be. Band: 90 % of cases."
@@ -283,7 +282,7 @@ class ClusterViews(Views):
 
     @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """By each rule, of what is there now."""
+        """Allocation of the present jobs by each rule; none if there are no jobs or more than ``MOST_ASKED``."""
         state = shown.state
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
@@ -302,24 +301,22 @@ class ClusterViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """Each job that changes."""
+        """One line for each job that the decision changes."""
         return [f"{one['job']}: {one['before']} → {one['gpus']} GPUs; {one['text']}" for one in decision["changes"]]
 
 
-# What it means for a cluster to be at risk, and to have met its targets.
+# Risk and outcome of a cluster run by the targets of members for a whole run, counted from a job's submission.
 #
-# Its targets are those that members have for a whole run: each counts from the submission of a job on. A target of each
-# iteration weighs in decisions alone. A cluster is also at risk while a job needs more GPUs than there are.
+# Targets per iteration only weigh in decisions. A run is also at risk while a job needs more GPUs than are present.
 
 
 def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> str:
-    """Which jobs can't start on the GPUs that are there, and which will end after their deadlines; empty where there
-    are none.
+    """Text naming jobs that can't start on the GPUs present, and jobs expected to miss their deadline; empty: no risk.
 
     Args:
         compiled: the workload.
         state: after a decision.
-        outlook: what is expected of the jobs.
+        outlook: expected speed and remaining work of its jobs.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
     stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.held.any(axis=1)).tolist()
@@ -334,7 +331,7 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
 
 
 def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, float]) -> list[str]:
-    """Jobs whose deadline has passed, or comes before their end as expected on what they hold."""
+    """Names of jobs whose deadline has passed or is before their expected end; ``allowed``: seconds by application."""
     jobs = state.jobs
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
     left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
@@ -345,7 +342,7 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
 
 
 def _allowed(compiled: Compiled) -> dict[str, float]:
-    """Seconds that a job may take from its submission on, by application: of members that have such a target."""
+    """Seconds from submission to deadline by application, for members with a target for a whole run."""
     members = compiled.snapshot.members
     return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
 
@@ -355,7 +352,7 @@ def _more(jobs: Sequence[object]) -> str:
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
-    """Every job of a member with a target for its whole run: it has to end within that from its submission on."""
+    """Count the jobs of members that ended within their target, and those that failed or were late."""
     allowed = _allowed(compiled)
     if not allowed:
         return in_time(0, 0, "job")

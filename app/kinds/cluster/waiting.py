@@ -1,4 +1,4 @@
-"""When jobs that wait are expected to start, and within which bounds."""
+"""Predicted start times of waiting jobs, with intervals."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.outlook import BelievedOutlook
 
 MOST = 100
-"""Jobs whose starts are told: those that come next."""
+"""Most waiting jobs with a predicted start."""
 
 
 class ExpectedStart(NamedTuple):
-    """Seconds until a job starts, and those within which nine of ten start of which so much was said; None: too few
-    have started.
-    """
+    """Predicted seconds until a job starts, and their 90 % interval (None: too few jobs have started)."""
 
     job: str
     seconds: float
@@ -27,15 +25,15 @@ class ExpectedStart(NamedTuple):
 
 
 def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
-    """Positions of the jobs that start next of those that wait, and the seconds until they do, [K] each.
+    """Positions of the waiting jobs that start next, and the seconds until they do, [K] each; unknown starts are left
+    out.
 
-    By queue and time of submission each takes its minimum of GPUs as soon as those that run have left enough, wherever
-    those are; where nobody knows when that is, nothing is told.
+    By queue and submission, each takes its minimum GPUs once running jobs have released enough, on whatever nodes.
 
     Args:
         state: after the decision.
-        left: seconds until each job that runs is finished, infinite where unknown, [J].
-        least: seconds until the next decision.
+        left: seconds to completion of each running job, infinite: unknown, [J].
+        least: seconds until the next decision, a lower bound of each start.
     """
     jobs, gpus = state.jobs, state.jobs.gpus
     runs = np.flatnonzero(gpus > 0)
@@ -50,7 +48,8 @@ def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers,
 
 
 def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[ClusterState, list[ExpectedStart]]:
-    """What is said of the jobs that wait, and the state that remembers it; ``least``: see ``expected``."""
+    """The state with the new predictions recorded, and the predicted starts of waiting jobs; ``least`` as in
+    ``expected``."""
     gpus = state.jobs.gpus
     if not (gpus == 0).any():
         return state, []
@@ -65,7 +64,8 @@ def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[C
 
 
 def begun(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
-    """The state with what the jobs that start, [J], tell of predictions; those that wait again are predicted anew."""
+    """``state`` with prediction errors of the jobs that start (mask ``which`` [J]) recorded, and their predictions
+    reset."""
     if not which.any():
         return state
     off = counting.off(state, np.flatnonzero(which).tolist(), state.now, counting.START)

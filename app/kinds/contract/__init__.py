@@ -1,1 +1,1 @@
-"""What a kind is made of, and the types that kinds and the service share."""
+"""The contract of a kind: types shared by kinds and the service."""

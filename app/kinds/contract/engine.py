@@ -1,4 +1,4 @@
-"""The contract of decision engines: states, reports, decisions and drift."""
+"""The contract of decision engines: snapshots, pending reports, decisions, and evidence of drift."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from pydantic import BaseModel, Field
 from app.kinds.forecasting.answer import Coming
 from app.policies.artifact import Artifact
 
-# What a report says for and against a drift: how far what was measured is from what the domain model expects.
+# Evidence of drift in a report: how far measurements are from the domain model's expectation.
 #
-# A kind tells it by streams, each a quantity that may drift by itself: a user's load, a variant's seconds. Of every
-# stream it gives e-values, one for each of ``FACTORS``: how much likelier what came is if the quantity is that factor
-# beyond what the model tolerates, than at the bound of it. Their expectation is at most 1 as long as the model holds,
-# by whatever it tolerates; what is made of them over time, ``app.drift.detector``, needs no more of a kind.
+# A kind defines streams, quantities that may drift separately, such as a user's load or a variant's seconds. For each
+# it computes e-values, one per factor in ``FACTORS``: the likelihood ratio of the data if the quantity is that factor
+# beyond the model's tolerance, against its being at the tolerance. Their expectation is at most 1 while the model
+# holds; ``app.drift.detector`` accumulates them over time.
 
 
 FACTORS = (1.2, 2.0, 1 / 1.2, 1 / 2.0)
-"""By which quantities may have drifted beyond what is tolerated: up, and down."""
+"""Factors of drift beyond the tolerance that are tested: up, and down."""
 _LOGS = tuple(log(factor) for factor in FACTORS)
 _LITTLE_UP, _MUCH_UP, _LITTLE_DOWN, _MUCH_DOWN = _LOGS
 LEAST_VARIATION = 1e-9
 
 
 Chain = Sequence[Mapping[str, float]]
-"""Drifts, oldest first: of each the factors by stream, what is measured now over what was expected."""
+"""Successive drifts, oldest first: for each, by stream, the ratio of measured to expected."""
 
 
 class Residual(NamedTuple):
-    """What a report says of one stream.
+    """Evidence of drift in one stream from one report.
 
     Attributes:
-        stream: its name, as users read it.
-        evidence: natural logs of the e-values, in the order of ``FACTORS``.
-        measured, expected: of which the drift's factor is the ratio, once both are summed over reports.
+        stream: name, as shown to users.
+        evidence: natural logarithms of the e-values, in the order of ``FACTORS``.
+        measured, expected: summed over reports, their ratio estimates the drift's factor.
     """
 
     stream: str
@@ -51,11 +51,11 @@ class Residual(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """What a report says of how good the decisions before it were, as users count it.
+    """Performance of the decisions before a report, in a unit of users.
 
     Attributes:
-        outcome: name of what is counted, the more the better; of an outcome that agents' reports tell.
-        total, number: the sum, and of how many, maybe none: their ratio over many reports is compared.
+        outcome: name of an outcome in agents' evaluation reports; higher is better.
+        total, number: sum, and number of summands, possibly 0; their ratio over many reports is compared.
     """
 
     outcome: str
@@ -64,12 +64,12 @@ class Reached(NamedTuple):
 
 
 class Residuals(NamedTuple):
-    """What a report says of streams.
+    """Evidence of drift in one report.
 
     Attributes:
-        streams: how many there are, be they spoken of here or not.
-        found: of those that the report says something of.
-        reached: None where the kind never says anything of that.
+        streams: number of streams of the workload, also those without evidence in this report.
+        found: evidence by stream, where there is any.
+        reached: performance of earlier decisions; None if the kind doesn't measure it.
     """
 
     streams: int
@@ -78,12 +78,14 @@ class Residuals(NamedTuple):
 
 
 def counted(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
-    """Evidence of a count whose rate varies: negative binomial, Poisson where it does not.
+    """Evidence from a count with a varying rate: negative binomial, close to Poisson for little variation.
 
     Args:
+        stream: name.
+        count: number of events.
         expected: its mean under the model, above 0.
         variation: squared coefficient of variation of the rate.
-        tolerated: factor by which the mean may be off, either way, at least 1.
+        tolerated: factor by which the mean may be off either way, at least 1.
     """
     spread = max(variation, LEAST_VARIATION)
 
@@ -97,14 +99,15 @@ def counted(stream: str, count: float, expected: float, variation: float, tolera
 
 
 def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
-    """Evidence of logarithms of what was measured over what was expected: normal.
+    """Evidence from normal logarithms of measured over expected values.
 
     Args:
-        logs: their sum.
-        number: how many there are.
-        spread: standard deviation of each, above 0.
-        tolerated: natural log of the factor by which all may be off together, either way, at least 0.
-        ratio: sum of what was measured over what was expected.
+        stream: name.
+        logs: sum of the natural logarithms.
+        number: number of measurements.
+        spread: standard deviation of each logarithm, above 0.
+        tolerated: natural logarithm of the factor by which all may be off together either way, at least 0.
+        ratio: sum of the ratios measured over expected.
     """
     precision, up, down, half = 1 / (spread * spread), logs - number * tolerated, logs + number * tolerated, number / 2
     evidence = (
@@ -116,20 +119,20 @@ def measured(stream: str, logs: float, number: int, spread: float, tolerated: fl
     return Residual(stream, evidence, ratio, float(number))
 
 
-# What a kind tells of a workload that is one of the jobs of another's: no kind need know any other.
+# A workload as a member of another: the kinds need not know each other.
 
 
 class Member(NamedTuple):
-    """A workload whose runs share something that is counted, with other jobs.
+    """A workload whose runs are jobs of another workload and use a countable resource of it.
 
     Attributes:
-        amounts: of what is shared that a run can have: whole numbers above 0, ascending, [A].
-        seconds: median of one iteration on each; not a number where no domain model tells it, [A].
-        spread: standard deviation of the log of what a run takes over that.
-        iterations: of a run.
-        run_seconds: what a run should take at most; infinite: it has no such target.
-        iteration_seconds: what each iteration should take at most; infinite: there is no such target.
-        weight: of these targets.
+        amounts: amounts of the resource that a run can use, whole numbers above 0, ascending, [A].
+        seconds: median seconds per iteration on each amount; NaN without a domain model, [A].
+        spread: standard deviation of the logarithm of a run's actual over expected duration.
+        iterations: number of iterations of a run.
+        run_seconds: target for a whole run, seconds; infinite: none.
+        iteration_seconds: target for each iteration, seconds; infinite: none.
+        weight: weight of these targets.
     """
 
     amounts: NDArray[np.int64]
@@ -142,20 +145,20 @@ class Member(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether a domain model tells how long it takes."""
+        """Whether the seconds per iteration are known on every amount."""
         return bool(np.isfinite(self.seconds).all())
 
 
-# A workload as it stands, a report that waits, and its answer; what decides is ``app.kinds.engine``.
+# Snapshots of workloads, pending reports and their answers; ``app.kinds.engine`` decides.
 
 
 Query = Mapping[str, list[str]]
 DEFAULT_ROLE = "default"
-"""What is meant where no role is named: all that a workload with one policy has."""
+"""Role used when none is named; the only role of workloads with one policy."""
 
 
 class RolePolicy(NamedTuple):
-    """The champion of one role; `artifact` is None where it can't be used, and `problem` says why."""
+    """Champion of one role; `artifact` is None if it can't be used, with the reason in `problem`."""
 
     version: int
     artifact: Artifact | None
@@ -164,20 +167,22 @@ class RolePolicy(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A workload as it stands at one revision. Spec, layout and model are its kind's own.
+    """A workload at one revision. Spec, layout and model have the kind's own types.
 
     Attributes:
-        model: the domain model that the champion was trained on; without a champion the latest; None before the first.
-        agent_version: version of the champion in the default role; None when a heuristic answers.
-        artifact: the champion's policy and what it was made for; None without a champion, or when it can't be used.
-        problem: why the champion or the model can't be used; empty when all is well.
-        policies: the champions of all roles, by role.
-        shadow: an agent that is consulted in all runs that have no shadow of their own.
-        coming: what is expected to come in the next hour, by series, where it was counted lately; see ``next_hour``.
-        members: what the workloads that its spec names tell of themselves, by name.
-        rule: name of the rule that decides in place of agents and of the default rule; empty: none is named.
-        stored_bytes: what was read for it: spec, domain model and agents.
-        compiled: the same workload ready to decide, by the rule that decides; empty: agents and the default rule.
+        workload_id, name, spec_version, revision: identity of the workload and of this state of it.
+        spec, layout: configuration, and quantities derived from it.
+        model, model_version: domain model that the champion was trained on, else the latest; None before the first.
+        agent_version: version of the champion in the default role; None: a heuristic decides.
+        artifact: the champion's policy; None without a champion, or if it can't be used.
+        problem: reason why the champion or the model can't be used; empty: none.
+        policies: champions by role.
+        shadow: agent consulted in all runs without a shadow of their own.
+        coming: forecast for the next hour by series, where recent counts are known; as returned by ``next_hour``.
+        members: member workloads by name.
+        rule: name of the rule that decides in place of agents and the default rule; empty: none.
+        stored_bytes: bytes read from storage for it: spec, domain model and agents.
+        compiled: cache of the compiled workload by name of the deciding rule; empty name: agents and default rule.
     """
 
     workload_id: str
@@ -201,13 +206,13 @@ class Snapshot:
 
     @property
     def answering(self) -> int | None:
-        """Version of the champion, of several roles' the newest; None when heuristics answer in all of them."""
+        """Newest version among the champions of all roles; None if heuristics decide in all of them."""
         return max((one.version for one in self.policies.values()), default=self.agent_version)
 
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """An agent that is consulted too; `artifact` is None where it can't be used, and `problem` says why."""
+    """Agent consulted without effect; `artifact` is None if it can't be used, with the reason in `problem`."""
 
     version: int
     artifact: Artifact | None
@@ -215,13 +220,15 @@ class Shadow:
 
 
 class Pending(msgspec.Struct, frozen=True):
-    """A report that waits for its decision. A structure, as are those below: a tuple with names takes thrice as long.
+    """A report that waits for its decision. Structs are used here as a NamedTuple takes three times as long to create.
 
     Attributes:
-        run: None for a state that a query gives in full; it has no report.
-        state: of the run before it, as the engine has it.
-        report: as the engine's ``read`` gave it.
-        start: what the run was started with.
+        run: identifier; None for a state given in a query, without a report.
+        iteration: reported iteration.
+        state: the engine's state of the run before the report.
+        report: as returned by the engine's ``read``.
+        start: parameters that the run was started with.
+        shadow: agent consulted without effect; None: none.
     """
 
     run: str | None
@@ -233,14 +240,15 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """An encoded decision, the state of the run after the report that it answers, and what that says of a drift.
+    """An encoded decision, with the run's state after the report and the report's evidence of drift.
 
     Attributes:
-        residuals: None where the kind watches nothing, or has no domain model to go by.
-        risk: why the run is at risk of missing a target; empty while it is on track, or has no target; None where that
-            can't be found out: what was said before goes on to hold.
-        expected_seconds: of a first decision: seconds that the first iteration is predicted to take, if anything does.
-        quiet: whether the next report need not come before something happens, however long that takes.
+        decision: JSON.
+        state: the engine's state of the run.
+        residuals: evidence of drift; None if the kind watches no streams, or without a domain model.
+        risk: reason why the run may miss a target; empty: on track, or no target; None: unknown, the last value stays.
+        expected_seconds: in a first decision, predicted seconds of the first iteration; None: unknown.
+        quiet: whether no report is due until an event happens, however long that takes.
     """
 
     decision: bytes
@@ -251,7 +259,7 @@ class Answered(msgspec.Struct, frozen=True):
     quiet: bool = False
 
 
-# What the decisions of all kinds say; a kind's own model adds what is allocated, and its discriminator ``kind``.
+# Fields common to the decisions of all kinds; a kind's own model adds the allocation and the discriminator ``kind``.
 
 
 Source = Literal["agent", "heuristic", "guard", "fallback"]
@@ -313,4 +321,4 @@ class DecisionBase(BaseModel):
 
 
 ADDED = ("drift",)
-"""Fields of decisions that are the service's own: no engine gives them, and they stand at the end if at all."""
+"""Fields that the service adds at the end of decisions; engines don't write them."""

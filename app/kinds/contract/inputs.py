@@ -1,4 +1,4 @@
-"""Errors of input by field, and the reading of JSON within limits."""
+"""Input errors by field, and parsing of JSON within limits."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-# How deeply JSON from outside may be nested, and that no object names a member twice: the same for every body.
+# Limits on JSON from clients: nesting depth, and no duplicate members in an object.
 #
-# Decoders stop at depths of their own, or fail in the middle; what a kind reads is four levels deep at most. Of a
-# member that is named twice they take the last, and say nothing.
+# Decoders stop at depths of their own, or fail midway; reports are nested four levels deep at most. Of duplicate
+# members, decoders silently take the last.
 
 
 DEEPEST = 64
 TOO_DEEP = f"must be nested at most {DEEPEST} levels deep"
 LISTED = 8
-"""Most steps of a pointer to what is too deep."""
+"""Most steps of a JSON pointer in an error about nesting."""
 TWICE = "must be given once: it stands there twice"
 LONGEST_WALKED = 1 << 20
-"""Bytes of JSON that is walked through to find a place in it, some hundred times as slowly as it is read."""
+"""Most bytes of JSON that are scanned for the position of an error, which is some hundred times slower than decoding.
+"""
 _STRINGS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _BRACKETS = bytes.maketrans(b"{}", b"[]")
 _OTHERS = bytes(set(range(256)) - set(b"[]{}"))
@@ -39,7 +40,7 @@ _TOKENS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[\[\]{},:]', re.DOTALL)
 
 
 def too_deep(value: Any, above: int = 0) -> bool:
-    """Whether a decoded value, with so many levels ``above`` it, is nested more than ``DEEPEST`` levels deep."""
+    """Whether a decoded value, ``above`` levels below the document's root, exceeds ``DEEPEST`` levels."""
     level = [value]
     for _ in range(DEEPEST - above):
         level = [
@@ -55,11 +56,10 @@ def too_deep(value: Any, above: int = 0) -> bool:
 
 
 def deep_place(text: bytes) -> str | None:
-    """JSON pointer to the field of a document that is nested too deeply; None where none is.
+    """JSON pointer to the first value nested too deeply; None if there is none.
 
-    It takes any bytes, for it is asked why a decoder gave up; time is linear in their number. What is longer than
-    ``LONGEST_WALKED`` is pointed at as a whole.
-    """
+    Accepts any bytes, as it explains why a decoder failed; takes linear time. For more than ``LONGEST_WALKED`` bytes
+    the pointer is to the whole document, ""."""
     if not _is_deep(text):
         return None
     if len(text) > LONGEST_WALKED:
@@ -68,7 +68,7 @@ def deep_place(text: bytes) -> str | None:
 
 
 def _is_deep(text: bytes) -> bool:
-    """Whether brackets may stand more than ``DEEPEST`` levels deep: told fast, level by level from the inside."""
+    """Whether brackets are nested more than ``DEEPEST`` levels; fast, by removing innermost pairs level by level."""
     if text.count(b"[") + text.count(b"{") <= DEEPEST:
         return False
     left = _STRINGS.sub(b"", text).translate(_BRACKETS, _OTHERS)
@@ -80,12 +80,13 @@ def _is_deep(text: bytes) -> bool:
 
 
 def repeated_place(text: bytes, members: int = -1) -> str | None:
-    """JSON pointer to the first member of a document that its object names again; None where none does.
+    """JSON pointer to the first duplicate member of an object; None if there is none, or the text isn't valid JSON.
 
-    Of what is longer than ``LONGEST_WALKED`` the name alone is told, without the way to it.
+    Above ``LONGEST_WALKED`` bytes the pointer is the member's name alone.
 
     Args:
-        members: that were read of it, as far as is known: see ``more_names``.
+        text: JSON.
+        members: number of members that a decoder read, to skip the check quickly; −1: unknown.
     """
     if not more_names(text, members):
         return None
@@ -99,12 +100,12 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
 
 
 def more_names(text: bytes, members: int) -> bool:
-    """Whether JSON, or lines of it, may name more members than were read of it: told fast, and never missed."""
+    """Whether ``text`` (JSON, or lines of it) may have more members than ``members``; fast, without false negatives."""
     return text.count(b":") > members and len(_NAMES.findall(text)) > members
 
 
 class _NamedAgainError(Exception):
-    """An object names a member twice."""
+    """An object has a duplicate member, ``name``."""
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -130,7 +131,8 @@ def _repeated(text: bytes) -> str | None:
 
 
 def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
-    """The way to each list and object as it opens, and to each member of an object: the same list, as it changes."""
+    """Yield the path and True for each list or object that opens, the path and False for each member; the path list is
+    reused."""
     path: list[str | int] = []
     word = ""
     for found in _TOKENS.finditer(text):
@@ -157,36 +159,36 @@ def _unescaped(name: bytes) -> str:
 
 
 def _pointer(path: Sequence[str | int]) -> str:
-    """Up to the innermost name, and not too long."""
+    """JSON pointer to the innermost named member of ``path``, at most ``LISTED`` steps."""
     names = max((place for place, step in enumerate(path) if isinstance(step, str) and step), default=-1)
     steps = path[: min(names + 1, LISTED)]
     return "".join("/" + str(step)[:80].replace("~", "~0").replace("/", "~1") for step in steps)
 
 
-# Input that a kind refuses, and what is read of it everywhere alike.
+# Input errors, and parsing of values common to all kinds.
 
 
 MOST_ERRORS = 100
-"""So many of the errors in one input are told, and how many more there are."""
+"""Most errors of one input that a message lists."""
 LONGEST_SHOWN = 300
-"""Characters of a name, a pointer or a value that an error tells."""
+"""Most characters of a name, pointer or value in an error."""
 LARGEST_ITERATION = 2**31 - 1
 LARGEST_NUMBER = 1e100
-"""Of what is measured; sums and squares of such numbers are finite, too."""
+"""Largest measured value; sums and squares of such numbers stay finite."""
 SMALLEST_NUMBER = 1e-100
-"""Of what is divided by; a share of it is no 0."""
+"""Smallest divisor; a fraction of it doesn't round to 0."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
-"""As a query spells one; whether it is finite is checked where it is used."""
+"""Number as spelled in a query; users of the value check that it is finite."""
 LATEST_MOMENT = 1e15
-"""Seconds of a run's clock, whatever it counts from; until then a float tells eighths of a second apart."""
+"""Latest time of a run's clock in seconds; up to it a float resolves 1/8 s."""
 
 
 def listing(told: Iterable[str], total: int | None = None) -> str:
-    """The first ``MOST_ERRORS`` of what is told in a line, and how many more there are.
+    """Join the first ``MOST_ERRORS`` texts with "; ", and append the number of the others.
 
     Args:
-        told: in order.
-        total: how many there are, where ``told`` ends before.
+        told: texts in order.
+        total: number of all texts, if ``told`` is cut; None: count them.
     """
     rest = iter(told)
     shown = list(islice(rest, MOST_ERRORS))
@@ -200,7 +202,7 @@ def _shown(value: object) -> str:
 
 
 class FieldIssue(NamedTuple):
-    """One thing that is wrong with an input: where (JSON pointer), what would be accepted, and the value given."""
+    """One error in an input: JSON pointer, accepted values, and the given value."""
 
     pointer: str
     message: str
@@ -208,7 +210,7 @@ class FieldIssue(NamedTuple):
 
 
 class InvalidInput(ValueError):
-    """Input that a kind refuses; ``errors`` names every offending field, ``detail`` tells them in words of its own."""
+    """Input that a kind rejects; ``errors`` lists all invalid fields, ``detail`` replaces the default message."""
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
@@ -216,29 +218,29 @@ class InvalidInput(ValueError):
 
 
 class Contradiction(InvalidInput):
-    """Input that would do by itself, but contradicts what was said before."""
+    """Input that is valid by itself but contradicts earlier input."""
 
 
 class IncompatibleModel(ValueError):
-    """A stored domain model that this version can't read; the message says why."""
+    """A stored domain model that this version can't read, with the reason."""
 
 
 def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
-    """An issue for each name under ``part`` that isn't known."""
+    """An issue for each key of ``given`` that isn't in ``known``, at pointer /``part``/key."""
     accepted = f"unknown name; known: {', '.join(known) or 'none'}"
     return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in known]
 
 
 def invalid(pointer: str, message: str, value: object) -> InvalidInput:
-    """What is wrong with one field."""
+    """Return an InvalidInput with one issue."""
     return InvalidInput([FieldIssue(pointer, message, value)])
 
 
 def whole_number(values: Sequence[str], name: str) -> int:
-    """The one value of a query parameter as a number, 0 or greater.
+    """Parse the only value of a query parameter as an integer, at least 0.
 
     Raises:
-        InvalidInput: it is given twice, or is no such number.
+        InvalidInput: several values are given, or the value is not such a number.
     """
     if len(values) > 1:
         raise invalid(f"/query/{name}", "must be given once", values)
@@ -246,21 +248,17 @@ def whole_number(values: Sequence[str], name: str) -> int:
 
 
 def number_at(pointer: str, text: str) -> int:
-    """A whole number, 0 or greater, as it stands in a path or a query.
-
-    Raises:
-        InvalidInput: it is none.
-    """
+    """Parse an integer from 0 to ``LARGEST_ITERATION`` from a path or query; raises InvalidInput otherwise."""
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > LARGEST_ITERATION:
         raise invalid(pointer, f"must be a whole number, 0 or greater, at most {LARGEST_ITERATION}", text)
     return int(text)
 
 
 def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
-    """``name:value`` parameters as numbers by name; several may stand in one, with commas between them.
+    """Parse ``name:value`` query parameters to numbers by name; one parameter may hold several, separated by commas.
 
     Raises:
-        InvalidInput: one can't be read, or is given twice.
+        InvalidInput: a pair can't be parsed, or a name is given twice.
     """
     found: dict[str, float] = {}
     for text in query.get(name, ()):
@@ -275,7 +273,7 @@ def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
 
 
 def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInput:
-    """The same, pointing at the query parameters that stand for parts of a report, ``parameters`` by part."""
+    """The same error with pointers to query parameters; ``parameters`` maps parts of a report to parameter names."""
     issues = []
     for issue in refused.errors:
         _, part, *rest = issue.pointer.split("/")
@@ -283,49 +281,48 @@ def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInp
     return InvalidInput(issues)
 
 
-# Text that programs read: times, names and values of what was given. Figures for people: ``app.charts.text``.
+# Text for programs: times, names and values of input. Numbers for people: ``app.charts.text``.
 
 
 MAXIMUM_NAME = 255
 
 
 def timestamp(now: datetime) -> str:
-    """RFC 3339, UTC, to the millisecond."""
+    """Format ``now`` (UTC) as RFC 3339 with milliseconds."""
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def name_issue(name: str) -> FieldIssue | None:
-    """What is wrong with an execution's identifier; any printable Unicode is accepted."""
+    """Issue of an invalid execution name; None if it is 1 to ``MAXIMUM_NAME`` printable characters."""
     if name and len(name) <= MAXIMUM_NAME and name.isprintable():
         return None
     return FieldIssue("/execution", f"must be 1 to {MAXIMUM_NAME} printable characters", printable(name[:80]))
 
 
 def printable(text: str) -> str:
-    """Text that can be written as UTF-8 and stored: what can't is replaced."""
+    """``text`` with characters replaced that UTF-8 or the database can't hold."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def plain(value: Any) -> Any:
-    """A value that JSON can carry: not-a-number and infinities as words."""
+    """``value`` as JSON can represent it: NaN and infinities become text."""
     if isinstance(value, (float, np.floating)):
         number = float(value)
         return number if np.isfinite(number) else str(number)
     return printable(value) if isinstance(value, str) else value
 
 
-# What a decoder of JSON refused, in the terms of a caller.
+# Errors of JSON decoders as issues for a caller.
 
 
 MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""What decoders raise for bytes that they can't read."""
+"""Exceptions that decoders raise for bytes they can't read."""
 
 
 def first_issue(data: bytes, error: Exception) -> FieldIssue:
-    """The first thing that a decoder refused; NaN and infinities, which JSON has no form of, are named by their field.
+    """Issue for the first error of a decoder; NaN and infinities, which JSON lacks, are located by their field.
 
-    Of more than ``LONGEST_WALKED`` bytes it repeats what the decoder said.
-    """
+    Above ``LONGEST_WALKED`` bytes it repeats the decoder's message."""
     place = deep_place(data)
     if place is not None:
         return FieldIssue(place, TOO_DEEP, None)
@@ -348,11 +345,11 @@ def _not_finite(value: Any, pointer: str) -> tuple[str, float] | None:
     return next((found for key, item in items if (found := _not_finite(item, f"{pointer}/{key}"))), None)
 
 
-# The contract of a format, and what it yields.
+# Readers of upload formats, and what they yield.
 #
-# A reader takes the body's lines, many at a time, or its pieces, and yields executions one by one, in order, holding
-# one at a time: either ``Sample`` with checked data, or ``Refused`` with the reason. It raises ``InvalidInput`` only
-# for what makes the whole upload unreadable.
+# A reader takes blocks of lines, or pieces of the body, and yields executions one by one, in order: each either a
+# ``Sample`` with validated data or a ``Refused`` with the reason. It raises ``InvalidInput`` only if the whole upload
+# is unreadable.
 
 
 _FILLED = re.compile(rb"^[ \t\r\f\v]*+[^\s][^\n]*+", re.MULTILINE)
@@ -360,13 +357,13 @@ _FILLED = re.compile(rb"^[ \t\r\f\v]*+[^\s][^\n]*+", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Skipped:
-    """Lines of a body that were left out for one reason.
+    """Lines of a body left out for the same reason.
 
     Attributes:
-        field: the column that is wrong; empty for a whole line.
-        reason: what would have been accepted.
-        count: how many lines.
-        lines: the numbers of the first of them, counting from 1.
+        field: invalid column; empty: the whole line.
+        reason: accepted values.
+        count: number of lines.
+        lines: numbers of the first of these lines, counting from 1.
     """
 
     field: str
@@ -379,15 +376,15 @@ class Sample(NamedTuple):
     """An execution that may be stored.
 
     Attributes:
-        execution: its identifier.
-        line: where it begins.
-        data: as it is stored.
-        iterations: how many it has; of a trace, how many tasks.
-        digest: of what it says: the same again has the same.
-        summary: what lists tell of it, JSON: fields of ``ExecutionRead``.
-        lacks: sentences on what its source does not say.
-        warnings: what looks wrong in it, or was mended.
-        skipped: lines that were left out of it, as was asked for.
+        execution: identifier.
+        line: where it begins in the body.
+        data: bytes to store.
+        iterations: number of iterations; of a trace, of tasks.
+        digest: of the content; equal contents have equal digests.
+        summary: for lists, JSON with fields of ``ExecutionRead``.
+        lacks: sentences about information that the source lacks.
+        warnings: suspicious or repaired values.
+        skipped: lines left out on request.
     """
 
     execution: str
@@ -402,20 +399,20 @@ class Sample(NamedTuple):
 
 
 def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:
-    """An execution that is a table, [n, C]."""
+    """Sample of an execution that is a table, [n, C], stored as little-endian 64-bit floats."""
     stored = data.astype("<f8", copy=False).tobytes()
     return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest(), summary)
 
 
 class Refused(NamedTuple):
-    """An execution of which nothing may be kept."""
+    """An execution that is rejected as a whole."""
 
     execution: str
     line: int
     issue: FieldIssue
 
     def cut(self) -> Refused:
-        """The same, with no more of what was sent than is told."""
+        """The same with texts cut to ``LONGEST_SHOWN`` characters."""
         pointer, message, value = self.issue
         value = value[:LONGEST_SHOWN] if isinstance(value, str) else value
         issue = FieldIssue(pointer[:LONGEST_SHOWN], message[:LONGEST_SHOWN], value)
@@ -423,12 +420,13 @@ class Refused(NamedTuple):
 
 
 def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
-    """The lines of a block that aren't blank, with their numbers.
+    """Yield the lines of a block that aren't blank, with their numbers.
 
-    Blank ones cost next to nothing: a thousand of them may have been packed in a byte.
+    Blank lines cost next to nothing: a thousand of them may be compressed to a byte.
 
     Args:
-        before: how many lines came before the block.
+        block: whole lines.
+        before: number of lines before the block.
     """
     if block.isspace():
         return
@@ -440,30 +438,29 @@ def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
 
 
 class Reader(Protocol):
-    """Reads executions from a body."""
+    """Reads executions from the body of an upload."""
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Executions in order.
+        """Yield executions in order.
 
         Args:
-            blocks: each one or more whole lines, without the end of the last; or pieces, where a format isn't read by
-                lines.
+            blocks: whole lines, without the last line end; or pieces, for formats not read by lines.
         """
 
 
-# What is stored, and is found not to fit its model any more.
+# Stored rows that no longer fit their model.
 
 
 class BrokenRow(ValueError):
-    """What is stored can't be read; the message says what, and names every offending field."""
+    """Stored data that can't be read; the message names the row and every invalid field."""
 
 
 @contextmanager
 def stored(what: str) -> Iterator[None]:
-    """What fails validation within was stored, and is no fault of the caller's.
+    """Context manager for validation of stored data, whose errors are not the caller's fault.
 
     Raises:
-        BrokenRow: it did fail; ``what`` says of which row.
+        BrokenRow: instead of ValidationError or InvalidInput; ``what`` names the row.
     """
     try:
         yield

@@ -1,11 +1,9 @@
-"""The contract of a kind: what Steward needs to register, sample, decide and show workloads of one kind.
+"""The contract of a kind: all that Steward needs to register, sample, decide and show workloads of one kind.
 
-A kind is a package that keeps three things apart: what a launcher reports and receives (the *system interface*), the
-workload's spec (the *configuration*), and what a policy sees, does and is rewarded for (the *representation*). It
-exports one object, ``KIND``, which is found by the entry-point group ``steward.kinds``; its other half, which learns,
-is ``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL. ``tests/contracts/test_kind.py`` runs over
-every registered kind with the examples that the kind itself gives.
-"""
+A kind is a package that separates the *system interface* (reports and decisions), the *configuration* (spec) and the
+*representation* (observations, actions and rewards). It exports one object, ``KIND``, found by the entry-point group
+``steward.kinds``; its learning half is ``workers.kinds.contract.LearnedKind``. Nothing here knows HTTP or SQL.
+``tests/contracts/test_kind.py`` runs every registered kind's own examples."""
 
 from __future__ import annotations
 
@@ -25,19 +23,20 @@ from app.kinds.forecasting.answer import Forecaster
 from app.policies import artifact
 from app.policies.artifact import Artifact
 
-# Terms: the targets, weights and prices that an agent was trained for, and between which bounds its verdict holds.
+# Terms: targets, weights and prices that an agent was trained for, and the bounds within which its evaluation holds.
 
 
 RATIOS = (0.9, 1.1)
-"""Lowest and highest price or weight, as a ratio to what it was in the training."""
+"""Bounds of a price or weight relative to its value in training."""
 
 
 class Term(NamedTuple):
-    """A number that agents are trained for, and the lowest and the highest that they are judged on.
+    """A number that agents are trained for, with the lowest and highest values at which they are evaluated.
 
     Attributes:
-        untrainable: what answers while a workload has this term, for which no agent can be trained, and what to do to
-            have agents again; empty where agents can be trained for it.
+        value: present value.
+        low, high: bounds.
+        untrainable: what decides while no agent can be trained because of this term, and the remedy; empty: trainable.
     """
 
     value: float
@@ -47,26 +46,26 @@ class Term(NamedTuple):
 
 
 Terms = Mapping[str, Term]
-"""By name, in words: "price of gpus"."""
+"""Terms by name in words, such as "price of gpus"."""
 
 
 def around(value: float, ratios: tuple[float, float] = RATIOS) -> Term:
-    """A term whose bounds are ratios to its value."""
+    """Term with bounds at ``ratios`` times its value."""
     return Term(value, ratios[0] * value, ratios[1] * value)
 
 
 def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
-    """The terms of a spec that has prices and weights, by name."""
+    """Terms of prices and weights, by name, with bounds at ``RATIOS``."""
     priced = {f"price of {name}": around(value) for name, value in prices.items()}
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
 def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
-    """What has left the bounds of a training, in words.
+    """Texts on terms that are outside the bounds of a training, or missing on either side; empty: none.
 
     Args:
-        trained: terms as they were in the training, or value, low and high of each, by name.
-        present: as they are now.
+        trained: terms in the training, or their (value, low, high), by name.
+        present: terms now.
     """
     gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
     return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
@@ -109,7 +108,7 @@ class RunStart(BaseModel):
 
 
 class Parameter(NamedTuple):
-    """A query parameter that a kind reads, for the schema."""
+    """A query parameter of a kind, for the OpenAPI schema."""
 
     name: str
     description: str
@@ -118,18 +117,18 @@ class Parameter(NamedTuple):
     required: bool = False
 
     def documented(self) -> dict[str, Any]:
-        """As OpenAPI has it."""
+        """Return the OpenAPI parameter object."""
         given = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
         return {**given, "schema": dict(self.schema), "example": self.example}
 
 
 class Prediction(NamedTuple):
-    """How a kind's domain models answer questions.
+    """Predictions of a kind's domain models over the API.
 
     Attributes:
         parameters: of the query.
-        answer: model of the answer, beside ``workload`` and ``model``, its version.
-        predict: the answer's fields, given a layout, a model and a query; it raises ``InvalidInput``.
+        answer: Pydantic model of the answer; the service adds ``workload`` and ``model`` (version).
+        predict: maps layout, model and query to the answer's fields; raises ``InvalidInput``.
     """
 
     parameters: Sequence[Parameter]
@@ -138,7 +137,7 @@ class Prediction(NamedTuple):
 
 
 class Description(NamedTuple):
-    """A spec in a few words, for people: what is allocated, over how long, and what is wanted."""
+    """A spec in a few words, for people: resources, duration and targets."""
 
     resources: str
     length: str
@@ -146,16 +145,16 @@ class Description(NamedTuple):
 
 
 class TrainingOptions(NamedTuple):
-    """What requests for trainings and evaluations may say.
+    """Options of training and evaluation requests for a kind.
 
     Attributes:
-        algorithms: names that apply; None: every registered algorithm.
-        unused: fields that the kind has no use for.
-        experts: what can be imitated.
-        own: names of algorithms beside the registered ones that are the kind's own.
-        online: whether agents can go on learning from what runs have just reported.
-        held_out: what level L3 of an evaluation can keep back a share of.
-        steps_per_second: of a training on one core, about, where no agent of the workload tells.
+        algorithms: allowed names; None: every registered algorithm.
+        unused: request fields without effect for the kind.
+        experts: policies that can be imitated.
+        own: names of the kind's own algorithms.
+        online: whether agents can continue to learn from recent reports of runs.
+        held_out: sets of which level L3 of an evaluation can hold out a share.
+        steps_per_second: approximate training speed on one core, used when no agent of the workload has a measured one.
     """
 
     algorithms: Sequence[str] | None = None
@@ -171,16 +170,16 @@ OPTIONS = TrainingOptions()
 
 
 class Example(NamedTuple):
-    """What the documentation shows and the contract kit runs.
+    """Example of a kind for the documentation and the contract kit.
 
     Attributes:
         summary: what is allocated, in a few words.
-        spec: of ``POST /workloads``.
-        patch: of ``PATCH``: it changes something.
-        start: of ``POST /runs``, beside ``workload``.
+        spec: body of ``POST /workloads``.
+        patch: body of ``PATCH`` that changes something.
+        start: body of ``POST /runs``, without ``workload``.
         reports: of a run's first iterations, in order.
-        unfit: a report that is well-formed and doesn't fit the workload, in place of the second one.
-        samples: executions, in every format; enough for the first fit in at least one.
+        unfit: well-formed report that doesn't fit the workload, in place of the second one.
+        samples: executions by media type; at least one suffices for a first fit.
     """
 
     summary: str
@@ -193,36 +192,36 @@ class Example(NamedTuple):
 
 
 def patched(spec: Any, patch: BaseModel) -> Any:
-    """A spec whose fields are replaced by those of a patch that go by the same name."""
+    """``spec`` with the fields set in ``patch`` replaced; raises Pydantic's ValidationError if that is invalid."""
     return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
 
 def one_role(spec: Any) -> Sequence[str]:  # noqa: ARG001
-    """The default role alone: a workload has one policy."""
+    """Only the default role: the workload has one policy."""
     return (DEFAULT_ROLE,)
 
 
 def nothing(*_: Any) -> tuple[()]:
-    """An empty sequence, whatever is given."""
+    """Return an empty tuple, whatever the arguments: a default for functions of a kind."""
     return ()
 
 
 def no_member(layout: Any, model: Any) -> None:
-    """Nothing: a workload of this kind can't be a job of another workload."""
+    """Return None: a workload of this kind can't be a job of another."""
 
 
 def no_terms(spec: Any) -> Terms:  # noqa: ARG001
-    """No terms: no price, weight or target outdates an agent."""
+    """Return no terms: no change of the spec outdates an agent."""
     return {}
 
 
 def not_judged(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
-    """No verdict: runs of this kind have no target."""
+    """Return an undetermined judgement: runs of this kind have no target."""
     return Judgement(None, "no target is set")
 
 
 def same_layout(made: Artifact, layout: Any) -> None:
-    """Make sure that a policy reads the observation of a layout and has its number of actions.
+    """Check that a policy fits a layout's observation and number of actions.
 
     Raises:
         IncompatibleArtifact: it was made for another kind, observation or number of actions.
@@ -232,39 +231,38 @@ def same_layout(made: Artifact, layout: Any) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Kind:
-    """What a kind gives to the service. Models are Pydantic's, reports structs; functions take the kind's own types.
+    """All that a kind provides to the service: Pydantic models, report structs, and functions on the kind's own types.
 
     Attributes:
         name: discriminator ``kind`` of ``spec``, ``report``, ``decision`` and ``execution``.
-        spec: body of ``POST /workloads``: it has ``name`` and ``kind``. At most one kind's ``kind`` has a default.
+        spec: body of ``POST /workloads`` with ``name`` and ``kind``. At most one kind's ``kind`` has a default.
         patch: body of ``PATCH /workloads/{workload}``.
-        decision: what that answers, a ``DecisionBase``.
-        execution: what a listing of samples tells of one.
-        samples: codec of executions, made of a layout.
-        engine: takes reports, bodies of ``PUT /runs/{run}/iterations/{n}``, and decides.
-        layout: spaces, names and scales, derived once from a spec; it has the ``spec``.
-        model: a domain model from its bytes; raises ``IncompatibleModel`` where they are of another version, or none.
+        decision: model of decisions, a ``DecisionBase``.
+        execution: model of an execution in lists.
+        samples: codec of executions, constructed from a layout.
+        engine: decides on reports, the bodies of ``PUT /runs/{run}/iterations/{n}``.
+        layout: derives spaces, names and scales from a spec, which it keeps as ``spec``.
+        model: deserialises a domain model; raises ``IncompatibleModel`` for other data or versions.
         describe: a spec in a few words.
-        summarise: what a decision allocates, in a few words.
-        example: shown by the documentation, run by the contract kit.
+        summarise: a decision's allocation in a few words.
+        example: for the documentation and the contract kit.
         start: body of ``POST /runs``, a ``RunStart``.
-        changed: a spec with a ``patch`` applied; raises ``InvalidInput`` where it names what the spec hasn't.
-        roles: those for each of which a workload has a policy of its own. Where the default role is not among them, a
-            training gives a policy for each: they answer together.
-        forecasters: what a domain model forecasts, series by series.
+        changed: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
+        roles: roles with a policy each. Without the default role, a training makes policies for all of them.
+        forecasters: the domain model's forecasters, one per series.
         members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
-            ``members``. They must exist, and stay as long as it does; decisions find each in their ``Snapshot``.
-        member: a workload, by its layout and domain model (None before the first), as a job of another's; None: it
-            can't be one.
-        artifact: a policy from its bytes; raises ``IncompatibleArtifact``.
-        check: raises ``IncompatibleArtifact`` where a policy does not read a layout.
-        terms: targets, weights and prices that agents of a spec are trained for; outside of them one is outdated.
-        judge: whether a run that has finished met its targets, by its compiled workload as that stands now.
-        state_parameters: of ``GET /decision`` for a state given in full; empty where no query can hold one.
-        prediction: how domain models answer; None where they are seen in decisions alone.
-        training: what requests for trainings may say.
-        simulated: whether agents are trained and judged in simulators of a domain model, which they need first.
-        views: what pages show of it; None: what is told of all kinds alike.
+            ``members``. They must exist as long as it does; decisions find them in their ``Snapshot``.
+        member: a workload as a job of another, from its layout and domain model (None before the first); None: not
+            possible.
+        artifact: deserialises a policy; raises ``IncompatibleArtifact``.
+        check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
+        terms: targets, weights and prices that agents are trained for; outside their bounds an agent is outdated.
+        judge: whether a finished run met its targets, from its compiled workload as of now.
+        state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.
+        prediction: predictions over the API; None: the models serve decisions only.
+        training: options of training requests.
+        simulated: whether agents are trained and evaluated in simulators, which need a domain model.
+        views: pages of the dashboard; None: only those common to all kinds.
     """
 
     name: str
@@ -296,20 +294,20 @@ class Kind:
     views: Views | None = None
 
 
-# What users count of a policy's episodes, in units of their own: runs late, and by how much; hours, money, changes.
+# Outcomes of a policy's episodes in units of users: late runs, hours, money, changes.
 
 
 class Outcome(NamedTuple):
-    """One quantity, of which means over episodes are shown.
+    """One quantity whose mean over episodes is reported.
 
     Attributes:
-        name: what reports call it.
-        unit: of its amounts; ``SHARE``: a part of 1, shown in per cent; ``MONEY``: in the currency of all prices.
+        name: in reports.
+        unit: of its amounts; ``SHARE``: a fraction of 1, shown as a percentage; ``MONEY``: the currency of all prices.
     """
 
     name: str
     unit: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Its name and unit as reports store them, with the currency of the time in place of ``MONEY``."""
+        """Name and unit as stored in reports; ``MONEY`` is replaced by the current currency."""
         return {"name": self.name, "unit": currency() if self.unit == MONEY else self.unit}

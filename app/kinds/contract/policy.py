@@ -1,4 +1,4 @@
-"""What a policy is shown, and what it answers; the same for agents and heuristics."""
+"""Interface of policies: situations and choices, the same for agents and heuristics."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 
 class Situation(NamedTuple):
-    """What a policy is shown: B runs, each at the point of its next decision. The types are the kind's own.
+    """Input of a policy: B runs, each at its next decision. The types are the kind's own.
 
     Attributes:
-        memory: what the policy remembers of each run, as its last ``Choice`` had it, [B, H]; a run that it has not
-            decided for before has zeros, and None is zeros everywhere.
+        projector: layout and expectations of the domain model.
+        state: of the runs.
+        view: encoded state, often a ``View``.
+        memory: the policy's memory of each run from its last ``Choice``, [B, H], zeros for new runs; None: all zeros.
     """
 
     projector: Any
@@ -21,19 +23,19 @@ class Situation(NamedTuple):
 
 
 class View(NamedTuple):
-    """What the shared families of policies read: observation [B, D], and which actions are legal, [B, N]."""
+    """Input of the shared policy families: observation [B, D], and mask of legal actions, [B, N]."""
 
     observation: NDArray[np.float32]
     mask: NDArray[np.bool_]
 
 
 class Choice(NamedTuple):
-    """What a policy chose.
+    """Output of a policy.
 
     Attributes:
         action: [B].
-        values: what the policy expects of each action, in return, [B, N]; None when it does not say.
-        memory: what it remembers of each run from now on, [B, H]; None where it remembers nothing.
+        values: expected return of each action, [B, N]; None if the policy has none.
+        memory: memory of each run for its next decision, [B, H]; None: the policy has no memory.
     """
 
     action: NDArray[np.integer]
@@ -42,13 +44,13 @@ class Choice(NamedTuple):
 
 
 class Policy(Protocol):
-    """Whatever answers a decision: a heuristic, a table or a network."""
+    """Decides: a heuristic, a table or a network."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the policy in reports and decisions."""
         ...
 
     def act(self, situation: Situation) -> Choice:
-        """One legal action per run."""
+        """Choose one legal action for each of the B runs."""
         ...

@@ -1,28 +1,27 @@
-"""Outcomes of runs: whether a run meets its targets while it runs, and whether it met them when it has finished.
+"""Outcomes of runs: whether a run is on track for its targets, and whether it met them in the end.
 
-A kind judges, since it knows what its targets mean: each decision carries a risk in words while the run goes on
-(``Answered.risk``), and ``Kind.judge`` judges a run that has finished. The service adds what holds for all kinds: a
-failed or cancelled run never met its targets, and a run that does not report is stale.
-"""
+A kind judges by its own targets: each decision carries a risk text (``Answered.risk``), and ``Kind.judge`` judges a
+finished run. The service adds that failed or cancelled runs never met their targets, and that a run without reports is
+stale."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 RunOutcome = Literal["on_track", "at_risk", "stale", "met", "missed", "failed", "cancelled", "completed"]
 LIVE: tuple[RunOutcome, ...] = ("on_track", "at_risk")
-"""Outcomes that are stored while a run goes on; `stale` is derived when a run is read."""
+"""Outcomes stored while a run goes on; `stale` is derived on reading."""
 DEFAULT_PROBABILITY = 0.5
-"""Of meeting a target, below which a run is at risk where the target requires none."""
+"""Probability of meeting a target below which a run is at risk, if the target sets none."""
 
 
 class Ended(NamedTuple):
-    """A run that has finished.
+    """A finished run.
 
     Attributes:
-        start: the body it was started with.
-        decision: its last one, as stored.
-        state: after its last report, as its engine has it.
-        reports: its reports in order, as stored.
+        start: body that started it.
+        decision: last decision as stored.
+        state: the engine's state after the last report.
+        reports: in order, as stored.
     """
 
     start: Mapping[str, Any]
@@ -39,7 +38,8 @@ class Judgement(NamedTuple):
 
 
 def in_time(late: int, due: int, what: str) -> Judgement:
-    """The judgement of a run of which ``due`` tasks or jobs (``what``) had a deadline, and ``late`` missed it."""
+    """Judgement of a run with ``due`` tasks or jobs (singular noun: ``what``) with deadlines, ``late`` of which were
+    missed."""
     if not due:
         return Judgement(None, f"no {what} had a deadline")
     word = what if due == 1 else f"{what}s"

@@ -1,8 +1,7 @@
-"""The contract of a sample codec: how executions of workloads of one kind are read, stored, listed and exported.
+"""The contract of a sample codec: reading, storing, listing and exporting executions of one kind.
 
-Storing, counting, listing and paging are the same for all kinds and stand in ``app.samples``; what most codecs share
-stands in ``app.kinds.records``.
-"""
+Storage, counting and paging are common to all kinds, in ``app.samples``; code shared by most codecs is in
+``app.kinds.records``."""
 
 from __future__ import annotations
 
@@ -19,36 +18,36 @@ FILE: Mapping[str, Any] = {"type": "string", "format": "binary"}  # generated cl
 
 
 class Stored(Protocol):
-    """An execution as it is stored: the columns of its row that codecs read."""
+    """Columns of a stored execution's row that codecs read."""
 
     @property
     def name(self) -> str:
-        """The caller's identifier, or the run's."""
+        """Identifier given by the caller, or the run's name."""
         ...
 
     @property
     def source(self) -> str:
-        """Where it is from: `upload` or `run`."""
+        """Origin: `upload` or `run`."""
         ...
 
     @property
     def iterations(self) -> int:
-        """How many it has."""
+        """Number of iterations; of a trace, of tasks."""
         ...
 
     @property
     def data(self) -> bytes:
-        """Its content, as ``Sample.data``."""
+        """Serialised content, as in ``Sample.data``."""
         ...
 
     @property
     def summary(self) -> Mapping[str, Any] | None:
-        """What lists show of it, as ``Sample.summary``."""
+        """Summary for lists, as ``Sample.summary``; None: not stored."""
         ...
 
     @property
     def created_at(self) -> datetime:
-        """When it was stored."""
+        """Time at which it was stored."""
         ...
 
 
@@ -66,12 +65,12 @@ class Format(NamedTuple):
     """How bodies of one media type are read.
 
     Attributes:
-        reader: reads a body for a codec; it is given the caller's name for the execution, or None.
-        limit: which of the service's limits holds for the unpacked body.
-        lines: which limit holds for a line; None where the body is not read by lines.
-        named: whether a body holds one execution, which the caller may name.
+        reader: makes a reader for a codec and the caller's name for the execution (None: none given).
+        limit: name of the service's size limit for the unpacked body.
+        lines: name of the size limit of a line; None: not read by lines.
+        named: whether a body holds a single execution, which the caller may name.
         schema, example: of a body, for the documentation.
-        skipping: as ``reader``, but leaves out and counts invalid lines; None where lines can't be left out.
+        skipping: makes a reader that leaves out and counts invalid lines; None: not possible.
     """
 
     reader: Callable[[Any, str | None], Reader]
@@ -83,7 +82,7 @@ class Format(NamedTuple):
     skipping: Callable[[Any, str | None], Reader] | None = None
 
     def place(self, number: int) -> str:
-        """JSON pointer to an execution of a body by ``Refused.line``, which counts lines, or samples of a document."""
+        """JSON pointer to an execution from ``Refused.line``, the number of a line or of a sample in a document."""
         return f"/samples/{number - 1}" if self.limit == "json" else f"/lines/{number}"
 
 
@@ -92,8 +91,8 @@ class Export(NamedTuple):
 
     Attributes:
         head: text before all executions.
-        body: pieces of text of one execution.
-        single: whether a document holds one execution only.
+        body: yields the text of one execution in pieces.
+        single: whether a document holds only one execution.
     """
 
     head: Callable[[Any], str]
@@ -102,12 +101,12 @@ class Export(NamedTuple):
 
 
 class SampleCodec(ABC):
-    """Reads, stores, lists and exports the executions of the workload that a layout was derived from.
+    """Reads, stores, lists and exports the executions of one workload, given by its layout.
 
     Attributes:
         formats, exports: by media type.
-        execution: the kind's own model of a stored execution.
-        tells_reports: whether ``read`` can give every iteration as ``reports``, for which it needs the data.
+        execution: the kind's model of a stored execution.
+        tells_reports: whether ``read`` can return every iteration as ``reports``, from the stored data.
     """
 
     formats: ClassVar[Mapping[str, Format]]
@@ -120,32 +119,32 @@ class SampleCodec(ABC):
 
     @abstractmethod
     def unpacked(self, data: bytes) -> Any:
-        """The content of stored bytes, in the kind's own terms."""
+        """Deserialise stored bytes (``Sample.data``) to the kind's own type."""
 
     @abstractmethod
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """What lists show of stored bytes, as JSON; ``Sample.summary`` is the same."""
+        """Summary of stored bytes for lists, as JSON, equal to ``Sample.summary``."""
 
     @abstractmethod
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
-        """The reports of a run as an execution named after it; None where they hold nothing to learn from.
+        """Convert the reports of a run to an execution named after it; None if they contain nothing to learn from.
 
         Args:
             run: name of the execution.
             reports: one per iteration, in order and without gaps.
-            first: the iteration of the first report.
+            first: iteration of the first report.
         """
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Fields of ``execution`` out of a summary; by default it has them as they are."""
+        """Fields of ``execution`` derived from a summary; by default the summary itself."""
         return summary
 
     def reports(self, data: bytes) -> Sequence[Mapping[str, Any]]:
-        """Every iteration of stored bytes, where ``tells_reports``."""
+        """Every iteration of stored bytes; raises NotImplementedError unless ``tells_reports``."""
         raise NotImplementedError
 
     def read(self, execution: Stored, *, reports: bool) -> Any:
-        """An execution as the API answers it, an ``execution``; with every iteration if ``reports``, where possible."""
+        """An execution as the API returns it, an ``execution``; with every iteration if ``reports`` and supported."""
         every = {"reports": self.reports(execution.data)} if reports and self.tells_reports else {}
         return self.execution.model_validate(
             {

@@ -1,8 +1,7 @@
-"""What a kind shows of its workloads and runs on pages: figures in its own terms, which pages draw without knowing it.
+"""Pages of a kind: figures and facts about its workloads and runs, which the dashboard draws generically.
 
-A kind's attribute ``views`` holds a ``Views``; where it is None, pages show what is told of all kinds alike. Nothing
-here writes, and whatever fails is left out of a page, so that a page of many parts is there in any case.
-"""
+A kind's attribute ``views`` holds a ``Views``; None: only pages common to all kinds. Nothing here writes, and a part
+that raises is left out of its page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,7 +11,7 @@ from app.charts.figures import Figure, Ranked, ranking
 
 T = TypeVar("T")
 MOST_STEPS = 300
-"""Points of a line that a screen still tells apart."""
+"""Most points of a line that a screen can resolve."""
 NOT_KEPT = (
     "Of runs of this kind it can't be told over the run: what a decision was made from is kept until the next one "
     "only. While a run goes on, its page tells what others would do now, where that is known at once; evaluations "
@@ -28,17 +27,17 @@ NOTHING_YET = "Nothing is reported yet."
 
 
 def too_long(reports: int) -> str:
-    """Why it isn't told over a run of which so many reports are there."""
+    """Text that hindsight isn't available beyond ``reports`` reports."""
     return f"It is told of runs of up to {reports:,} reports: beyond, it is not known any more where the run stood."
 
 
 def evenly(found: Sequence[T], most: int) -> Sequence[T]:
-    """So many of them at most, at equal distances from the first on."""
+    """At most ``most`` elements, at equal distances from the first."""
     return found[:: -(-len(found) // most) or 1]
 
 
 class Step(NamedTuple):
-    """A reported iteration, as it is stored, with the decision that answered it."""
+    """A stored report with its iteration, the decision on it, and its time."""
 
     iteration: int
     report: Mapping[str, Any]
@@ -47,15 +46,15 @@ class Step(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """A run that is to be shown.
+    """A run to show.
 
     Attributes:
-        start: what it was started with.
-        first: its first decision, as it is stored.
-        state: after its last report, as its engine has it; None where that can't be read.
-        iterations: how many are reported.
-        steps: its reports from first to last, in order: all, or some of them at equal distances.
-        every: that distance; 1 where none is left out between them.
+        start: parameters that started it.
+        first: first decision as stored.
+        state: the engine's state after the last report; None: unreadable.
+        iterations: number of reports.
+        steps: reports in order: all, or some at equal distances.
+        every: that distance; 1: none is left out.
     """
 
     start: Mapping[str, Any]
@@ -67,10 +66,10 @@ class Shown(NamedTuple):
 
 
 class Learnt(NamedTuple):
-    """What a workload has learnt.
+    """Data and model of a workload.
 
     Attributes:
-        report: of its newest domain model; None before the first.
+        report: of the newest domain model; None before the first.
         samples: some of its executions, as its codec unpacks them.
     """
 
@@ -79,7 +78,7 @@ class Learnt(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A figure in words: “cost so far”, “12.40”; ``hint`` says more of it, if need be."""
+    """A named figure as text, such as “cost so far”, “12.40”; ``hint`` explains it if needed."""
 
     name: str
     value: str
@@ -87,7 +86,7 @@ class Fact(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """What another policy would decide where a run stands now; ``agrees``: that is what was decided."""
+    """What another policy would decide now; ``agrees``: it equals the decision made."""
 
     policy: str
     allocation: str
@@ -95,58 +94,58 @@ class Alternative(NamedTuple):
 
 
 class Hindsight(NamedTuple):
-    """What other policies would have done over a run; ``told``: how that is to be understood, or why it isn't known."""
+    """What other policies would have decided in a run; ``told``: an explanation, or why there are no figures."""
 
     figures: Sequence[Figure]
     told: str
 
 
 class Views(Protocol):
-    """What a kind shows; ``compiled`` is what its engine made of the workload. Kinds extend it.
+    """Pages of a kind, with defaults to override; ``compiled`` is the engine's compiled workload.
 
     Attributes:
-        most: reports of a run that it is shown at most; runs of more are shown at equal distances.
+        most: most reports of a run to show; longer runs are shown at equal distances.
     """
 
     most: int = MOST_STEPS
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
-        """How a run stands, in a few figures."""
+        """A few figures on the state of a run."""
         ...
 
     def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
-        """What went on in a run."""
+        """Charts of the course of a run."""
         ...
 
     def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:
-        """What other policies would decide now; empty where that is not known at once."""
+        """What other policies would decide now; empty if that takes long to compute."""
         return []
 
     def hindsight(self, compiled: Any, shown: Shown) -> Hindsight:
-        """What other policies would have done over a run. It takes longer than what else is shown of one."""
+        """What other policies would have decided in a run; slower than the other parts of a page."""
         return Hindsight([], NOT_KEPT)
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:
-        """What was measured and what the domain model makes of it."""
+        """Charts of measurements and of the domain model."""
         return []
 
     def policy(self, compiled: Any) -> Sequence[Figure]:
-        """What answers in which situation."""
+        """Charts of the policy's actions by situation."""
         return []
 
     def details(self, decision: Mapping[str, Any]) -> Sequence[str]:
-        """What a decision as stored does, piece by piece with reasons; empty where its own reason says it all."""
+        """A stored decision in parts with reasons; empty if its own reason suffices."""
         return []
 
 
-# How far families of domain models were off on executions that were held out, as a model's report has it.
+# Errors of candidate domain models on held-out executions, from a model's report.
 
 
 HELD_OUT = "Mean absolute error on executions that were held out, as a share; the coloured one was chosen."
 
 
 def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
-    """A bar for each candidate whose error is known, the best first; no figure where none is known."""
+    """Yield a bar chart of the candidates with a known error, best first; nothing if none is known."""
     candidates: Sequence[Any] = report.get("candidates", ())
     found = sorted((one for one in candidates if one.get("mape") is not None), key=lambda one: one["mape"])
     if found:

@@ -1,1 +1,1 @@
-"""Forecasts of arrivals as a service gives them, in NumPy: what ``workers.estimators.forecasting`` has fitted."""
+"""Forecasts of arrivals in the service, in NumPy, by models that ``workers.estimators.forecasting`` fits."""

@@ -1,4 +1,4 @@
-"""A fitted forecaster of one series: which family answers at each horizon, and how far it has erred."""
+"""Fitted forecasters of series: families by horizon, prediction intervals, and the answer over the API."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.families import Family, Stacked
 from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
 
-# A fitted forecaster of one series: which family answers at each horizon, and how far it has erred.
+# A fitted forecaster: the family used at each horizon, and its errors.
 
 
 LEVEL = 0.9
 Forward = Family | Stacked
-"""What a family gives: ``medians(series, origins)`` tells, in scaled terms, what comes each of its ``horizons`` after
-each origin, [m, H]; an origin [m] is the position of the last interval that is known."""
+"""A family: ``medians(series, origins)`` returns medians on the log scale at its ``horizons`` after each origin, [m,
+H]; an origin [m] is the position of the last known interval."""
 
 
 class Expected(NamedTuple):
-    """What is expected of intervals: counts, of any one shape.
+    """Forecast counts per interval, arrays of equal shape.
 
     Attributes:
-        median: the counts that err least absolutely.
-        mean: of what may come; bursts lift it.
-        low, high: bounds of an interval that holds 90 % of what comes.
+        median: forecast of least absolute error.
+        mean: expected count, larger than the median if bursts occur.
+        low, high: bounds of the 90 % interval.
     """
 
     median: Floats
@@ -40,17 +40,17 @@ class Expected(NamedTuple):
 
 
 class Forecaster(msgspec.Struct, frozen=True, eq=False):
-    """Of one series.
+    """Fitted forecaster of one series, for H horizons.
 
     Attributes:
         name: of the series.
-        horizons: in intervals.
-        chosen: position in ``families`` of the one that answers, by horizon.
-        names: of the families that answer somewhere.
-        families: these.
-        errors: by horizon, on origins that no fit had seen: what is added to medians in scaled terms to reach the two
-            bounds, what medians are multiplied with to be means, and what is then added to these, [H, 4].
-        history: what it was fitted to, or its end.
+        horizons: in intervals, [H].
+        chosen: position in ``families`` of the one used at each horizon, [H].
+        names: of the families used.
+        families: the fitted families.
+        errors: calibration on origins unseen by the fits, [H, 4]: additions to log-scale medians for the two bounds,
+            then factor and addition that turn medians into means.
+        history: series it was fitted to, or its end.
     """
 
     name: str
@@ -62,14 +62,14 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     history: Series
 
     def expected(self, series: Series, origins: Integers) -> Expected:
-        """What comes after origins, [m, H]."""
+        """Forecast at each horizon after ``origins`` [m], [m, H]."""
         series = series._replace(unit=self.history.unit)
         told = [family.medians(series, origins) for family in self.families]
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
         return bounded(np.stack(columns, axis=1), self.errors, series.unit)
 
     def ahead(self, since: ArrayLike = ()) -> Expected:
-        """What comes after its history, and what was counted since in intervals that follow it, [H]."""
+        """Forecast at each horizon after the history extended by the counts ``since``, [H]."""
         series = self.history.then(since)
         return Expected(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
 
@@ -78,7 +78,7 @@ Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
 def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
-    """Medians in scaled terms [..., H] with all that errors [H, 4] say of them, see ``Forecaster``."""
+    """Forecast from log-scale medians [..., H] and calibration ``errors`` [H, 4] as in ``Forecaster``."""
     told = unscaled(medians, unit)
     low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
     mean = errors[:, 2] * told + errors[:, 3]
@@ -86,15 +86,15 @@ def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
 
 
 def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
-    """As bytes, to stand beside a model's other arrays."""
+    """Serialise forecasters to bytes, as an array to store beside a model's others, [number of bytes]."""
     return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encoded), np.uint8)
 
 
 def read(data: NDArray[np.uint8]) -> tuple[Forecaster, ...]:
-    """What ``written`` wrote.
+    """Deserialise what ``written`` returned.
 
     Raises:
-        IncompatibleModel: these are no forecasters, or of another version.
+        IncompatibleModel: ``data`` isn't forecasters of this version.
     """
     try:
         return msgspec.msgpack.decode(data.tobytes(), type=Written, dec_hook=_decoded)[1]
@@ -111,12 +111,12 @@ def _decoded(_: type, value: Any) -> NDArray[Any]:
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-# What a service answers of forecasts: rows by series and horizon, from the last that is known.
+# Forecasts over the API: rows by series and horizon, from the last known interval.
 
 
 RECENT, HOUR = 200, 3600.0
 LEAST_SECONDS = 4 * HOUR
-"""That a log lasts from which something can be forecast."""
+"""Least duration of a log in seconds to fit a forecaster."""
 
 
 class ForecastRow(BaseModel):
@@ -152,11 +152,11 @@ class Forecast(BaseModel):
 
 
 Observed = Mapping[str, Mapping[float, float]]
-"""Counts by series and by when their intervals begin, in seconds since 1970."""
+"""Counts by series and by start of their interval, seconds since 1970."""
 
 
 def forecast_of(workload: str, version: int, forecasters: Sequence[Forecaster], observed: Observed) -> Forecast:
-    """The forecasts of all series, as the service answers them."""
+    """Forecasts of all series for the API, continued by the ``observed`` counts."""
     goes_on = [(one, following(one, observed.get(one.name, {}))) for one in forecasters]
     recent = [count for one, since in goes_on for count in _recent(one, since)]
     return Forecast(
@@ -186,11 +186,11 @@ def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRo
 
 
 class Coming(NamedTuple):
-    """What is expected of a series in the hour after what is known of it.
+    """Forecast for the hour after the last known interval of a series.
 
     Attributes:
-        known_until: seconds since 1970.
-        mean: of the counts that may come.
+        known_until: end of that interval, seconds since 1970.
+        mean: expected count in the hour.
     """
 
     known_until: float
@@ -198,7 +198,8 @@ class Coming(NamedTuple):
 
 
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:
-    """Of the series that were counted since their forecasters were fitted; a forecast of long ago tells nothing."""
+    """Expected counts in the next hour, by series; only for series with ``observed`` counts after the forecaster's
+    history."""
     found = {}
     for one in forecasters:
         since = following(one, observed.get(one.name, {}))
@@ -211,7 +212,7 @@ def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str
 
 
 def following(forecaster: Forecaster, counts: Mapping[float, float]) -> list[float]:
-    """Counts of the intervals that follow a forecaster's history, until one is not known."""
+    """Counts of the intervals directly after a forecaster's history, up to the first unknown one."""
     at, found = forecaster.history.end, []
     while at in counts:
         found.append(counts[at])

@@ -1,4 +1,4 @@
-"""Families of forecasters as they are served."""
+"""Families of forecasters, as they are served."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from app.kinds.forecasting.series import (
     unscaled,
 )
 
-# ARIMA about a course over day and week: the recursion of its innovations, and forecasts from every moment.
+# ARIMA around a daily and weekly profile: recursion of innovations, and forecasts from every origin.
 
 
 class Arima(Struct, frozen=True, eq=False, tag=True):
-    """A fitted model of p past values and q past innovations (Box and Jenkins, 1970); differences are in ``ar``.
+    """Fitted ARIMA model of p past values and q past innovations (Box and Jenkins, 1970); differencing is part of
+    ``ar``.
 
     Attributes:
         horizons: in intervals.
-        seasons: of its calendar.
+        seasons: of the calendar, in intervals.
         course: coefficients of the calendar, [K].
-        ar, ma: of past differences from the course and of past innovations, the newest first, [p] and [q].
+        ar, ma: coefficients of past deviations from the profile and of past innovations, newest first, [p] and [q].
     """
 
     horizons: tuple[int, ...]
@@ -41,12 +42,12 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
     ma: Floats
 
     def usual(self, series: Series, more: int = 0) -> Floats:
-        """The course over a series and so many intervals after it, [n + more]."""
+        """Log-scale profile over a series and ``more`` intervals after it, [n + more]."""
         times = series.start + series.seconds * np.arange(len(series.counts) + more)
         return np.asarray(calendar(times, self.seasons) @ self.course)
 
     def innovations(self, rest: Floats) -> Floats:
-        """What one step ahead of each value was not foreseen, [n]; before the first all is as usual."""
+        """One-step-ahead prediction errors of the deviations ``rest`` [n], [n]; earlier deviations are taken as 0."""
         ma = self.ma.tolist()
         told = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
         found: list[float] = [0.0] * len(ma)
@@ -55,7 +56,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         return np.array(found[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
@@ -73,12 +74,12 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
 
 
 def _before(values: Floats, origins: Integers, count: int) -> Floats:
-    """The last ``count`` values at each origin, the newest first, [m, count]; 0 before the first."""
+    """The last ``count`` values at each origin, newest first, [m, count]; 0 before the first."""
     at = origins[:, None] - np.arange(count)
     return np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
 
 
-# A gated recurrent network over the last intervals (Cho et al., 2014): alone, or on what an ARIMA leaves.
+# Gated recurrent network over the last intervals (Cho et al., 2014), alone or on the residuals of an ARIMA model.
 
 
 WINDOW = 48  # intervals that it reads before each forecast
@@ -86,13 +87,13 @@ AT_ONCE = 2_000
 
 
 class Weights(NamedTuple):
-    """As torch names them: F inputs, N units, H horizons; the gates are reset, update and new, in this order.
+    """Parameters named as in torch: F inputs, N units, H horizons; gates in the order reset, update, new.
 
     Attributes:
         weight_ih: [3N, F].
         weight_hh: [3N, N].
         bias_ih, bias_hh: [3N].
-        weight: of units and of the last inputs, [H, N + F].
+        weight: of units and the last inputs, [H, N + F].
         bias: [H].
     """
 
@@ -104,7 +105,7 @@ class Weights(NamedTuple):
     bias: Floats
 
     def ahead(self, windows: Floats) -> Floats:
-        """What comes after windows, [m, W, F] → [m, H]."""
+        """Standardised deviations from the baseline for input windows, [m, W, F] → [m, H]."""
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
             given = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
@@ -115,21 +116,21 @@ class Weights(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """What a network reads of each interval, standardised, and what it corrects: [n, F] and [n, H]."""
+    """Standardised inputs of each interval, [n, F], and log-scale baseline forecasts, [m, H] at the origins."""
 
     read: Floats
     base: Floats
 
 
 class Gru(Struct, frozen=True, eq=False, tag=True):
-    """A fitted network.
+    """Fitted ensemble of gated recurrent networks.
 
     Attributes:
         horizons: in intervals.
         seasons: in intervals.
-        middle, spread: of scaled counts, by which they are standardised.
-        members: networks whose mean answers.
-        arima: what they correct; None: they forecast alone.
+        middle, spread: location and scale that standardise log-scale counts.
+        members: networks whose mean is the forecast.
+        arima: model whose forecasts they correct; None: they forecast alone.
     """
 
     horizons: tuple[int, ...]
@@ -140,7 +141,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         inputs = read(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         told = [
@@ -151,7 +152,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
 
 
 def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
-    """Of every interval what is read, and at ``origins`` what is corrected."""
+    """Inputs of every interval, and baseline forecasts at ``origins``."""
     values, every = series.scaled, np.arange(len(series.counts))
     dated = calendar(series.times, gru.seasons)[:, 1:]
     columns = [values[:, None], *(about(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
@@ -165,7 +166,7 @@ def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
 
 
 def _windows(inputs: Floats, at: Integers) -> Floats:
-    """Inputs by window, [m, W, F]; 0 before the first."""
+    """Inputs by window, [m, W, F]; 0 before the first interval."""
     return np.where((at >= 0)[..., None], inputs[np.maximum(at, 0)], 0.0)
 
 
@@ -174,7 +175,7 @@ def _pieces(origins: Integers) -> Iterator[Integers]:
         yield origins[first : first + AT_ONCE]
 
 
-# Gradient-boosted trees, one set for each horizon, on the last values, the same time before, and the calendar.
+# Gradient-boosted trees, one ensemble per horizon, on recent values, seasonal lags and the calendar.
 
 
 LAGS, SPANS = 12, (3, 6, 12, 24, 72)
@@ -182,13 +183,13 @@ LEAF = -1
 
 
 class Trees(NamedTuple):
-    """T trees of at most N nodes: the sum of what their leaves say.
+    """T trees of at most N nodes each; the prediction is the sum of their leaves.
 
     Attributes:
-        start: what is said before any tree.
-        left, right: the node that comes next, ``LEAF`` where there is none, [T, N].
-        feature: whose value decides, [T, N].
-        threshold: up to which it goes left, [T, N].
+        start: constant prediction before any tree.
+        left, right: child nodes, ``LEAF`` if none, [T, N].
+        feature: index of the feature compared, [T, N].
+        threshold: largest value that goes left, [T, N].
         value: of leaves, [T, N].
     """
 
@@ -200,7 +201,7 @@ class Trees(NamedTuple):
     value: Floats
 
     def predict(self, features: Floats) -> Floats:
-        """[m, F] → [m]."""
+        """Predictions for feature rows, [m, F] → [m]."""
         rows, trees = np.arange(len(features))[:, None], np.arange(len(self.left))
         node = np.zeros((len(features), len(self.left)), np.int64)
         while (inner := self.left[trees, node] != LEAF).any():
@@ -210,14 +211,14 @@ class Trees(NamedTuple):
 
 
 class Boosting(Struct, frozen=True, eq=False, tag=True):
-    """Fitted trees by horizon."""
+    """Fitted trees, one ensemble per horizon."""
 
     horizons: tuple[int, ...]
     seasons: tuple[int, ...]
     trees: tuple[Trees, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         told = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
@@ -226,7 +227,7 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
 
 
 def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
-    """What trees read, [m, F]; in single precision, as scikit-learn's do."""
+    """Inputs of the trees at ``origins`` for a horizon, [m, F]; rounded to single precision as in scikit-learn."""
     values = series.scaled
     then = series.start + series.seconds * (origins + ahead)
     dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)
@@ -234,44 +235,44 @@ def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, 
     return np.concatenate(columns, axis=1).astype(np.float32).astype(np.float64)
 
 
-# What needs no fit: the last value, and the value at the same time a day or a week before.
+# Families without a fit: the last value, and the value one season before.
 
 
 class Last(Struct, frozen=True, eq=False, tag=True):
-    """What came last goes on."""
+    """Naive forecast: the last value."""
 
     horizons: tuple[int, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
 class Seasonal(Struct, frozen=True, eq=False, tag=True):
-    """What came a season before comes again; ``season`` in intervals."""
+    """Seasonal naive forecast: the value one season before; ``season`` in intervals."""
 
     horizons: tuple[int, ...]
     season: int
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
 
 
-# Several families together: their counts, weighed (Wolpert, “Stacked generalization”, 1992).
+# Stacking: a weighted mean of families' counts (Wolpert, “Stacked generalization”, 1992).
 
 
 Family = Last | Seasonal | Arima | Gru | Boosting
 
 
 class Stacked(Struct, frozen=True, eq=False, tag=True):
-    """F fitted families, H horizons.
+    """Stack of F fitted families, for H horizons.
 
     Attributes:
         horizons: in intervals.
-        families: that are weighed.
-        weights: of each at each horizon, at least 0, 1 together where the stack answers, [H, F].
+        families: the fitted families.
+        weights: of each family at each horizon, non-negative with sum 1 where the stack is used, [H, F].
     """
 
     horizons: tuple[int, ...]
@@ -279,6 +280,6 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     weights: Floats
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Medians of what comes after each origin, by horizon, in scaled terms, [m, H]."""
+        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
         told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

@@ -1,8 +1,7 @@
-"""A series of counts, and what can be told from it of each moment: the calendar, and the same time on days before.
+"""Series of counts, and features of a time: calendar, and seasonal lags.
 
-Forecasts are made in scaled terms, in which counts of any size vary alike; medians and quantiles stay what they are
-under such a scale, means don't.
-"""
+Forecasts are made on a log scale, which stabilises the variance; medians and quantiles carry over between scales, means
+don't."""
 
 from __future__ import annotations
 
@@ -21,13 +20,13 @@ MEDIAN = 20.0  # counts, in units of a series of many
 
 
 class Series(NamedTuple):
-    """What came in intervals that follow one another.
+    """Counts in consecutive intervals of equal length.
 
     Attributes:
-        counts: of each, [n].
-        start: seconds since some Thursday's 0:00 UTC, such as 1970, at which the first begins.
-        seconds: of each.
-        unit: counts that are few, to which others are scaled; at least 1.
+        counts: per interval, [n].
+        start: start of the first interval, seconds since 0:00 UTC on a Thursday, such as 1970.
+        seconds: length of an interval.
+        unit: small count that sets the log scale; at least 1.
     """
 
     counts: Floats
@@ -37,48 +36,48 @@ class Series(NamedTuple):
 
     @property
     def scaled(self) -> Floats:
-        """The counts in scaled terms, [n]."""
+        """Counts on the log scale, log(1 + count / unit), [n]."""
         return np.log1p(self.counts / self.unit)
 
     @property
     def times(self) -> Floats:
-        """When each begins, [n]."""
+        """Start of each interval, seconds as ``start``, [n]."""
         return np.asarray(self.start + self.seconds * np.arange(len(self.counts)), np.float64)
 
     @property
     def end(self) -> float:
-        """When the last one ends."""
+        """End of the last interval, seconds as ``start``."""
         return self.start + self.seconds * len(self.counts)
 
     def sized(self) -> Series:
-        """With its unit: a logarithm must not make an hour without anything the greatest event of all."""
+        """The series with ``unit`` set from the median count, so that empty intervals don't dominate the log scale."""
         return self._replace(unit=max(float(np.median(self.counts)) / MEDIAN, 1.0))
 
     def until(self, last: int) -> Series:
-        """The series up to an interval, exclusively."""
+        """The series up to position ``last``, exclusive."""
         return self._replace(counts=self.counts[:last])
 
     def since(self, first: int) -> Series:
-        """The intervals from a position on."""
+        """The series from position ``first`` on."""
         return self._replace(counts=self.counts[first:], start=self.start + self.seconds * first)
 
     def then(self, counts: ArrayLike) -> Series:
-        """The series with these counts after its last interval."""
+        """The series with ``counts`` appended."""
         return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 
 def unscaled(values: ArrayLike, unit: float) -> Floats:
-    """The counts of values in scaled terms, at least 0."""
+    """Counts from log-scale values, at least 0, of the same shape."""
     return np.maximum(unit * np.expm1(np.asarray(values, np.float64)), 0.0)
 
 
 def seasons(count: int, seconds: float) -> tuple[int, ...]:
-    """A day and a week in intervals, where so many of them tell of it: three days, three weeks at least."""
+    """Day and week in intervals, each if ``count`` intervals of ``seconds`` cover at least three of it."""
     return tuple(round(span / seconds) for span in (DAY, WEEK) if 2 * seconds <= span <= count * seconds / 3)
 
 
 def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
-    """Harmonics of the day and of the week, where ``seasons`` has them, after a constant: [n, K]."""
+    """Constant and harmonics of day and week at ``times`` (seconds), for the seasons ``known``, [n, K]."""
     at = np.asarray(times, np.float64)
     columns = [np.ones_like(at)]
     for span, most in zip((DAY, WEEK)[: len(known)], (DAILY, WEEKLY), strict=False):
@@ -89,17 +88,17 @@ def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
 
 
 def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back: int = 1) -> Floats:
-    """The value ``back`` seasons before the one that is ``horizon`` after each origin, of those that are known, [m].
+    """Latest known value a whole number of seasons before origin + horizon, ``back`` − 1 seasons further back, [m].
 
-    What is before the first value counts as the mean of the first season.
-    """
+    Values before the series are replaced by the mean of its first season."""
     away = season * (-(-horizon // season) + back - 1)
     at = origins + horizon - away
     return np.where(at >= 0, values[np.maximum(at, 0)], values[:season].mean())
 
 
 def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
-    """Of a moment to be forecast: the value one season before, of each; and the mean over days, [m, 0, 2 or 3]."""
+    """Seasonal features of origin + horizon: the value one season before, per season, and the mean over days, [m, 0, 2
+    or 3]."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
     if known:
         days = [seasonal(values, origins, horizon, known[0], back) for back in range(1, DAYS + 1)]
@@ -108,7 +107,8 @@ def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int])
 
 
 def lately(values: Floats, origins: Integers, lags: int, spans: Sequence[int]) -> Floats:
-    """At each origin: the last values, newest first, and means over the last spans, [m, lags + spans]."""
+    """Recent features at each origin: the last ``lags`` values, newest first, and means over ``spans`` intervals, [m,
+    lags + spans]."""
     at = np.maximum(origins[:, None] - np.arange(lags), 0)
     total = np.append(0.0, np.cumsum(values))
     means = [

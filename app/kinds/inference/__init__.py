@@ -1,1 +1,1 @@
-"""Kind ``inference``: requests of several users, on model variants, in batches, on servers; its serving half."""
+"""Kind ``inference``, its serving half: requests of several users, served in batches by model variants on servers."""

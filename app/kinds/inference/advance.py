@@ -1,4 +1,5 @@
-"""From a state and a report to the next state. At one instant: ends of batches, servers, arrivals, drops, starts."""
+"""Update of a run's queues and servers by a report; at equal times ends of batches precede servers, arrivals and
+starts."""
 
 from __future__ import annotations
 
@@ -12,12 +13,13 @@ from app.kinds.inference.report import Finished, InferenceReport, Ledger, Starte
 
 MOST_ISSUES = 20
 CLOCKS, RELATIVE = 0.1, 0.01
-"""Seconds, and share of the time since its start, by which a measured batch may be longer: clocks differ."""
+"""Tolerance of a batch's measured seconds over the time since its start, absolute in seconds and relative: clocks
+differ."""
 CARRIED = "only in runs that were started as carried: the service decides what this one starts"
 
 
 class Places(NamedTuple):
-    """Positions of what the events of a report name: users of ``arrived``, servers of ``finished`` and ``servers``."""
+    """Positions of users in ``arrived`` and of servers in ``finished`` and ``servers`` of a report."""
 
     users: list[int]
     finished: list[int]
@@ -25,11 +27,11 @@ class Places(NamedTuple):
 
 
 def advance(ledger: Ledger, report: InferenceReport) -> None:
-    """Take a report into the book.
+    """Update ``ledger`` in place by a report.
 
     Raises:
-        InvalidInput: it names what the workload hasn't, or its times are out of order.
-        Contradiction: it contradicts what was reported before.
+        InvalidInput: the report names an unknown user, variant or server, or its times are out of order.
+        Contradiction: it contradicts earlier reports.
     """
     _ordered(ledger.now, report)
     places = _places(ledger, report)
@@ -42,7 +44,7 @@ def advance(ledger: Ledger, report: InferenceReport) -> None:
 
 
 def _until(ledger: Ledger, report: InferenceReport, places: Places, done: list[int], now: float) -> list[int]:
-    """Take the events up to a moment; how many are done of each list."""
+    """Apply events up to the time ``now``; return the number applied of ends, servers and arrivals, from ``done``."""
     finished, servers, arrived = done
     ledger.pass_time(now)
     while finished < len(report.finished) and report.finished[finished].at <= now:
@@ -75,7 +77,7 @@ def _finish(ledger: Ledger, number: int, place: int, report: InferenceReport) ->
 
 
 def _measured(ledger: Ledger, number: int, batch: Batch, finished: Finished) -> None:
-    """What the end of a batch says of it can be: a size takes fewer requests where no smaller one does."""
+    """Raise Contradiction if a batch's reported size or seconds are impossible for the batch that was started."""
     sizes, passed = ledger.layout.spec.batches, finished.at - batch.started
     most = next((size for size in sizes if size >= len(batch.at)), len(batch.at))
     longest = passed + CLOCKS + RELATIVE * passed
@@ -113,7 +115,7 @@ def _started(ledger: Ledger, number: int, start: Started) -> None:
 
 
 def _ordered(before: float, report: InferenceReport) -> None:
-    """Refuse a report whose times fall; raises Contradiction."""
+    """Raise if times decrease: Contradiction against the last report, InvalidInput within this one."""
     if report.at < before:
         raise Contradiction(
             [FieldIssue("/at", f"must be at least {before:g}, the moment of the last report", report.at)]
@@ -135,7 +137,7 @@ def _ordered(before: float, report: InferenceReport) -> None:
 
 
 def moment(event: Any, report: InferenceReport) -> float:
-    """When an event was; the report's moment where it doesn't say."""
+    """Time of an event, seconds since the run's start; the report's time if it has none."""
     at: float | None = event.at
     return report.at if at is None else at
 
@@ -165,7 +167,7 @@ def _servers(part: str, events: Sequence[Any], places: list[int], known: str) ->
 
 
 def _untold(layout: Layout, report: InferenceReport) -> list[FieldIssue]:
-    """What ends of batches say of them that can't be."""
+    """Issues of finished batches with an unknown variant or a size above the largest."""
     issues = []
     for number, one in enumerate(report.finished):
         if one.variant is not None and one.variant not in layout.variants:
@@ -181,7 +183,7 @@ def _unknown(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
 
 
 def _unique(ledger: Ledger, report: InferenceReport) -> None:
-    """No request has the name of one that waits or is worked on."""
+    """Raise Contradiction if a new request has the name of one that waits or is served."""
     given = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
     if not given:
         return

@@ -1,4 +1,4 @@
-"""Quality of answers, and what each user is credited."""
+"""Policies per user: each user's agent offers batches, and servers take the best offer."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from app.kinds.inference.quality import slope
 from app.kinds.inference.scaling import ages_of, seconds_of
 from app.kinds.inference.spec import InferenceSpec
 
-# What one user's agent sees and may do where every user has its own: the one encoder of it.
+# Observation and actions of one user's agent; live and simulated use the same.
 #
-# It sees its own requests, rate and quality, the servers, and the mean of all users' qualities, which the service tells
-# everybody; nothing else of other users. It does what a policy could in a workload with no other user in it, but that
-# each start is an *offer*, of which the best of all users' is taken. See ``awarding``.
+# It observes its own requests, rate and quality, the servers, and the mean quality of all users, nothing else of other
+# users. Its actions are those of a workload with this user alone, except that each start is an *offer*, of which the
+# best of all users is taken.
 
 
 class Client:
-    """The representation of one user's agent: of its spaces, and of what it sees of a state of all users.
+    """Representation of one user's agent: its spaces, and its observation of all users' state.
 
-    Actions are those of ``alone``: 0 waits, the V·K after it offer (variant, batch size), the last fastest; the 2·C
-    after them turn servers on or off.
+    Actions are those of ``alone``: 0 waits, 1 to V·K offer (variant, batch size), the batch size varying fastest; the
+    last 2·C turn servers on or off.
 
     Attributes:
-        user: its position.
-        alone: of a workload that no other user is in.
+        user: position.
+        alone: layout of a workload with this user only.
     """
 
     def __init__(self, spec: InferenceSpec, user: int) -> None:
@@ -41,13 +41,13 @@ class Client:
         self.actions = self.alone.actions
 
     def seen(self, state: State) -> View:
-        """Observation [B, D] and mask [B, N] of B decisions of all users' workload."""
+        """Observation [B, D] and mask [B, N] of the user at B decisions of the whole workload."""
         own = self.of(state)
         shared = state.quality.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
         return View(np.concatenate([observe(self.alone, own), shared], axis=1), mask(self.alone, own))
 
     def of(self, state: State) -> State:
-        """B decisions as far as they are the user's: its requests, and all servers."""
+        """The state with the requests of this user only, and all servers."""
         own = slice(self.user, self.user + 1)
         return state._replace(
             waiting=state.waiting[:, own],
@@ -59,39 +59,37 @@ class Client:
 
 
 def roles(spec: InferenceSpec) -> tuple[str, ...]:
-    """The users' names, or the default role where one policy answers for all."""
+    """Names of the users, or the default role if one policy decides for all."""
     return (DEFAULT_ROLE,) if spec.policies == "one" else tuple(user.name for user in spec.users)
 
 
 def clients(layout: Layout) -> Mapping[str, Client]:
-    """The representation of each user's agent."""
+    """Representation of each user's agent, by user."""
     return {name: Client(layout.spec, user) for user, name in enumerate(layout.users)}
 
 
 def layouts(layout: Layout) -> Mapping[str, Layout | Client]:
-    """What each role's policy reads and does."""
+    """Representation of each role's policy, by role."""
     return {DEFAULT_ROLE: layout} if layout.spec.policies == "one" else clients(layout)
 
 
-# Whom a server works for where each user has an agent of its own: the best offer is taken.
+# Selection among the offers of users' agents.
 #
-# An offer is a batch. Its worth is what the workload's objective is expected to gain by it: the response quality of its
-# requests, by the user's weight, and what that moves Jain's index by, as its slope at the users' present qualities has
-# it (gradient scheduling: Stolyar, 2005). From that goes what the server's seconds cost, which all are charged alike:
-# what they could be worth to others. The server takes the offer of which most is left, and of equals that of the
-# request that has waited longest. So servers do most for all, whatever each agent knows of the others, and what an
-# agent learns is which batches to offer, and when to wait. Servers are turned on or off as most agents want; where as
-# many want to wait, they wait.
+# An offer is a batch. Its value is its expected gain of the workload's objective: response quality by user weight, and
+# the change of Jain's index, by its gradient at the users' present qualities (gradient scheduling: Stolyar, 2005). A
+# charge for the server's seconds, at the value of their alternative use, is subtracted. The offer of largest remainder
+# is taken; ties go to the request that waited longest. Agents learn which batches to offer, and when to wait. Servers
+# are turned on or off by majority; ties mean waiting.
 
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 CHARGE = 0.3  # of the quality that a server could give in the same time, were every request answered at once
-LEAST = 0.05  # of all requests that are a user's; of what a mean user's request is worth
+LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 
 def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """The workload's actions [B] that follow from those of its users' agents, [B, U]."""
+    """Actions of the workload, [B], from the actions chosen by its users' agents, [B, U]."""
     controlled = state.asked == CONTROL
     if not controlled.any():
         return _started(projector, state, chosen)
@@ -100,7 +98,7 @@ def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
 
 
 def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """The start of the best offer, or waiting where there is none, [B]."""
+    """Start of the best offer, or ``WAIT`` if there is none, [B]."""
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
     starts = variants * batches
@@ -113,7 +111,7 @@ def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
 
 
 def _left(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """What is left of each user's offer, [B, U]; without a domain model, what its requests weigh."""
+    """Value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
         return quality.weight * requests
@@ -130,14 +128,15 @@ def _left(projector: Projector, state: State, variant: Integers, size: Integers)
 
 
 def _value(layout: Layout, usual: Floats, state: State) -> Floats:
-    """What a request of each user, answered at once, is worth to the objective, [B, U]: never nothing."""
+    """Value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or fairness
+    counts."""
     wanted, share = layout.spec.weights, np.maximum(usual / max(float(usual.sum()), 1e-300), LEAST)
     value = wanted.quality * layout.quality.weight + wanted.fairness * slope(state.quality) / share
     return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
 
 
 def _turned(layout: Layout, chosen: Integers) -> Integers:
-    """What most want of servers, [B]."""
+    """Server action with most votes, [B]; ties with waiting mean ``WAIT``."""
     first = layout.shape[1] * layout.shape[2]
     wanted = np.maximum(chosen - first, WAIT)
     votes = (wanted[:, :, None] == np.arange(1 + 2 * len(layout.servers))).sum(axis=1) + 0.0
@@ -147,12 +146,12 @@ def _turned(layout: Layout, chosen: Integers) -> Integers:
 
 
 class Together:
-    """The agents of all users as one policy of the workload.
+    """Agents of all users combined into one policy of the workload.
 
     Args:
         layout: of the workload.
-        policies: by user; each reads and does what ``Client`` says.
-        rule: offers for users without one.
+        policies: by user, with the representation of ``Client``.
+        rule: policy of users without an agent.
     """
 
     def __init__(self, layout: Layout, policies: Mapping[str, Policy], rule: Policy) -> None:
@@ -161,10 +160,10 @@ class Together:
         self.name = "per_user: " + ", ".join(dict.fromkeys((one or rule).name for _, one in self._members))
 
     def act(self, situation: Situation) -> Choice:
-        """The start or the numbers of servers that the users' offers come to, for each run [B].
+        """Action for each run [B] that the users' offers and votes lead to.
 
         Raises:
-            IllegalAction: an agent chose what it may not.
+            IllegalAction: an agent chose a masked action.
         """
         projector, state = situation.projector, situation.state
         chosen = np.full(state.waiting.shape, WAIT, np.int64)

@@ -1,8 +1,7 @@
-"""A policy that a client carries: decisions in its own process, by the book that the service keeps of what it reports.
+"""Policy in a client's own process: decides locally with the same queues and servers that the service keeps.
 
-Times are seconds since the run's start. What comes after a start at the same moment is taken to be a moment later, so
-that the service, which orders the events of a moment, keeps the very same book.
-"""
+Times are seconds since the run's start. An event at the time of a start is moved a moment later, as the service orders
+events of equal time, so that both keep the same state."""
 
 from __future__ import annotations
 
@@ -24,13 +23,13 @@ from app.kinds.inference.spec import InferenceSpec
 
 Seconds = Mapping[str, Mapping[str, Sequence[float]]]
 FULL = LARGEST_REPORT // 2
-"""Events in a report, about: a decision adds more than one."""
+"""Approximate number of events per report; a decision may add several."""
 DECIDED, SEALED = "decided", "sealed"
-"""Of what is kept beside events: a decision that changed the book, and the end of a report."""
+"""Keys of entries kept beside events: a decision that changed the state, and the end of a report."""
 
 
 class StartNow(NamedTuple):
-    """A batch to start now: the user's oldest requests, by name."""
+    """A batch to start now, of the user's oldest requests; ``requests`` are their names."""
 
     server: str
     user: str
@@ -47,7 +46,7 @@ class Turn(NamedTuple):
 
 
 class Now(NamedTuple):
-    """What to do now."""
+    """Batches to start and servers to turn on or off now."""
 
     start: Sequence[StartNow]
     turn: Sequence[Turn]
@@ -57,19 +56,19 @@ Event = dict[str, Any]
 
 
 class Carried:
-    """Takes events, decides, and tells in reports what was.
+    """Decides from events in the client's process, and collects reports for the service.
 
-    What it holds can be had again: whoever keeps what ``keep`` is told, hands it to ``replay`` in the same order.
+    Passing every entry given to ``keep`` to ``replay``, in order, restores the state.
 
     Attributes:
-        events: how many there are since the last report.
-        keep: is told of every event, and of what else the book depends on, before the call that brought it returns.
+        events: number of events since the last report.
+        keep: called with every event and other change of the state before a method returns; None: not called.
 
     Args:
-        spec: of the workload, as the service tells it.
-        artifacts: policies by role; ``default`` may be one policy for all users. Without any a heuristic decides.
-        seconds: that batches are expected to take, by class, variant and size: ``expected`` of a run's first decision.
-        role: the one user whose requests are decided here, where every user has its own policy; None: all.
+        spec: of the workload, from the service.
+        artifacts: policies by role; ``default`` may be one policy for all users. Empty: a heuristic decides.
+        seconds: expected seconds per batch by class, variant and size, ``expected`` of a run's first decision.
+        role: only user to decide for, if every user has its own policy; None: all.
     """
 
     def __init__(
@@ -91,29 +90,29 @@ class Carried:
 
     @property
     def policy(self) -> str:
-        """What decides is called."""
+        """Name of the deciding policy."""
         return self._chooser.name
 
     @property
     def now(self) -> float:
-        """The moment of the last event or decision."""
+        """Time of the last event or decision, seconds since the run's start."""
         return self._ledger.now
 
     @property
     def wake_at(self) -> float | None:
-        """When to decide again at the latest; None: at the next event."""
+        """Latest time for the next decision, seconds since the run's start; None: at the next event."""
         return self._ledger.next_look()
 
     @property
     def full(self) -> bool:
-        """Whether a report should be made before more is taken."""
+        """Whether to make a report before more events."""
         return self.events >= FULL
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """A request came; without a name it is given a number.
+        """Record a request; one without a name gets a number.
 
         Raises:
-            InvalidInput: no such user.
+            InvalidInput: the user is unknown.
         """
         position = self._layout.user_index.get(user)
         if position is None:
@@ -123,10 +122,10 @@ class Carried:
         self._note("arrived", {"user": user, "at": at} | ({} if name is None else {"id": name}))
 
     def finished(self, server: str, at: float) -> None:
-        """A server's batch has ended.
+        """Record the end of a server's batch.
 
         Raises:
-            InvalidInput: no such server, or it does nothing.
+            InvalidInput: the server is unknown or idle.
         """
         place = self._place(server)
         if not self._ledger.busy(place):
@@ -136,10 +135,10 @@ class Carried:
         self._note("finished", {"server": server, "at": at})
 
     def turned(self, server: str, state: ServerState, at: float) -> None:
-        """A server is up, is being started, or is down; requests of a batch on one that is down wait again.
+        """Record that a server is up, starting or down; requests of a batch on a server that goes down wait again.
 
         Raises:
-            InvalidInput: no such server.
+            InvalidInput: the server is unknown.
         """
         place = self._place(server)
         at = self._pass(at)
@@ -147,7 +146,8 @@ class Carried:
         self._note("servers", {"server": server, "state": state, "at": at})
 
     def decide(self, at: float) -> Now:
-        """All that is to be started now."""
+        """Batches to start and servers to turn on or off at time ``at``; raises IllegalAction if the policy chose a
+        masked action."""
         ledger, names = self._ledger, self._fleet.names
         at, control = self._pass(at), self._ledger.control
         ledger.drop()
@@ -166,14 +166,14 @@ class Carried:
         return Now(start, [Turn(names[place], on) for place, on in decided.turns])
 
     def report(self) -> dict[str, Any]:
-        """What was since the last report, as the API takes it."""
+        """Report of the events since the last one, as the API accepts it; begins a new one."""
         report, self._report, self.events = {**self._report, "at": self.now}, {}, 0
         if self.keep is not None:
             self.keep({SEALED: self.now})
         return report
 
     def working(self) -> Mapping[str, StartNow]:
-        """What servers work on, by their names."""
+        """Batches in progress, by name of the server."""
         busy = {place: server.batch for place, server in self._ledger.servers.items() if server.batch is not None}
         users, variants = self._layout.users, self._layout.variants
         return {
@@ -184,19 +184,19 @@ class Carried:
         }
 
     def state(self) -> list[Any]:
-        """The book as plain lists, numbers and texts, once everything is reported."""
+        """State as plain lists, numbers and texts; call it when everything is reported."""
         return pack(self._ledger.state())
 
     def restore(self, state: list[Any]) -> None:
-        """Go on from what ``state`` gave."""
+        """Continue from a result of ``state``."""
         self._ledger = self._compiled.ledger(unpack(state))
         self._earliest = nextafter(self._ledger.now, inf)
 
     def replay(self, kept: Event) -> dict[str, Any] | None:
-        """Take what ``keep`` was told; a report, where that ended one.
+        """Apply an entry that was given to ``keep``; returns the report if the entry ended one, else None.
 
         Raises:
-            KeyError: it names what the workload hasn't.
+            KeyError: the entry names an unknown user or server.
         """
         [(part, event)] = kept.items()
         ledger = self._ledger
@@ -238,7 +238,8 @@ class Carried:
         return StartNow(server, user, variant, size, batch.ids)
 
     def _pass(self, at: float) -> float:
-        """The moment of an event: no earlier than what came before, and later than a start."""
+        """Advance to the time of an event and return it in seconds: at least the last event's time, and after the last
+        start."""
         at = max(at, self._earliest, self._ledger.now)
         self._ledger.pass_time(at)
         return at
@@ -259,7 +260,7 @@ class Carried:
 def _compiled(
     spec: InferenceSpec, artifacts: Mapping[str, bytes], seconds: Seconds | None, role: str | None
 ) -> Compiled:
-    """The workload as far as it is decided here."""
+    """Compile the workload, for all users or only ``role``; raises InvalidInput or IncompatibleArtifact."""
     if role is not None:
         own = [user for user in spec.users if user.name == role]
         if not own:
@@ -277,7 +278,7 @@ def _compiled(
 
 
 def _model(layout: Layout, seconds: Seconds) -> ServiceModel:
-    """A domain model of nothing but expected seconds."""
+    """Domain model with nothing but expected seconds."""
     users, variants, _ = layout.shape
     table = np.array([[seconds[server][variant] for variant in layout.variants] for server in layout.servers])
     measured = np.ones((len(layout.servers), variants), np.bool_)

@@ -1,4 +1,4 @@
-"""A policy is asked, and held to what it may do."""
+"""Choice of batches and servers by a policy, with checks of its actions."""
 
 from __future__ import annotations
 
@@ -16,45 +16,46 @@ from app.kinds.inference.queue import Batch, Fleet
 from app.kinds.inference.report import Ledger, Row, states
 from app.policies.network import NetworkPolicy
 
-# A policy is asked, and held to what it may do.
+# Actions of a policy, checked against the mask.
 
 
 class IllegalAction(ValueError):
-    """A policy chose what it may not."""
+    """A policy chose a masked action."""
 
 
 def asked(policy: Policy, situation: Situation) -> list[int]:
-    """What a policy does in B situations.
+    """Actions of ``policy`` in B situations, [B].
 
     Raises:
-        IllegalAction: an action is not one of the view's legal ones.
+        IllegalAction: an action is masked.
     """
     return legal(policy.name, policy.act(situation).action.tolist(), situation.view.mask)
 
 
 def legal(name: str, actions: list[int], mask: NDArray[np.bool_]) -> list[int]:
-    """The actions of B situations, made sure of.
+    """Return ``actions`` [B] of the policy ``name`` if all are legal.
 
     Raises:
-        IllegalAction: one is not legal by ``mask`` [B, N]; ``name``: of the policy that chose it.
+        IllegalAction: one is not legal by ``mask`` [B, N].
     """
-    for row, action in enumerate(actions):  # as arrays it would take longer for the one that a service asks for
+    for row, action in enumerate(actions):  # faster than arrays for a single row, the usual case
         if not (0 <= action < mask.shape[1] and mask[row, action]):
             raise IllegalAction(f"{name} chose action {action}, which is not legal here")
     return actions
 
 
-# Who chooses at a decision.
+# Policy bound to a workload.
 
 
 MOST_KEPT = 4096  # sets of legal starts
 
 
 class Chooser:
-    """A policy of a workload, and what it is shown of it.
+    """A policy bound to a workload, which builds its situations.
 
     Attributes:
-        adapts: whether the policy wants the runs' last transitions.
+        name: of the policy.
+        adapts: whether the policy uses the runs' last transitions.
     """
 
     def __init__(self, projector: Projector, fleet: Fleet, policy: Policy) -> None:
@@ -64,10 +65,10 @@ class Chooser:
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
     def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
-        """Actions of the workload's layout at B decisions; with the last transitions where it ``adapts``.
+        """Actions of the layout at B decisions; ``recent``: last transitions, if the policy ``adapts``.
 
         Raises:
-            IllegalAction: the policy chose one that is not legal.
+            IllegalAction: the policy chose a masked action.
         """
         if self._network is not None:
             view = self._glance.view(rows)
@@ -78,17 +79,14 @@ class Chooser:
 
 
 class Glance:
-    """What policies are shown who read nothing but a view: the same as ``seen`` gives, in fewer steps.
-
-    Which starts are legal recurs, and is kept.
-    """
+    """Views for policies that use nothing else: equal to those of ``seen``, but faster, with cached masks."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
         self._starts: dict[tuple[float, ...], NDArray[np.bool_]] = {}
 
     def view(self, rows: Sequence[Row]) -> View:
-        """Observation and mask of B decisions."""
+        """Observation [B, D] and mask [B, N] at B decisions."""
         told = self._layout.told_numbers
         known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
@@ -96,7 +94,8 @@ class Glance:
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
-        """Legal actions, [1, N]: on a server they depend on which batch sizes each user has requests for alone."""
+        """Mask of legal actions, [1, N]; for servers it depends only on the batch sizes that each user's requests
+        allow."""
         if row.asked == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
@@ -110,24 +109,25 @@ class Glance:
         return found
 
 
-# From a run's book to what starts: first how many servers are on, then one free server after another is asked for.
+# Decision of a run: first the number of servers, then one idle server after another.
 
 
 T = TypeVar("T")
 Asking = Generator[Row, int, T]
 MOST_TURNS = 4
-"""Servers that are turned on or off at one instant."""
+"""Most servers turned on or off at once."""
 
 
 class Start(NamedTuple):
     """A batch that starts on a server.
 
     Attributes:
-        place: of the server.
-        size: that was chosen; the batch may have fewer requests.
-        loaded: variant that the server had loaded, or ``NOTHING_LOADED``.
-        seconds: that it is expected to take; None without a domain model.
-        waiting: requests of the user that waited before.
+        place: position of the server.
+        batch: its requests.
+        size: chosen batch size; the batch may have fewer requests.
+        loaded: variant loaded before, or ``NOTHING_LOADED``.
+        seconds: expected duration; None without a domain model.
+        waiting: number of the user's requests that waited before.
     """
 
     place: int
@@ -139,17 +139,17 @@ class Start(NamedTuple):
 
 
 class Decided(NamedTuple):
-    """All that a decision changes: batches that start, and servers that are turned on (else off)."""
+    """Changes of a decision: batches that start, and servers turned on (True) or off by position."""
 
     starts: list[Start]
     turns: list[tuple[int, bool]]
 
 
 def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
-    """Ask until nothing more is to be started in any of several runs, in all of them at once; the books are kept.
+    """Decide several runs at once until no more batches start; the ledgers are updated in place.
 
     Raises:
-        IllegalAction: a policy chose what it may not.
+        IllegalAction: the policy chose a masked action.
     """
     if len(ledgers) == 1:
         return [_alone(ledgers[0], chooser)]
@@ -181,19 +181,19 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
 
 
 def joined(recent: Sequence[Transitions]) -> Transitions:
-    """The last transitions of several runs as one, B of all together."""
+    """Last transitions of several runs concatenated to one batch."""
     return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
 def _asking(ledger: Ledger) -> Asking[Decided]:
-    """One run's questions, each answered by an action."""
+    """Coroutine of one run's decision: yields rows to decide, receives actions."""
     turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
     starts = yield from _starts(ledger)
     return Decided(starts, turns)
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
-    """One server after another, until the policy waits."""
+    """Turn servers on or off one after another until the policy waits, at most ``MOST_TURNS``."""
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
     while ledger.scalable and len(turns) < MOST_TURNS:
@@ -206,7 +206,7 @@ def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
 
 
 def _starts(ledger: Ledger) -> Asking[list[Start]]:
-    """A server that waits is not asked for again; nor is one like it while nothing else has changed."""
+    """Start batches on idle servers; after a waiting action, equal servers are skipped until another batch starts."""
     waited, starts = set[tuple[int, int]](), list[Start]()
     for place in ledger.idle():
         if not ledger.anyone_waits:

@@ -1,9 +1,8 @@
-"""Streams that may drift: each user's requests per second, and the seconds of each variant's batches.
+"""Drift streams: each user's requests per second, and each variant's seconds per batch.
 
-Requests are counted over control intervals; where the load wanders over ``LONG`` of them, so that a burst of minutes is
-one count, or two. Seconds are compared with the belief, which tolerates what its own models
-differ by; both tolerate ``TOLERATED`` beside that, for what no agent would be trained anew.
-"""
+Requests are counted over a control interval, or ``LONG`` of them if the load wanders, so that a burst of minutes is one
+or two counts. Seconds are compared with the model, within the disagreement of its members; both have a further
+tolerance of ``TOLERATED``, below which no agent would be retrained."""
 
 from __future__ import annotations
 
@@ -22,13 +21,13 @@ TOLERATED = 1.1
 WANDERING, USUAL, LONG = 0.02, 0.5, 30  # the last two by three days of a public load: no notice on an ordinary day
 REACHED = "response_quality"
 SECONDS_OF, ARRIVALS_OF = "seconds.", "arrivals."
-LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks have a say in what is measured
+LEAST_SPREAD = 0.05  # of the log of a batch's seconds: clocks and networks add noise
 _NOTHING = (0.0, 0, 0.0, 0.0)
-LARGEST_LOG = 3.0  # a batch that took twenty times as long tells no more than that
+LARGEST_LOG = 3.0  # clips ratios at twenty, so that one batch isn't decisive
 
 
 class Watch:
-    """What a domain model says of a workload's streams; ``streams`` is how many there are."""
+    """Expectations of a domain model for a workload's streams; ``streams`` is their number."""
 
     def __init__(self, layout: Layout, model: ServiceModel) -> None:
         self._layout, self._model = layout, model
@@ -46,7 +45,7 @@ class Watch:
         self.streams = len(self._names) + len(self._load_names)
 
     def residuals(self, ledger: Ledger, report: InferenceReport) -> Residuals:
-        """What a report says, which the book has taken; a count that is over begins anew."""
+        """Evidence of drift from a report already applied to ``ledger``; a complete count restarts."""
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
@@ -89,12 +88,13 @@ class Watch:
 
 
 class Load(NamedTuple):
-    """Of a user's rate.
+    """Variability of a user's request rate.
 
     Attributes:
-        variation: from one control interval to the next.
-        brief: what of it a forecast from the interval before can't explain; the rest is slow.
-        tolerated: factor; a load that wanders has not drifted while it is within ``USUAL`` standard deviations of that.
+        variation: squared coefficient of variation from one control interval to the next.
+        brief: part of it that a forecast from the interval before can't explain.
+        tolerated: factor on the mean; a wandering load hasn't drifted within ``USUAL`` standard deviations of its slow
+            part.
     """
 
     variation: float
@@ -103,7 +103,7 @@ class Load(NamedTuple):
 
     @property
     def wanders(self) -> bool:
-        """Whether it is long above its profile, or below it, without any drift."""
+        """Whether the rate stays above or below its profile for long without drift."""
         return self.variation - self.brief > WANDERING
 
 

@@ -1,4 +1,4 @@
-"""Batches, queues and servers as they go on after a decision, as policies see them."""
+"""State, observation, and predicted dynamics of batches, queues and servers."""
 
 from __future__ import annotations
 
@@ -15,27 +15,26 @@ from app.kinds.inference.model import ServiceModel, going_on
 from app.policies.base import IncompatibleArtifact
 from app.policies.network import NAMES, Examples, Parameters, adapted, predicted
 
-# The last transitions of a run, which policies that adapt learn from: batches that ended, and requests that came.
+# Last transitions of a run, for policies that adapt: finished batches and arrived requests.
 #
-# The simulator and a live run keep the same; both are facts of the run, whoever decides in it.
+# The simulator and live runs record the same, whichever policy decides.
 
 
 BATCHES = 16
 PARTS = 8
 PARTS_OF_INTERVAL = 4
-"""Requests are counted in parts of a control interval, which begin at the run's start."""
+"""Parts of a control interval in which requests are counted, from the run's start."""
 NONE = -1
 
 
 class Transitions(NamedTuple):
-    """B runs, U users; the newest stand last.
+    """Last transitions of B runs, U users; the newest are last.
 
     Attributes:
-        batch: variant, size and class of the last ``BATCHES`` that ended, as a position in [C, V, K]; ``NONE`` where
-            fewer have, [B, BATCHES].
-        pace: seconds that they took over those expected, without loading a variant; 1 where there is none,
-            [B, BATCHES].
-        arrived: requests in each of the last ``PARTS`` whole parts; ``NONE`` before the run's start, [B, U, PARTS].
+        batch: class, variant and size of the last finished batches as a flat index into [C, V, K]; ``NONE``: fewer have
+            finished, [B, BATCHES].
+        pace: their seconds over those expected, without loading a variant; 1 if none, [B, BATCHES].
+        arrived: requests in each of the last whole parts of intervals; ``NONE`` before the run's start, [B, U, PARTS].
     """
 
     batch: NDArray[np.int64]
@@ -44,28 +43,28 @@ class Transitions(NamedTuple):
 
 
 def part_of(seconds: float, control_seconds: float) -> int:
-    """Which part of a run a moment lies in."""
+    """Index of the part of a control interval at ``seconds`` since the run's start."""
     return int(seconds * PARTS_OF_INTERVAL / control_seconds)
 
 
-# What policies that adapt expect of the near future: how long batches take, and how many requests come.
+# Predictions of policies that adapt: durations of batches, and arrivals.
 #
-# *Pace* is a network that reads (class, variant, size) and tells the log of seconds over those that the domain model
-# expects; it adapts to a run's last batches by one step of its gradient (see ``app.policies.network``). *Load* is a
-# linear forecast of a user's requests in a part of a control interval, of those in the last parts: as square roots over
-# those of the usual number, which makes a Poisson variable's noise the same at every level (Anscombe, 1948), less 1.
+# *Pace* is a network from (class, variant, size) to the logarithm of seconds over the domain model's; it adapts to a
+# run's last batches by a gradient step (``app.policies.network``). *Load* is a linear forecast of a user's requests in
+# a part of a control interval from the last parts: square roots relative to the usual number, which makes Poisson noise
+# the same at every level (Anscombe, 1948), minus 1.
 
 
 Floats = NDArray[np.float64]
-LARGEST = 3.0  # of a batch's log of seconds over those expected
+LARGEST = 3.0  # bound of the log of a batch's seconds over those expected
 ANSCOMBE = 0.375
 
 
 class Prediction(NamedTuple):
-    """Of B runs.
+    """Predictions for B runs.
 
     Attributes:
-        seconds: mean of a batch, [B, C, V, K].
+        seconds: mean seconds per batch, [B, C, V, K].
         rate: requests per second in the next control interval, [B, U].
     """
 
@@ -75,15 +74,15 @@ class Prediction(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Dynamics:
-    """What was learned of pace and load.
+    """Learned models of pace and load.
 
     Attributes:
-        start: parameters of *pace* before it adapts.
-        rates: learning rates of each of them.
-        pace_spread, load_spread: standard deviations of what neither explains.
-        weights: of the levels of the last parts, and a constant, [PARTS + 1].
-        usual: requests of each user in a part of a control interval, [U].
-        steps: of the gradient; 0: nothing adapts.
+        start: initial parameters of *pace*.
+        rates: learning rate of each parameter.
+        pace_spread, load_spread: standard deviations of their residuals.
+        weights: of the last parts' levels, and a constant, [PARTS + 1].
+        usual: mean requests of each user per part of a control interval, [U].
+        steps: number of gradient steps; 0: no adaptation.
     """
 
     start: Parameters
@@ -95,11 +94,11 @@ class Dynamics:
     steps: int = 1
 
     def predict(self, layout: Layout, seconds: Floats, recent: Transitions | None, batch: int) -> Prediction:
-        """What B runs are to expect.
+        """Predictions for B runs.
 
         Args:
             layout: of the workload.
-            seconds: that the domain model expects, [C, V, K].
+            seconds: expected by the domain model, [C, V, K].
             recent: the runs' last transitions; None: none are known.
             batch: B.
         """
@@ -108,7 +107,7 @@ class Dynamics:
         return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
     def paces(self, layout: Layout, recent: Transitions) -> Floats:
-        """Mean seconds of a batch over those that the domain model expects, [B, C, V, K]."""
+        """Mean seconds per batch over those of the domain model, after adaptation, [B, C, V, K]."""
         kinds, batch = kinds_of_batches(layout), len(recent.batch)
         pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
         log = predicted(pace, np.broadcast_to(kinds, (batch, *kinds.shape)))
@@ -116,14 +115,15 @@ class Dynamics:
         return factor.reshape(batch, len(layout.servers), *layout.shape[1:])
 
     def counts(self, arrived: NDArray[np.int64]) -> Floats:
-        """Requests in each of the next parts of a control interval, after those of the last, [B, U, PARTS] → [B, U]."""
+        """Expected requests in the next part of a control interval, from those of the last parts, [B, U, PARTS] → [B,
+        U]."""
         root = np.maximum(1 + levels(self.usual, arrived) @ self.weights[:-1] + self.weights[-1], 0.0)
         mean: Floats = (root**2 + self.load_spread**2) * (self.usual + ANSCOMBE) - ANSCOMBE
         return np.maximum(mean, 0.0)
 
     @property
     def arrays(self) -> dict[str, Floats]:
-        """All numbers by name."""
+        """Parameters by name, as published in an artifact."""
         start, rates = (
             {f"{group}.{name}": part[name] for name in NAMES}
             for group, part in (("start", self.start), ("rates", self.rates))
@@ -133,7 +133,7 @@ class Dynamics:
 
     @classmethod
     def build(cls, arrays: Mapping[str, Any], steps: int = 1) -> Dynamics:
-        """Of ``arrays``.
+        """Construct from ``arrays``.
 
         Raises:
             IncompatibleArtifact: an array is missing.
@@ -153,13 +153,13 @@ def width(layout: Layout) -> float:
 
 
 def nothing(layout: Layout, batch: int) -> Transitions:
-    """Of B runs of which nothing is known."""
+    """Empty transitions of B runs (``batch``)."""
     arrived = np.full((batch, len(layout.users), PARTS), NONE)
     return Transitions(np.full((batch, BATCHES), NONE), np.ones((batch, BATCHES)), arrived)
 
 
 def kinds_of_batches(layout: Layout) -> Floats:
-    """What *pace* reads of each class, variant and size, [C·V·K, D]."""
+    """Inputs of *pace* for each class, variant and size, [C·V·K, D]."""
     classes, (_, variants, sizes) = len(layout.servers), layout.shape
     which = np.indices((classes, variants, sizes)).reshape(3, -1)
     size = np.log2(layout.batches)[which[2]] / max(float(np.log2(layout.batches[-1])), 1.0)
@@ -167,7 +167,7 @@ def kinds_of_batches(layout: Layout) -> Floats:
 
 
 def examples(layout: Layout, recent: Transitions) -> Examples:
-    """What *pace* adapts to: a row of each run."""
+    """Examples that *pace* adapts to, one row per run, with weight 0 for missing batches."""
     known = recent.batch != NONE
     inputs = kinds_of_batches(layout)[np.where(known, recent.batch, 0)]
     pace = np.log(np.clip(recent.pace, np.exp(-LARGEST), np.exp(LARGEST)))
@@ -175,32 +175,32 @@ def examples(layout: Layout, recent: Transitions) -> Examples:
 
 
 def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
-    """Numbers of requests [B, U, J] as *load* has them; 0, the usual, where they aren't known."""
+    """Anscombe levels of request counts [B, U, J] relative to the usual; 0 if unknown."""
     root = np.sqrt(np.maximum(arrived, 0) + ANSCOMBE) / np.sqrt(usual + ANSCOMBE)[:, None]
     return np.where(arrived == NONE, 0.0, root - 1.0)
 
 
-# What is known at a decision, the same in the simulator and in the service.
+# State at a decision, the same in the simulator and the service.
 
 
 Integers = NDArray[np.int64]
 CONTROL = -1
-"""What ``asked`` says where it is not a server that waits for work, but the number of servers that is asked for."""
+"""Value of ``asked`` if the decision is on the number of servers, not on an idle server."""
 NOTHING_LOADED = -1
 
 
 class State(NamedTuple):
-    """B decisions; U users, C server classes.
+    """State at B decisions; U users, C server classes.
 
     Attributes:
         waiting: requests in each user's queue, [B, U].
-        oldest, newest: how long the first and the last of them have waited, seconds; 0 where there is none, [B, U].
-        rate: smoothed requests per second, see ``smoothed``, [B, U].
-        quality: mean response quality of the user's requests that were answered or dropped; 1 before the first, [B, U].
-        idle, busy, starting: servers that wait for work, work, or are being started, [B, C].
-        next_free: seconds until the first busy server is expected to be free; 0 where none is busy, [B].
-        asked: class of the server that is to be given work, or ``CONTROL``, [B].
-        loaded: variant that this server has loaded, or ``NOTHING_LOADED``, [B].
+        oldest, newest: seconds that the first and last of them have waited; 0 if none, [B, U].
+        rate: smoothed requests per second, [B, U].
+        quality: mean response quality of the user's answered or dropped requests; 1 before the first, [B, U].
+        idle, busy, starting: number of servers in each condition, [B, C].
+        next_free: expected seconds until the first busy server is idle; 0 if none is busy, [B].
+        asked: class of the idle server to decide for, or ``CONTROL``, [B].
+        loaded: variant loaded on it, or ``NOTHING_LOADED``, [B].
     """
 
     waiting: Integers
@@ -217,26 +217,29 @@ class State(NamedTuple):
 
 
 def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
-    """Requests per second after ``elapsed`` seconds in which ``arrived`` came at their end; exponential, broadcast.
+    """Exponentially smoothed requests per second after ``elapsed`` seconds with ``arrived`` requests at their end;
+    broadcasts.
 
     Args:
-        rate: before.
-        window: its time constant, seconds; the spec's ``control_seconds``.
+        rate: before, requests per second.
+        elapsed: seconds.
+        arrived: number of requests.
+        window: time constant in seconds, the spec's ``control_seconds``.
     """
     kept: Floats = rate * np.exp(-elapsed / window) + arrived / window
     return kept
 
 
-# What a policy sees of a state, and what it may do: the one encoder of the kind.
+# Observation and mask of a state: the only encoder of the kind.
 
 
 def seen(layout: Layout, state: State) -> View:
-    """Observation [B, D] and mask [B, N] of B decisions."""
+    """Observation [B, D] and mask [B, N] at B decisions."""
     return View(observe(layout, state), mask(layout, state))
 
 
 def observe(layout: Layout, state: State) -> NDArray[np.float32]:
-    """Observations of order 1, [B, D], as ``Layout.entries`` names them."""
+    """Observations of order 1, [B, D], with the columns ``Layout.entries``."""
     known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]
@@ -246,7 +249,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
 
 
 def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Numbers of a state as an observation has them, in their place, [B, up to D]: ``waiting`` is the first."""
+    """Scale the first columns of a state [B, up to D] to observations, in place; ``waiting`` comes first."""
     width, users = known.shape[1], len(layout.users)
     known *= layout.factors[:width]
     counts = known[:, : 4 * users].reshape(-1, 4, users)[:, ::3]  # a view: waiting, and rate
@@ -256,11 +259,10 @@ def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
-    """Legal actions, [B, N].
+    """Mask of legal actions, [B, N].
 
-    A batch is legal where as many requests wait; the smallest where any does. A server that works is not turned off.
-    Waiting is always legal.
-    """
+    A batch size is legal if as many requests wait, the smallest if any does. A class whose servers are all busy, or at
+    its minimum, isn't turned off. Waiting is always legal."""
     legal = np.zeros((len(state.asked), layout.actions), np.bool_)
     legal[:, WAIT] = True
     starts, turns = slice(1, 1 + layout.dispatches), slice(1 + layout.dispatches, None)
@@ -274,7 +276,7 @@ def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
     return legal
 
 
-# What policies that plan are shown beside the state: the layout, and what the domain model expects.
+# Input of planning policies beside the state: layout, and the domain model's expectations.
 
 
 class Projector(NamedTuple):
@@ -282,11 +284,11 @@ class Projector(NamedTuple):
 
     Attributes:
         layout: of the workload.
-        seconds: mean seconds of a batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
-        usual: requests per second of each user over the day, [U]; None where no domain model tells.
-        ahead: numbers of forecasts one control interval ahead, see ``app.kinds.inference.model``, [U, 17].
-        recent: the runs' last transitions, for policies that ask for them (``adapts``).
-        usually: numbers of forecasts where nothing is known of late, [U, 17]; None: what is ahead goes on.
+        seconds: mean seconds per batch, [C, V, K], or per run, [B, C, V, K]; None without a domain model.
+        usual: mean requests per second of each user over the day, [U]; None without a domain model.
+        ahead: coefficients of forecasts one control interval ahead (``app.kinds.inference.model``), [U, 17].
+        recent: the runs' last transitions, for policies with ``adapts``.
+        usually: coefficients of forecasts without recent counts, [U, 17]; None: ``ahead`` is used.
     """
 
     layout: Layout
@@ -298,14 +300,14 @@ class Projector(NamedTuple):
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
-        """Of a workload and its domain model, which may be missing."""
+        """Projector of a workload; ``model`` None: no domain model."""
         if model is None:
             return cls(layout, None)
         usually = np.asarray(model.forecast[:, 1], np.float64) if len(model.forecast) else None
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model), usually=usually)
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
-        """What is expected of some of the runs."""
+        """The projector restricted to the runs ``rows`` of the batch."""
         seconds, recent = self.seconds, self.recent
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
@@ -313,7 +315,7 @@ class Projector(NamedTuple):
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:
-        """As the agent of one user sees it, whose layout is ``layout``."""
+        """The projector for the agent of one user (position ``user``, with its ``layout``), without transitions."""
         if self.usual is None or self.ahead is None:
             return Projector(layout, self.seconds)
         own = slice(user, user + 1)

@@ -1,4 +1,4 @@
-"""Serving of kind ``inference``: which batches start, and how many servers run."""
+"""Serving of kind ``inference``: batches to start, and the number of servers."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ FEW_EVENTS = 1_000  # reading them takes some 6 ms
 
 
 class Read:
-    """A report that was read: the queues and servers after it, which whoever decides changes.
+    """A validated report with the queues and servers after it.
 
     Attributes:
-        carried: whether the run's client decides by itself.
-        residuals: what the report says of a drift; None without a domain model.
+        carried: whether the run's client decides.
+        residuals: evidence of drift; None without a domain model.
 
     Raises:
-        InvalidInput: what can't be in any run.
-        Contradiction: what contradicts the reports before.
+        InvalidInput: the report is impossible in any run.
+        Contradiction: it contradicts earlier reports.
     """
 
     __slots__ = ("_before", "_compiled", "_fresh", "_report", "carried", "residuals")
@@ -51,7 +51,7 @@ class Read:
         self._fresh, self.residuals = self._advanced()
 
     def ledger(self) -> Ledger:
-        """The book after the report: another one each time, and most often it is asked for once."""
+        """A new ledger after the report; the first call returns the one that validation computed."""
         fresh, self._fresh = self._fresh, None
         return self._advanced()[0] if fresh is None else fresh
 
@@ -63,28 +63,29 @@ class Read:
 
 
 class InferenceServing(Serving):
-    """A run's state is who waits and what servers do; a report that was read holds the state after it."""
+    """Serving of inference runs: the state is the queues and the servers; a report that was read holds the state after
+    it."""
 
     report = InferenceReport
     silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Servers, expected seconds, and who chooses."""
+        """Compile a snapshot: servers, expected seconds, and the deciding policy."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of dispatchers, each with its scaler; without a domain model the one that needs none."""
+        """Names of the heuristics (dispatcher and scaler); without a domain model only the one that needs none."""
         return tuple(compiled.rules)
 
     def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
-        """Nothing starts before the first report.
+        """First decision of a run, before any report: nothing starts.
 
         Raises:
-            InvalidInput: a rule is named in a run that the client decides for.
+            InvalidInput: ``start`` names a rule although the client decides.
         """
         if start.carried and start.policy is not None:
             raise invalid("/policy", "must be null where carried is true: the client decides", start.policy)
-        usual = None if start.carried else compiled.projector.usual  # a client that decides is told no rates
+        usual = None if start.carried else compiled.projector.usual  # clients that decide start from rate 0
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
@@ -99,23 +100,24 @@ class InferenceServing(Serving):
         )
 
     def takes_long(self, compiled: Compiled, state: RunState, report: InferenceReport) -> bool:
-        """Whether there are many events, or requests that wait."""
+        """Whether events and waiting requests together exceed ``FEW_EVENTS``."""
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> Read:
-        """The state after the report.
+        """Validate a report and compute the state after it.
 
         Raises:
-            InvalidInput: what can't be in any run.
-            Contradiction: what contradicts the reports before.
+            InvalidInput: the report is impossible in any run, or reports starts although the service decides.
+            Contradiction: it contradicts earlier reports.
         """
         if report.started and not state.carried:
             raise invalid("/started", CARRIED, len(report.started))
         return Read(compiled, state, report)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
-        """Who chooses by one agent in every role that it was made for; raises IncompatibleArtifact."""
+        """Chooser with one agent in every role it was made for; raises IncompatibleArtifact if it doesn't fit the
+        layout."""
         check(made, compiled.layout)
         return compiled.consulted(made)
 
@@ -127,9 +129,14 @@ class InferenceServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """What starts and turns on or off in each run, all at once; nothing where the client decides.
+        """Decide all runs of the batch at once, by ``agent`` or the heuristic if None; nothing for runs whose client
+        decides.
 
-        The detail is each run's ledger after that.
+        Returns:
+            Choices, with each run's ledger after its decision as ``detail``.
+
+        Raises:
+            IllegalAction: the agent chose a masked action.
         """
         ledgers = [one.report.ledger() for one in batch]
         several = [ledger for ledger in ledgers if not ledger.carried]
@@ -137,12 +144,12 @@ class InferenceServing(Serving):
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
     def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
-        """The batches that start, and the state with them."""
+        """Decisions with the batches that start, dropped requests, and changes of servers, one per run."""
         failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Nothing starts, and the servers stay as they are."""
+        """Decision after a failure: nothing starts, and the servers stay as they are."""
         ledger = one.report.ledger()
         own = _own(compiled, ledger, NOTHING)
         return Written(
@@ -158,21 +165,21 @@ class InferenceServing(Serving):
     def compare(
         self, compiled: Compiled, batch: Sequence[Pending], row: int, done: Any, other: Choices
     ) -> dict[str, Any]:
-        """What a shadow would have started."""
+        """Starts of a shadow, and whether its decision equals ``done``."""
         decided = other.each[row]
         starts = [_start(compiled.layout, compiled.fleet, start) for start in decided.starts]
         return {"start": starts, "agrees": decided == done, "gain": None}
 
     def pack(self, state: RunState) -> list[Any]:
-        """Columns of the queues, and servers."""
+        """``state`` as plain lists, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """The state that ``pack`` gave."""
+        """The state from lists that ``pack`` returned."""
         return unpack(stored)
 
     def weight(self, state: RunState) -> int:
-        """Requests and servers, about."""
+        """Approximate size of a state in memory, in bytes."""
         return weight(state)
 
 
@@ -210,7 +217,8 @@ def _own(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]
 
 
 def _wake_at(ledger: Ledger) -> float | None:
-    """Latest time for the next report; None: at the next event. A client that decides knows that by itself."""
+    """Latest time for the next report, seconds since the run's start; None: at the next event, or if the client
+    decides."""
     return None if ledger.carried else ledger.next_look()
 
 
@@ -228,7 +236,7 @@ def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:
 
 
 def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
-    """By user and reason."""
+    """Dropped requests grouped by user and reason, as fields of a decision."""
     groups: dict[tuple[int, str], list[str]] = {}
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)

@@ -1,4 +1,4 @@
-"""A small workload of kind ``inference``, as the documentation shows it and the contract kit runs it."""
+"""Example workload of kind ``inference``, for the documentation and the contract kit."""
 
 import json
 from typing import Any

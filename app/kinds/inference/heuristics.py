@@ -1,4 +1,4 @@
-"""Rules of kind `inference`: which batch starts when, and by whom."""
+"""Heuristics of kind `inference`: dispatchers of batches and scalers of servers, and a planner that adapts."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ PRIOR, FASTEST = 1 / 9, 20.0  # of a batch, as where paces vary three times as m
 
 
 class Composed:
-    """A policy of a dispatcher and a scaler.
+    """Policy of a dispatcher, which starts batches, and a scaler, which sets the number of servers.
 
     Args:
         dispatcher: of starts.
         scaler: of the number of servers.
-        adapts: whether seconds of batches are taken to be what the last ones took, over what was expected.
+        adapts: whether expected seconds are scaled by the pace of a run's last batches.
     """
 
     def __init__(self, dispatcher: Dispatcher, scaler: Scaler, *, adapts: bool = False) -> None:
@@ -36,11 +36,11 @@ class Composed:
         self.name = dispatcher.name if isinstance(scaler, AllOn) else f"{dispatcher.name}+{scaler.name}"
 
     def act(self, situation: Situation) -> Choice:
-        """The dispatcher's start, or the scaler's numbers of servers, for each run [B]."""
+        """The dispatcher's start, or the scaler's step, for each run [B]."""
         projector, state, view, _ = situation
         projector = paced(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
-        turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only where control is asked for
+        turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only in decisions on server counts
         rows = np.flatnonzero(turns)
         if len(rows):
             controlled = State(*(part[rows] for part in state))
@@ -49,9 +49,9 @@ class Composed:
 
 
 def paced(projector: Projector) -> Projector:
-    """With the seconds of batches at the pace of a run's last ones: one number for all of them.
+    """Projector with expected seconds scaled by the mean pace of each run's last batches.
 
-    The mean of a normal variable, the logarithm of the pace, whose prior counts ``PRIOR`` of a batch.
+    Posterior mean of the logarithm of the pace, normal, with a prior worth ``PRIOR`` batches; unchanged without either.
     """
     recent, seconds = projector.recent, projector.seconds
     if recent is None or seconds is None:
@@ -63,7 +63,7 @@ def paced(projector: Projector) -> Projector:
 
 
 def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]) -> Integers:
-    """One step towards what the scaler wants, of the first class that hasn't it, [B]."""
+    """Action [B] that moves the first class off its wanted number of servers one step; ``WAIT`` if none is."""
     wanted = np.clip(scaler.wanted(projector, state), layout.minimum, layout.maximum)
     missing = wanted - (state.idle + state.busy + state.starting)
     action = np.full(len(state.asked), WAIT, np.int64)
@@ -75,11 +75,12 @@ def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, l
 
 
 class FirstComeFirstServed(Dispatcher):
-    """The request that has waited longest, with one variant, in batches up to one size.
+    """Dispatcher: the request that waited longest, with one variant, in batches up to one size.
 
     Args:
-        variant: its position; the fastest is unknown without a domain model, the least accurate is assumed to be.
+        variant: position; None: the least accurate, assumed to be the fastest.
         batch: position of the largest size.
+        name: of the rule.
     """
 
     def __init__(self, variant: int | None = None, batch: int = -1, name: str = "first_come_first_served") -> None:
@@ -98,7 +99,7 @@ class FirstComeFirstServed(Dispatcher):
 
 
 class ShortestDelay(Dispatcher):
-    """Whatever answers the request that has waited longest soonest: the fastest variant, in the smallest batch."""
+    """Dispatcher: answers the longest waiting request soonest, with the fastest variant in the smallest batch."""
 
     name = "shortest_delay"
 
@@ -110,10 +111,9 @@ class ShortestDelay(Dispatcher):
 
 
 class LargestBatch(Dispatcher):
-    """For the request that has waited longest: the largest batch, then the most accurate variant, in full quality.
+    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant at full quality.
 
-    Where nothing is quick enough for full quality, what answers soonest.
-    """
+    If nothing reaches full quality, the start that answers soonest."""
 
     name = "largest_batch"
 
@@ -127,7 +127,7 @@ class LargestBatch(Dispatcher):
 
 
 class QualityRate(Dispatcher):
-    """Most response quality per second of the server: Σ weight · quality over the batch's seconds."""
+    """Dispatcher: most response quality per server second, Σ weight · quality over the batch's seconds."""
 
     name = "quality_rate"
 
@@ -138,7 +138,7 @@ class QualityRate(Dispatcher):
 
 
 class AllOn(Scaler):
-    """Every server, all the time."""
+    """Scaler: every server is always on."""
 
     name = "all_on"
 
@@ -148,7 +148,7 @@ class AllOn(Scaler):
 
 
 class Fixed(Scaler):
-    """The same number of servers of each class throughout.
+    """Scaler: a constant number of servers of each class.
 
     Args:
         servers: [C].
@@ -163,11 +163,11 @@ class Fixed(Scaler):
 
 
 class Utilisation(Scaler):
-    """⌈servers that arrivals keep busy / target⌉, as the Kubernetes horizontal autoscaler aims at it, cheapest first.
+    """Scaler: ⌈busy servers by arrivals / target⌉, as the Kubernetes horizontal autoscaler, cheapest classes first.
 
     Args:
-        target: share of the time that servers are to be busy.
-        variant: whose seconds in the largest batch are counted; None: the most accurate.
+        target: wanted fraction of time that servers are busy.
+        variant: position of the variant whose seconds count, at its best batch; None: the most accurate.
     """
 
     def __init__(self, target: float = BUSY_SHARE, variant: int | None = None) -> None:
@@ -189,7 +189,7 @@ class Utilisation(Scaler):
 
 
 def statics(layout: Layout) -> Mapping[str, Composed]:
-    """First come, first served with every variant and every batch size, on all servers."""
+    """First come, first served with each variant and batch size, on all servers, by name."""
     found = {}
     for variant, name in enumerate(layout.variants):
         for batch, size in enumerate(layout.batches):
@@ -200,7 +200,7 @@ def statics(layout: Layout) -> Mapping[str, Composed]:
 
 WITHOUT_MODEL = Composed(FirstComeFirstServed(), AllOn())
 OFFERING = Composed(QualityRate(), ExpectedReturn())
-"""Offers for a user without an agent. Looking ahead is for who knows all that waits: for each alone it does worse."""
+"""Offers of users without an agent. Lookahead does worse here, as it needs all users' requests."""
 BASELINES = (
     Composed(Lookahead(), ExpectedReturn(), adapts=True),
     Composed(Lookahead(), AllOn(), adapts=True),
@@ -213,34 +213,32 @@ BASELINES = (
 
 
 def baselines(layout: Layout) -> Mapping[str, Composed]:
-    """``BASELINES`` by name; one rule under several names where no server is ever turned on or off, so that scalers
-    make no difference.
-    """
+    """``BASELINES`` by name; if no server can be turned on or off, rules that differ only by scaler are the same
+    object."""
     first: dict[str, Composed] = {}
     scalable = bool((layout.maximum > layout.minimum).any())
     return {rule.name: rule if scalable else first.setdefault(rule.dispatcher.name, rule) for rule in BASELINES}
 
 
-# A policy that adapts a model of what is to come to a run's last transitions, and plans with it (GrBAL).
+# Planner that adapts its dynamics model to a run's last transitions (GrBAL).
 #
 # After Nagabandi et al. (2019), "Learning to adapt in dynamic, real-world environments through meta-reinforcement
-# learning": the dynamics model is learned so that one step of its gradient on the last transitions makes it tell the
-# next ones best, and decisions are planned with the adapted model over a receding horizon. What batches take and how
-# many requests come is adapted; what that means for queues is known, and planned with: ``Lookahead`` for what starts,
-# ``ExpectedReturn`` for how many servers are on.
+# learning": the dynamics model is trained so that one gradient step on the last transitions predicts the next ones
+# best; decisions are planned with the adapted model over a receding horizon. Durations of batches and arrivals are
+# adapted; the dynamics of queues are known. ``Lookahead`` plans starts, ``ExpectedReturn`` the number of servers.
 
 
 ALGORITHM = "grbal"
 
 
 class AdaptivePlanner:
-    """Plans with a model of what is to come that it adapts to a run's last transitions (GrBAL).
+    """Planner with a dynamics model adapted to a run's last transitions (GrBAL).
 
-    ``config``: ``algorithm``; ``steps`` of the gradient; ``spread``, the standard deviation of the
-    log of the load over what is foreseen, for which servers are kept on.
+    ``config``: ``algorithm``; ``steps`` of the gradient; ``spread``, the standard deviation of the logarithm of actual
+    over predicted load, by which servers are kept in reserve.
 
     Attributes:
-        adapts: it wants the runs' last transitions.
+        adapts: True, it uses the runs' last transitions.
     """
 
     adapts = True
@@ -252,21 +250,21 @@ class AdaptivePlanner:
 
     @property
     def name(self) -> str:
-        """The algorithm that trained it."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @property
     def arrays(self) -> Arrays:
-        """Those of the dynamics model."""
+        """Parameters of the dynamics model by name."""
         return dict(self.dynamics.arrays)
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a published config and arrays; raises IncompatibleArtifact."""
+        """Construct from a published config and arrays; raises IncompatibleArtifact if an array is missing."""
         return cls(config, Dynamics.build(arrays, int(config["steps"])))
 
     def act(self, situation: Situation) -> Choice:
-        """The planner's action for each run [B], by the model adapted to its last transitions."""
+        """The planner's action for each run [B], by the adapted model; raises ValueError without a domain model."""
         projector, state, view, _ = situation
         if projector.seconds is None:
             raise ValueError("without a domain model there is nothing to adapt")

@@ -1,4 +1,4 @@
-"""Kind ``inference`` as the service knows it: requests of users, on model variants, in batches, on servers."""
+"""Registration of kind ``inference``: requests of users, served in batches by model variants on servers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,22 +20,22 @@ from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 
 
 def forecasters(model: ServiceModel) -> Sequence[Forecaster]:
-    """The load of each user whose log is long enough."""
+    """Forecasters of each user's load; empty if no log is long enough; raises IncompatibleModel if unreadable."""
     return read(model.forecasts) if len(model.forecasts) else ()
 
 
 def terms(spec: InferenceSpec) -> Terms:
-    """Prices of server classes and weights of the goals."""
+    """Prices per server-hour by class, and weights of the goals."""
     return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
 
 def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
-    """Whether a finished run met its targets, by the quality of the answers to each user."""
+    """Judgement of a finished run by the mean quality of recent answers to each user."""
     return views.judge(run)
 
 
 def describe(spec: InferenceSpec) -> Description:
-    """A spec in a few words."""
+    """Short description of a spec: variants on servers, duration, and response times by user."""
     servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
     wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)
@@ -43,7 +43,7 @@ def describe(spec: InferenceSpec) -> Description:
 
 
 def summarise(decision: InferenceDecision) -> str:
-    """How many batches a decision starts, and the servers of each class."""
+    """One line about a decision: number of batches that start, and of servers per class."""
     count = len(decision.start)
     batches = "1 batch starts" if count == 1 else f"{count} batches start" if count else "nothing starts"
     return f"{batches}; " + ", ".join(f"{name} {servers}" for name, servers in decision.servers.items())

@@ -19,11 +19,11 @@ Integers = NDArray[np.int64]
 LARGEST_AGE = 2.0  # in units of the age at which an answer is worth nothing
 PIECES = 16  # in which quality falls from all to nothing, where it is tabulated
 WAIT = 0
-"""The action that starts nothing, or leaves the servers as they are."""
+"""Action that starts nothing, or leaves the servers as they are."""
 
 
 class Dispatch(NamedTuple):
-    """Positions of what actions start; -1 each where an action starts nothing."""
+    """Positions of user, variant and batch size that actions start; −1 each for an action that starts nothing."""
 
     user: Integers
     variant: Integers
@@ -31,16 +31,18 @@ class Dispatch(NamedTuple):
 
 
 class Layout:
-    """The representation of one spec: U users, V variants, K batch sizes, C server classes, N actions, D entries.
+    """Representation of one spec: U users, V variants, K batch sizes, C server classes, N actions, D observation
+    entries.
 
-    Action 0 waits. Actions 1 to U·V·K start (user, variant, batch size), the last fastest, on the server that is asked
-    for. The 2·C after them turn a server of a class on, or off; those are legal when control is asked for, the others
-    when a server is.
+    Action 0 waits. Actions 1 to U·V·K start (user, variant, batch size), the batch size varying fastest, on the idle
+    server to decide for. The last 2·C turn a server of a class on, or off. Turning is legal in decisions on the number
+    of servers, starting in those on an idle server.
 
     Attributes:
-        batches: sizes, [K].
-        maximum, minimum: servers of each class, [C].
-        price: of a server of each class per second, [C].
+        batches: batch sizes, [K].
+        maximum, minimum: number of servers of each class, [C].
+        price: per second of a server of each class, [C].
+        startup, switch: seconds to start a server, and to load another variant, [C].
     """
 
     def __init__(self, spec: InferenceSpec) -> None:
@@ -61,28 +63,28 @@ class Layout:
 
     @cached_property
     def user_index(self) -> dict[str, int]:
-        """Where each user stands."""
+        """Position of each user by name."""
         return {name: position for position, name in enumerate(self.users)}
 
     def dispatch_of(self, action: ArrayLike) -> Dispatch:
-        """What actions start, in any shape."""
+        """User, variant and batch size that actions start, in the shape of ``action``."""
         actions = np.asarray(action)
         starts = (actions > WAIT) & (actions <= self.dispatches)
         parts = np.unravel_index(np.where(starts, actions - 1, 0), self.shape)
         return Dispatch(*(np.where(starts, part, -1) for part in parts))
 
     def action_of(self, user: ArrayLike, variant: ArrayLike, batch: ArrayLike) -> Integers:
-        """The actions that start these positions; broadcast."""
+        """Actions that start (user, variant, batch size), given as positions, of their broadcast shape."""
         _, variants, batches = self.shape
         return 1 + (np.asarray(user) * variants + np.asarray(variant)) * batches + np.asarray(batch)
 
     def scaling(self, server: int, *, on: bool) -> int:
-        """The action that turns a server of a class on, or off."""
+        """Action that turns a server of class ``server`` on, or off."""
         return 1 + self.dispatches + 2 * server + (not on)
 
     @cached_property
     def entries(self) -> list[str]:
-        """What each entry of an observation is, [D]."""
+        """Name of each observation entry, [D]."""
         of_user = [
             f"{name}.{user}" for name in ("waiting", "oldest", "newest", "rate", "quality") for user in self.users
         ]
@@ -92,7 +94,7 @@ class Layout:
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:
-        """What the numbers of an observation are multiplied by, [D]: those from ``waiting`` to ``next_free``, and 1."""
+        """Factors that scale the numbers of a state to an observation, [D]; 1 for the one-hot entries."""
         zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
         of_users = [ones, 1 / zero_at, 1 / zero_at, ones * self.spec.control_seconds, ones]
         told = np.ones(1 + len(self.servers) + len(self.variants))
@@ -100,21 +102,20 @@ class Layout:
 
     @cached_property
     def log_limit(self) -> float:
-        """What the logarithm of requests that wait is at most."""
+        """Natural logarithm of 1 + ``queue_limit``, the largest value for waiting requests."""
         return float(np.log1p(self.spec.queue_limit))
 
     @cached_property
     def ceilings(self) -> NDArray[np.float64]:
-        """What they are at most, [D], once ``waiting`` and ``rate`` are logarithms: ages, ``next_free`` are bounded."""
+        """Upper bounds of scaled observation entries, [D]: ages and ``next_free`` are clipped, others unbounded."""
         of_users = np.repeat([np.inf, LARGEST_AGE, LARGEST_AGE, np.inf, np.inf], len(self.users))
         unbounded = np.full(1 + len(self.servers) + len(self.variants), np.inf)
         return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE], unbounded])
 
     @cached_property
     def told(self) -> NDArray[np.float32]:
-        """The last entries, by what is asked for and what is loaded, [C + 1, V + 1, 1 + C + V]: ``CONTROL`` and
-        ``NOTHING_LOADED``, which are −1, have the last place.
-        """
+        """One-hot entries of an observation by asked class and loaded variant, [C + 1, V + 1, 1 + C + V]; index −1 is
+        ``CONTROL`` or ``NOTHING_LOADED``."""
         asked, loaded = (
             np.roll(np.eye(1 + len(names), dtype=np.float32), -1, axis=0) for names in (self.servers, self.variants)
         )
@@ -125,37 +126,38 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """The same as plain lists."""
+        """``told`` as nested lists."""
         numbers: list[list[list[float]]] = self.told.tolist()
         return numbers
 
     @cached_property
     def user_of(self) -> Integers:
-        """Whose requests each start takes, [U·V·K]."""
+        """Position of the user of each start action, [U·V·K]."""
         return np.repeat(np.arange(len(self.users)), self.shape[1] * self.shape[2])
 
     @cached_property
     def needed(self) -> Integers:
-        """How many requests must wait for each start, [U·V·K]."""
+        """Number of waiting requests that makes each start action legal, [U·V·K]."""
         return np.tile(np.concatenate([[1], self.batches[1:]]), self.shape[0] * self.shape[1])
 
     @cached_property
     def falling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Delays, ascending [n], and the part of each user's quality that they leave, [U, n]: linear in between."""
+        """Delays in seconds, ascending, [n], and the fraction of quality left by each, per user, [U, n]; linear in
+        between."""
         starts, ends = self.quality.full_until, self.quality.zero_at
         delays = np.unique(np.concatenate([[0.0], np.linspace(starts, ends, PIECES + 1).ravel()]))
         return delays, self.quality.by_delay(np.arange(len(self.users))[:, None], delays)
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Observations: D numbers of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        """Space of observations: D unbounded numbers of order 1."""
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Actions by their number."""
+        """Space of the N actions."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)

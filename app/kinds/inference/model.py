@@ -1,4 +1,4 @@
-"""The domain model of kind `inference`, its forecasts and the queries that it answers."""
+"""The domain model of kind `inference`, its forecasts, and the predictions it answers over the API."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ Floats = NDArray[np.float64]
 FORMAT = "inference-2"
 DAY_SECONDS = 86_400.0
 LASTING = np.array([0.1, 1.0, 6.0, 60.0])
-"""For how many control intervals each part of the variation of a rate holds."""
+"""Durations, in control intervals, over which the parts of a rate's variation persist."""
 NORMAL_90 = 1.6448536269514722  # standard normal quantile at 0.95
 
 
 @dataclass(frozen=True, eq=False)
 class ServiceModel:
-    """M members, C server classes, V variants, K batch sizes, U users, P parts of a day.
+    """Domain model: M ensemble members, C server classes, V variants, K batch sizes, U users, P parts of a day.
 
     Attributes:
-        log_seconds: natural log of the median seconds of a batch, [M, C, V, K].
-        spread: standard deviation of the log of one batch about its median, [V].
-        rate: requests per second by part of the day, which begins at 0:00 UTC, [U, P].
-        variation: squared coefficient of variation of the rate from one control interval to the next, [U].
-        measured: whether a variant was measured on a class, in any batch size, [C, V].
-        forecast: what the last minutes say of the next control interval, and what is known of one without them,
-            [U, 2, 17]: see ``app.kinds.inference.model``; empty where nothing is known of it.
-        parts: squared coefficients of variation of the rate's factors, by how long these hold (``LASTING``), [U, 4];
-            empty where there is but ``variation``.
-        forecasts: what ``app.kinds.forecasting.answer.written`` made of forecasters by user; empty without any.
+        log_seconds: natural logarithm of the median seconds per batch, [M, C, V, K].
+        spread: standard deviation of the logarithm of one batch's seconds, [V].
+        rate: requests per second by part of the day from 0:00 UTC, [U, P].
+        variation: squared coefficient of variation of the rate between control intervals, [U].
+        measured: whether a variant was measured on a class, at any batch size, [C, V].
+        forecast: coefficients of the next control interval's forecast, with recent counts and without, [U, 2, 17], by
+            the columns ``WEIGHT`` to ``CAME``; empty: unknown.
+        parts: squared coefficients of variation of the rate by duration (``LASTING``), [U, 4]; empty: ``variation``
+            only.
+        forecasts: serialised forecasters by user (``app.kinds.forecasting.answer.written``); empty: none.
     """
 
     log_seconds: Floats
@@ -51,28 +51,29 @@ class ServiceModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def seconds(self) -> Floats:
-        """Mean seconds of a batch over members and spread, [C, V, K]."""
+        """Mean seconds per batch over members and spread, [C, V, K]."""
         median: Floats = np.exp(self.log_seconds).mean(axis=0)
         factor = np.exp(self.spread**2 / 2)
         return median * factor[None, :, None]
 
     def varying(self) -> Floats:
-        """``parts``, or what there is of them, [U, 4]."""
+        """Squared coefficients of variation by duration, [U, 4]; without ``parts``, ``variation`` for one control
+        interval."""
         if len(self.parts):
             return self.parts
         return self.variation[:, None] * (LASTING == 1.0)
 
     def interval(self) -> tuple[Floats, Floats]:
-        """Bounds of the 90 % interval of the seconds of one batch, [C, V, K] each: members and spread together."""
+        """Bounds of the 90 % interval of one batch's seconds, [C, V, K] each, from members and spread."""
         centre, apart = self.log_seconds.mean(axis=0), self.log_seconds.std(axis=0)
         half = NORMAL_90 * np.sqrt(apart**2 + self.spread[None, :, None] ** 2)
         return np.exp(centre - half), np.exp(centre + half)
 
     def check(self, layout: Layout) -> None:
-        """Make sure that it is of a layout.
+        """Check that the model fits a layout.
 
         Raises:
-            IncompatibleModel: it is of another one.
+            IncompatibleModel: it has other numbers of classes, variants, batch sizes or users.
         """
         users, variants, batches = layout.shape
         shape = self.log_seconds.shape[1:], self.rate.shape[0]
@@ -81,15 +82,15 @@ class ServiceModel:
             raise IncompatibleModel(f"the model is of (classes, variants, batches), users {shape}, not {expected}")
 
     def to_bytes(self) -> bytes:
-        """As safetensors; equal models give equal bytes."""
+        """Serialise as safetensors; equal models give equal bytes."""
         return written({name: np.asarray(value) for name, value in vars(self).items()}, {"format": FORMAT})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What ``to_bytes`` wrote.
+        """Deserialise what ``to_bytes`` returned.
 
         Raises:
-            IncompatibleModel: ``data`` is no such model, or one of another version.
+            IncompatibleModel: ``data`` is no such model, or has another format version.
         """
         try:
             header, arrays = read_tensors(data)
@@ -101,28 +102,27 @@ class ServiceModel:
             raise IncompatibleModel(f"no domain model of kind inference: {error}") from error
 
 
-# How many requests will come: the usual rate at a time of day, corrected by how the last minutes differed from it.
+# Forecast of the request rate: the daily profile, corrected by recent deviations from it.
 
 
 HOUR = 3600.0
 LEAST_RATE = 1e-9
-MOST_VARIATION = 2.0  # of a gamma variable that is told by eighths
+MOST_VARIATION = 2.0  # bound for gamma variables represented by eighths
 WEIGHT, WINDOW, VARIATION, LOW, HIGH, TYPICAL, LAG, TREND, SLOW = range(9)
-"""Columns of ``ServiceModel.forecast``: what of a recent difference stays; the seconds over which recent rates are
-smoothed; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; the
-median rate over the mean, which bursts lift; what of the usual change goes on, and of that of late; the longer seconds
-over which rates are smoothed that tell of the change of late. After them, over the forecast, at least one request an
-interval, means of eighths of what came, ascending: ``CAME``."""
+"""Columns of ``ServiceModel.forecast``: fraction of a recent deviation that persists; seconds of smoothing of recent
+rates; squared coefficient of variation about the forecast; quantiles of the error over its standard deviation; median
+over mean rate; weights of the profile's change and of the recent change; longer seconds of smoothing for the latter.
+Columns ``CAME``: means of the eighths of actual over forecast counts, ascending."""
 CAME = slice(9, 17)
 EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
-"""A standard normal variable at their middles."""
+"""Standard normal variable at the middles of the eighths of its distribution."""
 
 
 def spread(variation: ArrayLike) -> Floats:
-    """A gamma variable of mean 1 at the middles of eighths, [..., 8]; by Wilson and Hilferty (1931).
+    """Gamma variable of mean 1 at the middles of eighths, [..., 8], by Wilson and Hilferty (1931).
 
     Args:
-        variation: its squared coefficient of variation.
+        variation: squared coefficient of variation, at most ``MOST_VARIATION`` counts.
     """
     ninth = np.minimum(np.asarray(variation, np.float64), MOST_VARIATION)[..., None] / 9
     values = np.maximum(1 - ninth + EIGHTHS * np.sqrt(ninth), 0.0) ** 3
@@ -130,11 +130,11 @@ def spread(variation: ArrayLike) -> Floats:
 
 
 UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0, 0.0, 0.0, HOUR, *spread(1.0)])
-"""Such numbers where too little is known to fit any."""
+"""Coefficients if too little is known to fit any."""
 
 
 def going_on(variation: ArrayLike) -> Floats:
-    """Such numbers of U users whose rates of late go on, whatever is usual, [U, 17].
+    """Coefficients for U users whose recent rates persist, regardless of the profile, [U, 17].
 
     Args:
         variation: squared coefficient of variation about them, [U].
@@ -146,7 +146,7 @@ def going_on(variation: ArrayLike) -> Floats:
 
 
 class Forecast(NamedTuple):
-    """Requests per second, and the bounds of a 90 % interval of what a control interval will have; broadcast."""
+    """Requests per second: mean, and bounds of the 90 % interval of a control interval's rate; broadcasts."""
 
     mean: Floats
     low: Floats
@@ -154,10 +154,11 @@ class Forecast(NamedTuple):
 
 
 def usual_rate(rate: Floats, at: ArrayLike) -> Floats:
-    """Requests per second at times, of a profile [P] over the day: linear between the middles of its parts.
+    """Requests per second at times ``at`` by a daily profile [P], linear between the middles of its parts.
 
     Args:
-        at: seconds since some 0:00 UTC.
+        rate: requests per second by part of the day, [P].
+        at: seconds since 0:00 UTC of any day.
     """
     place = np.asarray(at, np.float64) % DAY_SECONDS / (DAY_SECONDS / len(rate)) - 0.5
     part = np.floor(place).astype(np.int64)
@@ -166,7 +167,8 @@ def usual_rate(rate: Floats, at: ArrayLike) -> Floats:
 
 
 class Recent(NamedTuple):
-    """Rates at the moment of a forecast: smoothed ones, as they are usual, and smoothed for longer; broadcast."""
+    """Rates at the origin of a forecast, requests per second: smoothed, of the profile, and smoothed for longer;
+    broadcasts."""
 
     rate: Floats
     usual: Floats
@@ -174,32 +176,33 @@ class Recent(NamedTuple):
 
 
 def corrected(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
-    """Usual rates, corrected by those of late and by how they change; at least 0. ``numbers`` as above, [..., 17]."""
+    """Profile rates corrected by recent deviations and change, at least 0; ``numbers``: coefficients, [..., 17]."""
     weight, lag, trend = (numbers[..., column] for column in (WEIGHT, LAG, TREND))
     level = usual + weight * (recent.rate - usual) + lag * (usual - recent.usual)
     return np.asarray(np.maximum(level + trend * (recent.rate - recent.slow), 0.0))
 
 
 def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
-    """A forecast with its interval: Poisson counts of one control interval whose rate varies; ``numbers`` as above."""
+    """Forecast with interval for Poisson counts of a control interval with a varying rate; ``numbers``: coefficients,
+    [17]."""
     sd = np.sqrt(mean / control_seconds + numbers[VARIATION] * mean**2)
     return Forecast(mean, np.maximum(mean + numbers[LOW] * sd, 0.0), mean + numbers[HIGH] * sd)
 
 
 def forecast(model: ServiceModel, user: int, at: float, control_seconds: float) -> Forecast:
-    """The rate in the control interval that begins at ``at``, where nothing is known of late.
+    """Forecast of the rate in the control interval that begins at ``at``, without recent counts.
 
     Args:
         model: of the workload.
-        user: its position.
-        at: seconds since some 0:00 UTC.
-        control_seconds: of the interval.
+        user: position.
+        at: seconds since 0:00 UTC of any day.
+        control_seconds: length of the interval.
     """
     numbers = model.forecast[user, 1] if len(model.forecast) else UNKNOWN
     return bounds(numbers[TYPICAL] * usual_rate(model.rate[user], at), control_seconds, numbers)
 
 
-# What a domain model expects of a batch, and of arrivals at a time of day.
+# Predictions over the API: seconds of a batch, and arrivals at a time of day.
 
 
 LEVEL = 0.9
@@ -242,10 +245,10 @@ class BatchPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]:
-    """What a batch is expected to take: the fields of ``BatchPrediction``.
+    """Predicted seconds of a batch, and arrivals, as the fields of ``BatchPrediction``.
 
     Raises:
-        InvalidInput: unknown or missing names, a batch size that the workload hasn't, a time before 0.
+        InvalidInput: unknown or missing names, a batch size not in the spec, or an invalid time.
     """
     variant = _position(query, "variant", layout.variants)
     server = _position(query, "server", layout.servers)

@@ -1,4 +1,4 @@
-"""Artifacts of agents of kind `inference`, and how they act."""
+"""Artifacts of agents of kind `inference`, and compiled workloads."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ FAMILIES: Families = {**SHARED, "adaptive_planner": AdaptivePlanner}
 
 
 def load(data: bytes) -> Artifact:
-    """An agent as it was published; raises IncompatibleArtifact."""
+    """Load a published agent; raises IncompatibleArtifact if ``data`` is not one."""
     return artifact.load(data, FAMILIES)
 
 
 def check(made: Artifact, layout: Layout) -> None:
-    """Make sure that a policy reads a layout: all of it, or what the agent of one of its users sees.
+    """Check that a policy fits a layout, or the representation of one of its users.
 
     Raises:
-        IncompatibleArtifact: it was made for another one.
+        IncompatibleArtifact: it was made for another one, or for an unknown role.
     """
     known = layouts(layout)
     for role, own in made.roles.items():
@@ -52,28 +52,28 @@ def check(made: Artifact, layout: Layout) -> None:
 
 
 def part(made: Artifact, role: str) -> Artifact:
-    """What of an agent answers in a role.
+    """The part of an agent for one role.
 
     Raises:
-        IncompatibleArtifact: it has several policies and none of this role.
+        IncompatibleArtifact: it has policies by role but none of this role.
     """
     if made.roles and role not in made.roles:
         raise IncompatibleArtifact(f"it has no policy of role {role!r}; it has {', '.join(made.roles)}")
     return made.roles.get(role, made)
 
 
-# What a workload's decisions rest on: its servers, what batches are expected to take, and who chooses.
+# Compiled snapshot: servers, expected seconds, and the deciding policy.
 
 
 class Compiled:
-    """A snapshot ready to decide with.
+    """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        projector: what the domain model expects.
-        watch: tells how far reports are from the domain model; None without one.
-        spare: who chooses where no agent does, and ``heuristic`` its name.
-        agent: who chooses by the promoted policies; None without any.
-        voice: who answers where nothing fails.
+        projector: the domain model's expectations.
+        watch: computes evidence of drift; None without a domain model.
+        spare: chooser of the heuristic, whose name is ``heuristic``.
+        agent: chooser of the promoted policies; None: the heuristic decides.
+        voice: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -94,13 +94,14 @@ class Compiled:
 
     @property
     def rules(self) -> Mapping[str, Policy]:
-        """All by name, the default one first; without a domain model the one that needs none."""
+        """Heuristics by name, the default first; without a domain model only the one that needs none."""
         if self.snapshot.model is None:
             return {WITHOUT_MODEL.name: WITHOUT_MODEL}
         return {rule.name: rule for rule in BASELINES}
 
     def _promoted(self) -> tuple[Chooser | None, str]:
-        """Who chooses by the promoted policies, or why they can't; no one and nothing without any."""
+        """Chooser of the promoted policies and an empty text; None and the reason if they can't be used, or none is
+        promoted."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:
@@ -112,25 +113,29 @@ class Compiled:
         return self.chooser(chosen) if chosen else None, ""
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
-        """Who chooses by these policies, by role; where a role has none, a heuristic offers."""
+        """Chooser of policies by role; users without one are served by a heuristic.
+
+        Raises:
+            IncompatibleArtifact: an artifact has policies by role, but none of the role it is given for.
+        """
         policies = {role: part(artifact, role).policy for role, artifact in artifacts.items()}
         one = self.layout.spec.policies == "one"
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
         return Chooser(self.projector, self.fleet, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
-        """Who chooses by one agent in every role that it was made for."""
+        """Chooser that uses one agent in every role it was made for, as for shadows."""
         return self.chooser(
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
 
     @property
     def seconds(self) -> NDArray[np.float64] | None:
-        """That batches are expected to take, [C, V, K]; None without a domain model."""
+        """Mean seconds per batch by class, variant and size, [C, V, K]; None without a domain model."""
         return self.projector.seconds
 
     def expected(self) -> dict[str, dict[str, list[float]]] | None:
-        """Seconds that batches are expected to take, by class, variant and size; None without a domain model."""
+        """Mean seconds per batch by class, variant and size; None without a domain model."""
         if self.seconds is None:
             return None
         variants, table = self.layout.variants, self.seconds.tolist()
@@ -138,5 +143,5 @@ class Compiled:
         return dict(zip(self.layout.servers, rows, strict=True))
 
     def ledger(self, state: RunState) -> Ledger:
-        """The queues and servers of a run's state, to be advanced."""
+        """Mutable queues and servers of a run's state."""
         return Ledger(self.layout, self.fleet, self._durations, state)

@@ -1,4 +1,4 @@
-"""Response quality: what an answer is worth, by the variant that gave it and by how long it took."""
+"""Response quality: value of an answer by the variant's accuracy and by its delay."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ REMAINS = np.exp(-STEEPNESS)  # of it at the end, which is taken off
 
 
 class QualityTable:
-    """Qualities of U users and V variants.
+    """Response qualities of U users and V variants.
 
     Attributes:
-        accuracy: of each variant over that of the best, [V].
-        full_until, zero_at: seconds, [U].
-        exponential: whether it falls exponentially, else linearly, [U].
-        weight: of each user, mean 1, [U].
+        accuracy: of each variant over the best one's, [V].
+        full_until, zero_at: seconds of delay with full quality and with none, [U].
+        exponential: whether quality falls exponentially in between, else linearly, [U].
+        weight: of each user, with mean 1, [U].
     """
 
     def __init__(self, spec: InferenceSpec) -> None:
@@ -38,10 +38,11 @@ class QualityTable:
         self.weight: Floats = weight / weight.mean()
 
     def by_delay(self, user: ArrayLike, delay: ArrayLike) -> Floats:
-        """The part of quality that delay leaves, g: 1 until ``full_until``, 0 from ``zero_at`` on; broadcast.
+        """Fraction of quality left by a delay, 1 until ``full_until``, 0 from ``zero_at``, of the arguments' broadcast
+        shape.
 
         Args:
-            user: positions of users.
+            user: positions.
             delay: seconds from arrival to answer.
         """
         users = np.asarray(user)
@@ -52,11 +53,11 @@ class QualityTable:
         return np.where(exponential, (np.exp(-STEEPNESS * late) - REMAINS) / (1 - REMAINS), 1 - late)
 
     def quality(self, user: ArrayLike, variant: ArrayLike, delay: ArrayLike) -> Floats:
-        """Normalised accuracy times ``by_delay``, in [0, 1]; broadcast."""
+        """Quality of answers, relative accuracy times ``by_delay``, in [0, 1]; broadcasts."""
         return self.accuracy[np.asarray(variant)] * self.by_delay(user, delay)
 
     def total(self, user: int, variant: int, delays: Sequence[float]) -> float:
-        """Sum of the qualities of a batch's answers, by the seconds from arrival to answer."""
+        """Sum of the qualities of a batch's answers; ``delays``: seconds from arrival to answer."""
         if len(delays) >= FEW or self.exponential[user]:
             return float(self.quality(user, variant, np.array(delays)).sum())
         (start, end), accuracy, found = self._numbers[user], self._accuracy[variant], 0.0
@@ -66,12 +67,12 @@ class QualityTable:
         return found
 
     def means(self, user: int, ages: Sequence[float], seconds: Sequence[float]) -> list[float]:
-        """Mean quality of a batch's answers, were it started with each variant, [V].
+        """Mean quality of a batch's answers if started with each variant, [V].
 
         Args:
-            user: its position.
-            ages: how long its requests have waited, seconds.
-            seconds: that it takes with each variant, [V].
+            user: position.
+            ages: seconds that its requests have waited.
+            seconds: duration of the batch with each variant, [V].
         """
         if len(ages) >= FEW or self.exponential[user]:
             delays = np.asarray(ages)[:, None] + np.asarray(seconds)
@@ -96,14 +97,15 @@ class QualityTable:
 
 
 def jain(quality: ArrayLike) -> Floats:
-    """Jain's index of fairness over the last axis, (Σx)²/(n·Σx²), in [1/n, 1]; 1 where all are 0 (Jain, 1984)."""
+    """Jain's index of fairness over the last axis, (Σx)²/(n·Σx²), in [1/n, 1]; 1 if all are 0 (Jain, 1984)."""
     x = np.asarray(quality, np.float64)
     squares = x.shape[-1] * (x**2).sum(axis=-1)
     return np.where(squares > 0, x.sum(axis=-1) ** 2 / np.where(squares > 0, squares, 1.0), 1.0)
 
 
 def slope(quality: ArrayLike) -> Floats:
-    """Derivatives of Jain's index by each of the qualities, in their shape; those below .001 count as that."""
+    """Gradient of Jain's index with respect to the qualities, of the same shape; qualities are raised to 0.001 at
+    least."""
     x = np.maximum(np.asarray(quality, np.float64), 1e-3)
     total, squares = x.sum(axis=-1, keepdims=True), (x**2).sum(axis=-1, keepdims=True)
     derivative: Floats = 2 * total / (x.shape[-1] * squares) * (1 - total * x / squares)

@@ -1,4 +1,4 @@
-"""The servers that a layout may have on, each by its name: its class and a number from 0."""
+"""Fleet of servers by name, and the immutable state of a run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 from app.kinds.inference.dynamics import NOTHING_LOADED, Floats
 from app.kinds.inference.layout import Layout
 
-# The servers that a layout may have on, each by its name: its class and a number from 0.
+# Fleet: all servers that may be on, named by class and number from 0.
 
 
 class Fleet:
-    """S servers, those of a class beside each other.
+    """S servers, those of a class next to each other.
 
     Attributes:
         names: [S].
-        index: where each name stands.
-        of: class of each, [S].
-        first: the first server of each class, and S at the end, [C + 1].
-        known: what a name of a server must be, in words.
-        places: where decisions see users' waiting, oldest, newest, rate and quality, and idle, busy and starting
-            servers.
-        switch: seconds that another variant takes to load on a server of each class, [C].
-        size_at: where each batch size stands among those of the workload.
-        zero_at: seconds from which on each user's answers are worth nothing, [U].
-        scalable: whether there is a class of which more or fewer may be on.
+        index: position of each name.
+        of: class of each server, [S].
+        first: position of the first server of each class, and S at the end, [C + 1].
+        known: error message that lists valid names.
+        places: slices of a decision's numbers: users' waiting, oldest, newest, rate and quality; idle, busy and
+            starting servers.
+        switch: seconds to load another variant on each class, [C].
+        size_at: position of each batch size.
+        zero_at: delay in seconds from which each user's answers are worth nothing, [U].
+        scalable: whether any class may have more or fewer servers on.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -46,7 +46,7 @@ class Fleet:
         self.known = f"unknown server; known: {', '.join(ranges)}"
 
     def members(self, position: int) -> range:
-        """The servers of a class."""
+        """Positions of the servers of a class."""
         return range(self.first[position], self.first[position + 1])
 
 
@@ -55,28 +55,28 @@ def _places(users: int, classes: int) -> list[slice]:
     return [slice(first, last) for first, last in pairwise(ends)]
 
 
-# A run's state: who waits and what servers do, as its reports so far tell it. It never changes in place.
+# State of a run: waiting requests and servers. Immutable.
 
 
 REQUEST_BYTES, SERVER_BYTES, RUN_BYTES = 120, 400, 2_000
-"""Of what holds them, about."""
+"""Approximate memory of a request, a server and a run, in bytes."""
 
 
 class Waiting(NamedTuple):
-    """Requests of one user, the oldest first: when each arrived, and its name."""
+    """Waiting requests of one user, oldest first: arrival times in seconds since the run's start, and names."""
 
     at: tuple[float, ...]
     ids: tuple[str, ...]
 
 
 class Batch(NamedTuple):
-    """Requests that a server works on.
+    """A batch in progress on a server. Times are seconds since the run's start.
 
     Attributes:
         user, variant: positions.
-        started: seconds.
-        until: when it is expected to end; ``started`` where no domain model tells.
-        at, ids: of its requests, as in ``Waiting``.
+        started: start time.
+        until: expected end; ``started`` without a domain model.
+        at, ids: arrival times and names of its requests.
     """
 
     user: int
@@ -91,9 +91,9 @@ class Server(NamedTuple):
     """A server that is on.
 
     Attributes:
-        up: whether it takes work; else it is being started.
-        loaded: position of the variant that it has loaded, or ``NOTHING_LOADED``.
-        batch: what it works on; None while it is idle.
+        up: whether it accepts batches; False: it is starting.
+        loaded: position of the loaded variant, or ``NOTHING_LOADED``.
+        batch: in progress; None: idle.
     """
 
     up: bool
@@ -102,23 +102,22 @@ class Server(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """A run between two reports; U users.
+    """A run between two reports; U users. Times are seconds since the run's start.
 
     Attributes:
-        now: of the last report; 0 before the first.
-        control: when the number of servers is decided next.
-        queues: [U].
-        servers: those that are on, by their place in the fleet.
-        rate: smoothed requests per second, at ``now``, [U].
-        answered, quality: how many requests were answered or dropped, and the sum of their qualities, both forgotten
-            over ``episode_seconds``: a run of days tells of its users what an episode does, [U].
-        requests: how many have arrived.
-        carried: whether the client decides by itself.
-        midnight: seconds since 0:00 UTC at the run's start; None where the client decides.
-        counted_from, counts: requests that have arrived since a moment, [U].
-        ended: the last batches that ended, the newest last: position and pace as in ``transitions.Transitions``.
-        arrived: requests of each user in the present part of a control interval and ``transitions.PARTS`` before it,
-            the newest last, [U].
+        now: time of the last report; 0 before the first.
+        control: time of the next decision on the number of servers.
+        queues: waiting requests, [U].
+        servers: servers that are on, by position in the fleet.
+        rate: smoothed requests per second at ``now``, [U].
+        answered, quality: number of answered or dropped requests and sum of their qualities, both decaying with time
+            constant ``episode_seconds``, [U].
+        requests: number of arrivals.
+        carried: whether the client decides.
+        midnight: seconds since 0:00 UTC at the run's start; None if the client decides.
+        counted_from, counts: start of the present count of arrivals, and the counts, [U].
+        ended: last finished batches, newest last: index and pace as in ``Transitions``.
+        arrived: arrivals in the present part of a control interval and the parts before, newest last, [U].
     """
 
     now: float
@@ -140,10 +139,14 @@ class RunState(NamedTuple):
 def begin(
     layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool, midnight: float | None = None
 ) -> RunState:
-    """A run that has reported nothing: nobody waits, and of each class the minimum of servers is up.
+    """State of a run before its first report: no requests, and the minimum of servers of each class up.
 
     Args:
-        usual: requests per second of each user, [U], from which rates are smoothed on; None: not known, 0.
+        layout: of the workload.
+        fleet: its servers.
+        usual: initial requests per second, [U]; None: 0.
+        carried: whether the client decides.
+        midnight: seconds since 0:00 UTC at the run's start; None: unknown.
     """
     users = len(layout.users)
     up = [place for position, count in enumerate(layout.minimum) for place in fleet.members(position)[:count]]
@@ -159,7 +162,7 @@ def pack(state: RunState) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> RunState:
-    """The state whose ``pack`` went through JSON."""
+    """The state from lists of ``pack`` after JSON."""
     (
         now,
         control,
@@ -202,7 +205,7 @@ def _batch(stored: list[Any] | None) -> Batch | None:
 
 
 def weight(state: RunState) -> int:
-    """About how many bytes a state takes in memory."""
+    """Approximate size of a state in memory, in bytes."""
     requests = sum([len(queue.at) for queue in state.queues])
     for server in state.servers.values():
         if server.batch is not None:

@@ -1,4 +1,4 @@
-"""Reports of a live run, and the ledger that they are booked in."""
+"""Ledger of a live run, and the schemas of its reports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Batch, Fleet, RunState, Server, Waiting
 from app.kinds.inference.samples import LARGEST
 
-# A run while events and decisions change it. Who serves and who carries a policy keep the same book.
+# Mutable state of a run. The service and clients that decide use the same code.
 
 
 IDLE, BUSY, STARTING = range(3)
@@ -27,7 +27,7 @@ TOO_OLD, TOO_MANY = "too_old", "too_many"
 
 
 class Dropped(NamedTuple):
-    """A request that is given up: its user's position, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
+    """A dropped request: position of its user, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
 
     user: int
     id: str
@@ -35,7 +35,7 @@ class Dropped(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What is known at one decision, as ``states`` reads it: the numbers that are observed, and what is asked for."""
+    """Numbers observed at one decision, the class to decide for (or ``CONTROL``), and the variant loaded there."""
 
     known: list[float]
     asked: int
@@ -43,20 +43,20 @@ class Row(NamedTuple):
 
 
 Durations = Sequence[Sequence[Sequence[float]]]
-"""Seconds that batches are expected to take, [C][V][K]: plain lists, for they are read one by one."""
+"""Expected seconds per batch, [C][V][K], as plain lists, which are faster to read one by one."""
 
 
 class Ledger:
-    """The queues and servers of a run, which events change; made of a ``RunState``, and made one again by ``state``.
+    """Queues and servers of a run, updated by events; constructed from a ``RunState``, converted back by ``state``.
 
     Attributes:
         now: seconds since the run's start.
-        dropped: requests that were given up since the ledger was made.
-        servers: those that are on, by their place in the fleet.
-        carried: whether the client decides by itself.
-        ended: batches that have ended since the ledger was made, each with its server's place.
-        worth, judged: sum of the response qualities of what was answered or dropped since then, and of how many
-            requests; by the weights of their users.
+        dropped: requests dropped since construction.
+        servers: servers that are on, by position in the fleet.
+        carried: whether the client decides.
+        ended: batches finished since construction, with the server's position.
+        worth, judged: sum of the qualities of requests answered or dropped since construction, and their number, both
+            weighted by user.
         midnight, counted_from: as in ``RunState``.
     """
 
@@ -83,7 +83,7 @@ class Ledger:
             self._counts[_status(server)][fleet.of[place]] += 1
 
     def state(self) -> RunState:
-        """The run as it stands."""
+        """Immutable state of the run."""
         queues = tuple([Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True)])
         return RunState(
             self.now,
@@ -103,7 +103,7 @@ class Ledger:
         )
 
     def pass_time(self, now: float) -> None:
-        """Let time pass, up to ``now``."""
+        """Advance to the time ``now``; rates and quality sums decay. Earlier times have no effect."""
         elapsed = now - self.now
         if elapsed > 0:
             spec = self.layout.spec
@@ -119,7 +119,7 @@ class Ledger:
                 self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
-        """A request came, at ``at``, which is not after ``now``; without a name it is given a number."""
+        """Add a request that arrived at ``at``, not after ``now``; ``name`` None: it gets a number."""
         self._at[user].append(at)
         self._ids[user].append(f"#{self.requests}" if name is None else name)
         self.requests += 1
@@ -131,9 +131,10 @@ class Ledger:
             self._arrived[user][-1 - ago] += 1
 
     def finish(self, place: int, at: float) -> None:
-        """A busy server's batch has ended."""
+        """Finish the batch of the busy server at ``place`` at time ``at``, seconds since the run's start; credits its
+        answers."""
         server = self.servers[place]
-        assert server.batch is not None  # noqa: S101 - who calls has made sure of it
+        assert server.batch is not None  # noqa: S101 - callers check that it is busy
         user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
         quality = self.layout.quality.total(user, variant, [at - one for one in arrived])
         self._count(user, len(arrived), quality, at)
@@ -142,7 +143,7 @@ class Ledger:
         self._put(place, Server(up=True, loaded=server.loaded))
 
     def _note_pace(self, place: int, batch: Batch, at: float) -> None:
-        """How long a batch took beside what was expected; nothing without a domain model."""
+        """Record the pace of a finished batch; nothing without a domain model."""
         if self._seconds is None:
             return
         size = bisect_left(self.layout.spec.batches, len(batch.at))
@@ -153,7 +154,7 @@ class Ledger:
         self._ended.append((which, (expected + at - batch.until) / expected))
 
     def turn(self, place: int, status: str) -> None:
-        """A server is ``starting``, ``up`` or ``down``; requests of a batch on one that is down wait again."""
+        """Set a server to `starting`, `up` or `down`; requests of a batch on a server that goes down wait again."""
         server = self.servers.get(place)
         if status == "down":
             if server is not None and server.batch is not None:
@@ -166,24 +167,25 @@ class Ledger:
 
     @property
     def scalable(self) -> bool:
-        """Whether there is a class of which more or fewer servers may be on."""
+        """Whether any class may have more or fewer servers on."""
         return self.fleet.scalable
 
     def turn_on(self, position: int) -> int:
-        """Turn on the first server of a class that is off; its place."""
+        """Turn on the first server of a class that is off; return its position. One must be off."""
         place = next(place for place in self.fleet.members(position) if place not in self.servers)
         self._put(place, Server(up=not self.layout.startup[position]))
         return place
 
     def turn_off(self, position: int) -> int:
-        """Turn off the last server of a class that is being started, else the last idle one; its place."""
+        """Turn off the last starting server of a class, else the last idle one; return its position. One must not be
+        busy."""
         free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
         place = max(free, key=lambda place: (not self.servers[place].up, place))
         self._put(place, None)
         return place
 
     def drop(self) -> None:
-        """Give up requests whose answer is worth nothing by now, and the oldest where more wait than may."""
+        """Drop requests whose answer is worth nothing by now, and the oldest beyond ``queue_limit``."""
         limit = self.layout.spec.queue_limit
         for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
             while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
@@ -192,7 +194,7 @@ class Ledger:
                 self._drop(user, TOO_MANY, self.now)
 
     def start(self, place: int, user: int, variant: int, size: int) -> Batch:
-        """Start a batch of a user's oldest requests, at most ``size``, on an idle server."""
+        """Start a batch of the user's oldest requests, at most ``size``, on the idle server at ``place``."""
         seconds = self.expected(place, self.servers[place].loaded, variant, size)
         count = min(size, len(self._at[user]))
         at = tuple([self._at[user].popleft() for _ in range(count)])
@@ -202,7 +204,8 @@ class Ledger:
         return batch
 
     def expected(self, place: int, loaded: int, variant: int, size: int) -> float | None:
-        """Seconds of a batch on a server that has loaded ``loaded``; None without a domain model."""
+        """Expected seconds of a batch on a server with variant ``loaded``, loading included; None without a domain
+        model."""
         if self._seconds is None:
             return None
         position = self.fleet.of[place]
@@ -210,7 +213,7 @@ class Ledger:
         return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
 
     def expected_of_each(self, place: int, loaded: int, size: int) -> list[float]:
-        """The same with each variant, [V]; empty without a domain model."""
+        """Expected seconds of a batch with each variant, loading included, [V]; empty without a domain model."""
         if self._seconds is None:
             return []
         position, at = self.fleet.of[place], self.fleet.size_at[size]
@@ -221,24 +224,24 @@ class Ledger:
         ]
 
     def busy(self, place: int) -> bool:
-        """Whether a server works."""
+        """Whether a batch is in progress on the server."""
         return place in self.servers and self.servers[place].batch is not None
 
     def idle(self) -> list[int]:
-        """The servers that wait for work: lowest class, then lowest number first."""
+        """Positions of the idle servers, by class and number."""
         return sorted(place for place, server in self.servers.items() if server.up and server.batch is None)
 
     def waiting(self) -> list[int]:
-        """How many requests of each user wait, [U]."""
+        """Number of waiting requests of each user, [U]."""
         return [len(at) for at in self._at]
 
     @property
     def anyone_waits(self) -> bool:
-        """Whether a request waits."""
+        """Whether any request waits."""
         return any(self._at)
 
     def on(self) -> list[int]:
-        """How many servers of each class are on, [C]."""
+        """Number of servers on, of each class, [C]."""
         idle, busy, starting = self._counts
         return [a + b + c for a, b, c in zip(idle, busy, starting, strict=True)]
 
@@ -247,23 +250,24 @@ class Ledger:
         return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
 
     def counted(self) -> tuple[float, list[int]]:
-        """Since when requests have been counted, and how many came of each user, [U]; the count begins anew."""
+        """Start of the present count in seconds, and arrivals since then, [U]; a new count begins now."""
         since, counts = self.counted_from, self._arrivals
         self.counted_from, self._arrivals = self.now, [0] * len(counts)
         return since, counts
 
     def names(self) -> Iterable[str]:
-        """Of all requests that wait or are worked on."""
+        """Names of all waiting requests and those in batches."""
         yield from (name for ids in self._ids for name in ids)
         yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
 
     def next_look(self) -> float | None:
-        """When there is a decision on servers or a request to be given up next, whatever comes; None: never."""
+        """Time of the next decision on servers or drop without further events, seconds since the run's start; None:
+        never."""
         moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def seen(self, place: int) -> Row:
-        """What is known at a decision on a server, or with ``CONTROL`` on the number of servers."""
+        """Numbers observed at a decision for the server at ``place``, or with ``CONTROL`` on the number of servers."""
         now, control = self.now, place == CONTROL
         asked = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
@@ -274,7 +278,7 @@ class Ledger:
         return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
 
     def recent(self) -> Transitions:
-        """The last transitions; B is 1."""
+        """Last transitions of the run, as arrays with B = 1."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
@@ -299,7 +303,7 @@ class Ledger:
         self._soonest = None
 
     def _count(self, user: int, requests: int, quality: float, at: float) -> None:
-        """Requests that were answered or dropped at a moment, which is not after ``now``."""
+        """Add answered or dropped requests, with the sum of their qualities, at a time ``at`` not after ``now``."""
         weight = self.layout.spec.users[user].weight
         self.worth, self.judged = self.worth + weight * quality, self.judged + weight * requests
         known = exp((at - self.now) / self.layout.spec.episode_seconds)
@@ -312,7 +316,7 @@ class Ledger:
         self._count(user, 1, 0.0, at)
 
     def _return(self, batch: Batch) -> None:
-        """Requests wait again, each in its place."""
+        """Put the requests of a batch back into the queue, in order of arrival."""
         user = batch.user
         waiting: Sequence[tuple[float, str]] = sorted(
             [*zip(batch.at, batch.ids, strict=True), *zip(self._at[user], self._ids[user], strict=True)],
@@ -323,7 +327,7 @@ class Ledger:
 
 
 def states(fleet: Fleet, rows: Sequence[Row]) -> State:
-    """What B decisions are asked with: views of one array, for many small arrays take long."""
+    """Combine B decisions to a ``State``; its arrays are views of one array, for speed."""
     known = np.array([row.known for row in rows])
     whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
     waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
@@ -346,11 +350,11 @@ def _status(server: Server) -> int:
     return STARTING if not server.up else IDLE if server.batch is None else BUSY
 
 
-# What a run of kind ``inference`` reports: a batch of events. Times are seconds since the run's start, never falling.
+# Reports of kind ``inference``: lists of events. Times are seconds since the run's start, never decreasing in a list.
 
 
 LONGEST_ID = 63
-"""Characters of a request's name: a decision names every request that it starts or drops."""
+"""Most characters of a request's name: a decision names every request that it starts or drops."""
 LARGEST_REPORT = 10_000
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 RequestId = Annotated[str, Meta(pattern=r"^[^#]", max_length=LONGEST_ID)]

@@ -1,4 +1,4 @@
-"""Samples of kind `inference`: an execution is measured batches, a log of requests, or, from a run, both."""
+"""Samples of kind `inference`: an execution holds measured batches, a log of requests, or both."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from app.kinds.records import Collector, RowCodec, Rows, by_name, row_exports, r
 from app.kinds.tensors import read_header, written
 
 LARGEST = 1e9
-"""The largest size of a request, number of cores, and duration; reports are held to it, so that each run can end."""
+"""Largest size of a request, number of cores, and seconds; reports have the same bound, so that each run can become a
+sample."""
 BATCH_COLUMNS = ("variant", "batch", "server", "cores", "seconds")
 MOST_REQUESTS, MOST_BATCHES, MOST_USERS = 20_000_000, 1_000_000, 256
 
 
-# Columns.
+# Columns of the tables.
 
 
 def forms(layout: Layout | None) -> tuple[Form, Form]:
-    """Rows of requests and of measured batches; of no workload for the documentation."""
+    """Forms of rows for requests and measured batches; ``layout`` None: for the documentation."""
     users, variants, servers = (layout.users, layout.variants, layout.servers) if layout else ((), (), ())
     largest = float(layout.batches[-1]) if layout else LARGEST
     positive: Any = {"minimum": 0, "maximum": LARGEST, "above": True}
@@ -54,7 +55,7 @@ def forms(layout: Layout | None) -> tuple[Form, Form]:
 
 
 class LogCollector(Collector):
-    """Collects batches and requests, the latter compressed."""
+    """Collects batches, and requests in compressed form."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(forms(layout))
@@ -63,7 +64,7 @@ class LogCollector(Collector):
         self._batches = [np.zeros((0, len(BATCH_COLUMNS)))]
 
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Add rows whose values are sound."""
+        """Add rows with validated values."""
         if form == "requests":
             self._log.add(Requests(values["time"], values["user"].astype(np.uint8), values["size"]))
             return
@@ -72,7 +73,7 @@ class LogCollector(Collector):
         self._batches.append(np.stack(columns, axis=1).astype(np.float64))
 
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Stored bytes, a digest of what they say, and their summary."""
+        """Stored bytes, SHA-256 digest of the content, and summary."""
         batches = np.concatenate(self._batches).astype("<f8")
         columns, digest = self._log.finish()
         table = {"batches": batches} if len(batches) else {}
@@ -80,28 +81,28 @@ class LogCollector(Collector):
         return data, hashlib.sha256(batches.tobytes() + digest).hexdigest(), summary(data)
 
 
-# An execution of kind ``inference`` as it is kept: measured batches, a log of requests, or both.
+# Storage of an execution: measured batches, a log of requests, or both.
 #
-# A log is held as gzip of microseconds between requests, of users' positions and of sizes, so that it is written and
-# told in bounded memory, however long it is.
+# A log is stored as gzip of microseconds between requests, positions of users and sizes, so that writing and reading
+# need bounded memory for any length.
 
 
 Bytes = NDArray[np.uint8]
 FORMAT = "inference-samples-1"
 STEP = 1 << 16
-"""Requests that are told at once."""
+"""Most requests yielded at once."""
 GZIP, LEVEL = 16 + zlib.MAX_WBITS, 6
 VARIANT, BATCH, SERVER, CORES, SECONDS = range(len(BATCH_COLUMNS))
 """Columns of ``Content.batches``."""
 
 
 class Requests(NamedTuple):
-    """A log of n requests, in order.
+    """A log of n requests, by time.
 
     Attributes:
-        time: microseconds, since 1970 (UTC) or since a start of its own, [n].
-        user: positions in the layout, [n].
-        size: of each, in whatever unit; NaN where it is not known, [n].
+        time: microseconds since 1970 UTC or another origin, [n].
+        user: positions, [n].
+        size: in a unit of the user's choice; NaN: unknown, [n].
     """
 
     time: NDArray[np.int64]
@@ -110,11 +111,11 @@ class Requests(NamedTuple):
 
 
 class Content(NamedTuple):
-    """What an execution says.
+    """Content of an execution.
 
     Attributes:
-        batches: position of the variant, batch size, position of the server class, cores, seconds, [m, 5].
-        requests: a log; without requests where there is none.
+        batches: [m, 5]: position of the variant, batch size, position of the server class, cores, seconds.
+        requests: the log, of length 0 if there is none.
     """
 
     batches: Floats
@@ -122,11 +123,11 @@ class Content(NamedTuple):
 
 
 class LogWriter:
-    """Takes a log in pieces, and holds it compressed.
+    """Compresses a log that is given in pieces.
 
     Attributes:
-        count: requests so far.
-        last: microseconds of the last one.
+        count: number of requests so far.
+        last: time of the last one, microseconds.
     """
 
     def __init__(self) -> None:
@@ -134,7 +135,7 @@ class LogWriter:
         self._columns = [_Column(), _Column(), _Column()]
 
     def add(self, piece: Requests) -> None:
-        """Take the next requests, none of which is earlier than ``last``."""
+        """Append the requests ``piece``, in order and none earlier than ``last``."""
         if not len(piece.time):
             return
         gaps = np.diff(piece.time, prepend=self.last)
@@ -147,7 +148,7 @@ class LogWriter:
         self._sized |= bool((~np.isnan(piece.size)).any())
 
     def finish(self) -> tuple[dict[str, Bytes], bytes]:
-        """The compressed columns by name, none without requests; and a digest of what they say."""
+        """Compressed columns by name (none without requests), and a digest of the content."""
         names = ("time", "user", "size")[: 2 + self._sized] if self.count else ()
         columns = dict(zip(names, self._columns, strict=False))
         digest = b"".join(column.digest.digest() for column in columns.values())
@@ -169,19 +170,19 @@ class _Column:
 
 
 def unpacked(data: bytes) -> Content:
-    """All that stored bytes say."""
+    """Content of stored bytes, all in memory."""
     pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
     requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
     return Content(batches_of(data), requests)
 
 
 def batches_of(data: bytes) -> Floats:
-    """The measured batches in stored bytes, [m, 5]."""
+    """Measured batches in stored bytes, [m, 5]."""
     return np.asarray(safetensors_numpy.load(data).get("batches", np.zeros((0, 5))), np.float64)
 
 
 def requests_of(data: bytes) -> Iterator[Requests]:
-    """The requests in stored bytes, at most ``STEP`` at a time."""
+    """Yield the requests in stored bytes, at most ``STEP`` at a time."""
     left, last = int(read_header(data)["requests"]), np.int64(0)
     arrays = safetensors_numpy.load(data)
     streams = {name: gzip.GzipFile(fileobj=io.BytesIO(arrays[name].tobytes())) for name in arrays if name != "batches"}
@@ -195,7 +196,7 @@ def requests_of(data: bytes) -> Iterator[Requests]:
 
 
 def summary(data: bytes) -> dict[str, Any]:
-    """What lists tell of stored bytes, JSON: positions of users and variants are of the layout; one pass, bounded."""
+    """Summary of stored bytes for lists, as JSON, by position of the user; one pass in bounded memory."""
     batches = batches_of(data)
     counts, first, last, sizes = np.zeros(MOST_USERS, np.int64), None, 0, []
     for piece in requests_of(data):
@@ -221,7 +222,7 @@ def summary(data: bytes) -> dict[str, Any]:
     }
 
 
-# Requests and measured batches out of what a run reported: those that a sample can hold, so that each run can end.
+# Samples from a run's reports; entries that a sample can't hold are left out, so that each run can become one.
 
 
 NAMES = ("variant", "batch", "seconds")
@@ -229,7 +230,7 @@ Event = Mapping[str, Any]
 
 
 def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
-    """Columns ``time`` and ``user``, a row for each request that arrived, in order of time."""
+    """Columns ``time`` and ``user``, one row per request that arrived, by time."""
     found = [one for report in reports for one in report.get("arrived") or ()]
     held = [one for one in found if one["user"] in layout.user_index and 0 <= one["at"] <= LATEST]
     held.sort(key=lambda one: float(one["at"]))
@@ -237,10 +238,9 @@ def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any
 
 
 def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
-    """Columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, a row for each batch that was measured.
+    """Columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, one row per measured batch.
 
-    That is where the end of a batch says what it was and how long it took; or where its start was reported, and the
-    server had the variant loaded by then, as far as its reports tell.
+    A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
     found = [one for server, events in _by_server(reports).items() for one in _measured(server, events)]
     held = [one for one in found if _held(layout, one)][:MOST_BATCHES]
@@ -253,7 +253,7 @@ def _held(layout: Layout, one: Event) -> bool:
 
 
 def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
-    """Starts and ends of each server, in order of time; at the same time ends come first."""
+    """Starts and ends by server, by time; ends precede starts of the same time."""
     events: dict[str, list[Event]] = {}
     for part in ("finished", "started"):
         for report in reports:
@@ -276,7 +276,7 @@ def _measured(server: str, events: Sequence[Event]) -> Iterator[Event]:
         loaded, open_ = (open_["variant"] if open_ else one.get("variant", loaded)), None
 
 
-# Samples as they cross the API.
+# Schemas of samples in the API.
 
 
 class RequestsRead(BaseModel):
@@ -314,28 +314,28 @@ class InferenceSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = InferenceExecution
 
     def unpacked(self, data: bytes) -> Content:
-        """An execution's batches and requests."""
+        """Batches and requests of an execution."""
         return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Counts, sums and spans of stored bytes, by positions in the layout."""
+        """Summary of stored bytes, by position of the user."""
         return summary(data)
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A summary with the names of users."""
+        """``summary`` with names of users in place of positions."""
         log = summary.get("requests")
         named = {"requests": {**log, "of_users": by_name(self.layout.users, log["of_users"])}} if log else {}
         return {**summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """The requests that arrived in a run, and the batches that it measured."""
+        """Sample of the requests and measured batches of a run; None if there are none."""
         collector = LogCollector(self.layout)
         collector.add("requests", Rows(run_requests(self.layout, reports), "/arrived/{}".format))
         collector.add("batches", Rows(run_batches(self.layout, reports), "/finished/{}".format))
         return collector.sample(run) if collector.count else None
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Requests and then batches as objects; a size that is not known is left out."""
+        """Yield requests, then batches, as JSON objects, without unknown sizes."""
         users, variants, servers = self.layout.users, self.layout.variants, self.layout.servers
         for piece in requests_of(data):
             for moment, user, size in zip(*(column.tolist() for column in piece), strict=True):

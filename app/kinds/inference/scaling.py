@@ -1,4 +1,4 @@
-"""Rules for the number of servers, and those that look ahead."""
+"""Scalers of the number of servers by expected return, and the dispatcher with lookahead."""
 
 from __future__ import annotations
 
@@ -24,35 +24,34 @@ BUSIEST, RELIEVED = 0.95, 0.65  # of the time that servers are busy, and the loa
 
 
 class Dispatcher(Protocol):
-    """Chooses starts where a server is asked for."""
+    """Rule that chooses a start for an idle server."""
 
     name: str
 
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """Actions [B] among the legal ones [B, N]; what it says where control is asked for is not used."""
+        """Actions [B] among the legal ones [B, N]; ignored in decisions on the number of servers."""
         ...
 
 
 class Scaler(Protocol):
-    """Chooses how many servers are on where control is asked for."""
+    """Rule that chooses the number of servers."""
 
     name: str
 
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """Servers of each class, [B, C]."""
+        """Wanted number of servers of each class, [B, C]."""
         ...
 
 
 class ExpectedReturn(Scaler):
-    """The numbers of servers of the highest expected return: of each class as many as are on, or 1, 2, 4, … more or
-    fewer.
-    """
+    """Scaler: the number of servers of highest expected return, among the present one and 1, 2, 4, … more or fewer of
+    one class."""
 
     name = "expected_return"
 
     @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """All servers without a domain model, which alone tells what they are for."""
+        """Number of servers of each class, [B, C]; the maximum without a domain model."""
         layout, on = projector.layout, state.idle + state.busy + state.starting
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, on.shape)
@@ -74,7 +73,7 @@ class ExpectedReturn(Scaler):
         return np.asarray(tried[np.arange(len(tried)), best])
 
     def _arriving(self, projector: Projector, state: State) -> Arriving:
-        """What is forecast to come; what waits comes once more, spread over the interval."""
+        """Forecast arrivals, with the waiting requests spread over the control interval."""
         layout, rate = projector.layout, state.rate
         control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
         if projector.usual is not None and projector.ahead is not None:
@@ -86,14 +85,14 @@ class ExpectedReturn(Scaler):
 
 
 class Arriving(NamedTuple):
-    """Requests that are expected: per second of each user [B, U], and of all, equally likely, [B, Q]."""
+    """Expected requests per second: of each user, [B, U], and in total for Q equally likely scenarios, [B, Q]."""
 
     rate: Floats
     total: Floats
 
 
 def _usually(projector: Projector, state: State) -> Arriving | None:
-    """What comes where nothing is known of late; None where it isn't known, or rates of late go on."""
+    """Forecast arrivals without recent counts; None without such a forecast."""
     if projector.usual is None or projector.usually is None:
         return None
     rate = np.broadcast_to(projector.usual * projector.usually[:, TYPICAL], state.rate.shape)
@@ -107,12 +106,12 @@ def _spread(layout: Layout, rate: Floats, came: Floats) -> Arriving:
 
 
 class _KeptFor(NamedTuple):
-    """For how long a number of servers is kept, and by which rates.
+    """Time for which a number of servers is kept, split by the forecast that applies.
 
     Attributes:
         seconds: in all.
-        near: of them by the rates that are forecast: while servers start, and then, [B, M] each.
-        far: of them by the usual ones, alike.
+        near: seconds under recent rates, while servers start and afterwards, [B, M] each.
+        far: seconds under usual rates, likewise.
     """
 
     seconds: float
@@ -120,10 +119,9 @@ class _KeptFor(NamedTuple):
     far: tuple[Floats, Floats]
 
     def over(self, terms: list[Floats]) -> Floats:
-        """The mean of a term [B, M] by the rates that are forecast and, if known, the usual ones.
+        """Time-weighted mean of a term [B, M] given under recent rates and, optionally, usual ones, [B, M].
 
-        The first number is the present one, which serves while others start.
-        """
+        While servers start, the first candidate (the present number) applies."""
         spans = zip(terms, (self.near, self.far) if len(terms) > 1 else (self._whole(),), strict=True)
         return np.asarray(sum(start * term[:, :1] + then * term for term, (start, then) in spans) / self.seconds)
 
@@ -132,7 +130,7 @@ class _KeptFor(NamedTuple):
 
 
 def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
-    """``starting``: seconds until those that are started take work, [B, M]."""
+    """Time for which candidates are kept; ``starting``: seconds until new servers accept batches, [B, M]."""
     layout = projector.layout
     control, goes_on = layout.spec.control_seconds, 0.0
     if projector.ahead is not None:
@@ -149,7 +147,7 @@ def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
 
 
 def candidates(layout: Layout, on: Integers) -> Integers:
-    """Numbers of servers to choose from, [B, M, C]: as they are, or another number of one class."""
+    """Candidate numbers of servers, [B, M, C]: the present one, first, and changes of one class."""
     classes = np.eye(len(layout.maximum), dtype=np.int64)
     moves = [classes[0] * 0]
     for one, most in zip(classes, layout.maximum - layout.minimum, strict=True):
@@ -158,11 +156,11 @@ def candidates(layout: Layout, on: Integers) -> Integers:
 
 
 class Left(NamedTuple):
-    """What numbers of servers leave of the quality of what comes, [B, M].
+    """Expected loss for each candidate number of servers, [B, M].
 
     Attributes:
-        lost: the share that is lost, by users' weights.
-        unfair: what Jain's index of the users' qualities lacks of 1; 0 where nobody asks for it.
+        lost: fraction of quality lost, weighted by user.
+        unfair: 1 minus Jain's index of the users' qualities; 0 if not requested.
     """
 
     lost: Floats
@@ -172,14 +170,14 @@ class Left(NamedTuple):
 def expected_quality(
     layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
 ) -> Left:
-    """Quality lost per second, and its unfairness among users, with each number of servers to choose from.
+    """Expected fraction of quality lost, and unfairness among users, for each candidate.
 
     Args:
         layout: of the workload.
-        seconds: of batches, [C, V, K] or [B, C, V, K].
-        servers: numbers to choose from, [B, M, C].
-        arriving: what is to be answered.
-        fairness: whether that is asked for.
+        seconds: mean seconds per batch, [C, V, K] or [B, C, V, K].
+        servers: candidates, [B, M, C].
+        arriving: expected requests.
+        fairness: whether to compute the unfairness.
     """
     modes = _modes(layout, seconds, servers, arriving)
     kept = sum(worth * _kept(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
@@ -203,9 +201,8 @@ def expected_quality(
 
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
-    """Variants and sizes, each beside one that relieves it: the part that either takes times its accuracy,
-    [B, M, modes, Q], and the delays of that, [B, M, modes, Q, P].
-    """
+    """Service modes (variant and size, each paired with one that relieves it): for both parts of a pair, the share
+    times accuracy, [B, M, modes, Q], and the delays in seconds, [B, M, modes, Q, P]."""
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES).round().astype(np.int64))
     rates = (layout.batches / seconds)[..., sizes].reshape(*seconds.shape[:-2], -1)  # of a server, [..., C, V·K]
     count = np.maximum(servers.sum(axis=2), 1)[..., None]
@@ -225,13 +222,14 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
 
 
 def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Share of the requests that a variant and size can take if another relieves it, and the load that waits tell of.
+    """Share of requests that a mode can take if another relieves it, and effective load for waits, as the arguments'
+    shape.
 
-    The other takes over while many wait: servers may be busy nearly all the time, and waits stay short.
+    The other mode takes over while many wait, so that servers may be busy nearly all the time with short waits.
 
     Args:
-        usual: requests over the capacity of the one.
-        other: over that of the other.
+        usual: load of the mode, requests over capacity.
+        other: load of the relieving mode.
     """
     apart = np.maximum(usual - other, 1e-9)
     share = np.where(usual <= BUSIEST, 1.0, np.clip((BUSIEST - other) / apart, 0.0, 1.0))
@@ -241,13 +239,13 @@ def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_seconds: float) -> Floats:
-    """Seconds of waiting of the first, second, … quarter of requests, [..., P].
+    """Seconds of waiting at the middle of each of the P quarters of requests, [..., P].
 
     Args:
         load: requests over capacity.
-        servers: that share it.
-        seconds: of a batch.
-        control_seconds: after which the number of servers is chosen again.
+        servers: number of servers that share it.
+        seconds: per batch.
+        control_seconds: seconds until the number of servers is chosen again.
     """
     below = np.minimum(load, 0.99)
     waiting = below ** (np.sqrt(2.0 * (servers + 1)) - 1)  # share of requests that wait
@@ -259,27 +257,27 @@ def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_sec
 
 
 def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
-    """Part of the quality that delays leave, over users by weight and rate, in the shape of ``delay`` [B, …]."""
+    """Mean fraction of quality left by ``delay`` [B, …] seconds, over users by weight and rate, of the same shape."""
     grid, left = layout.falling
     share = rate * layout.quality.weight + LEAST_RATE
     mean = (share / share.sum(axis=1, keepdims=True)) @ left  # [B, grid]
     return np.stack([np.interp(of_run, grid, values) for of_run, values in zip(delay, mean, strict=True)])
 
 
-# What starts are expected to give.
+# Expected value of starts.
 #
-# Delays of requests whose ages are known only at both ends of a queue are taken evenly in between.
+# Ages of requests are known at both ends of a queue, and interpolated linearly in between.
 
 
 POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
 
 
 class Expected(NamedTuple):
-    """What starting each (user, variant, batch size) on the server that is asked for would give.
+    """Expected result of each start on the idle server.
 
     Attributes:
-        seconds: until it ends, switching included, [B, V, K].
-        size: requests in it, [B, U, K].
+        seconds: duration, loading included, [B, V, K].
+        size: number of requests, [B, U, K].
         quality: sum over its requests of weight · quality, [B, U, V, K].
     """
 
@@ -289,7 +287,7 @@ class Expected(NamedTuple):
 
 
 def expected(projector: Projector, state: State) -> Expected:
-    """What each start is expected to take and to be worth; the projector must have a domain model."""
+    """Expected result of each start; raises ValueError without a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
     size = np.minimum(layout.batches, state.waiting[:, :, None])
@@ -302,7 +300,11 @@ def expected(projector: Projector, state: State) -> Expected:
 
 
 def seconds_of(projector: Projector, state: State) -> Floats:
-    """Seconds of a batch of each variant and size on the server that is asked for, switching included, [B, V, K]."""
+    """Mean seconds per batch on the idle server by variant and size, loading included, [B, V, K].
+
+    Raises:
+        ValueError: there is no domain model.
+    """
     server = np.maximum(state.asked, 0)
     if projector.seconds is None:
         raise ValueError("without a domain model nothing is known of how long batches take")
@@ -315,7 +317,7 @@ def seconds_of(projector: Projector, state: State) -> Floats:
 
 
 def ages_of(state: State, first: Integers, count: Integers) -> Floats:
-    """How long ``count`` requests from the ``first`` on have waited: [B, U, K], at P points of them [B, U, K, P]."""
+    """Seconds waited by ``count`` requests from position ``first`` ([B, U, K] each), at P points, [B, U, K, P]."""
     position = first[..., None] + POINTS * np.maximum(count - 1, 0)[..., None]
     share = position / np.maximum(state.waiting - 1, 1)[:, :, None, None]
     ages: Floats = state.oldest[:, :, None, None] + share * (state.newest - state.oldest)[:, :, None, None]
@@ -323,34 +325,34 @@ def ages_of(state: State, first: Integers, count: Integers) -> Floats:
 
 
 def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integers:
-    """The legal start of the highest score [B, U, V, K], or waiting where there is none, [B]."""
+    """Legal start with the highest ``score`` [B, U, V, K], or ``WAIT`` if none is legal, [B]."""
     starts = slice(1, 1 + projector.layout.dispatches)
     scores = np.where(legal[:, starts], score.reshape(len(score), -1), -np.inf)
     top = scores.argmax(axis=1)
     return np.where(scores[np.arange(len(scores)), top] > -np.inf, top + 1, WAIT).astype(np.int64)
 
 
-# The start after which most quality is left: what the batch is worth, and what remains, were that served in one way.
+# Lookahead: the start that maximises the batch's value plus the value of the remaining requests.
 #
-# One step of policy improvement (a rollout: Bertsekas, Tsitsiklis and Wu, 1997). After a start whatever else waits, and
-# what comes within a horizon, is served with the variant and batch size that would then be best if held: the queues
-# drain at its rate, from when a server is free again. It is chosen anew at each start. Starts that load another variant
-# pay what the workload says that costs.
+# One step of policy improvement (a rollout: Bertsekas, Tsitsiklis and Wu, 1997). After a start, the remaining requests
+# and the arrivals within a horizon are served with the single variant and batch size that would then be best: the
+# queues drain at its rate from when a server is idle. The choice is repeated at each start. Starts that load another
+# variant pay its cost.
 
 
-HORIZON = 0.05  # short: the choice is made anew before much of what it foresees has come
-MOST_SIZES_AHEAD = 4  # of batches, of the ways to serve what remains
+HORIZON = 0.05  # short, as the choice is repeated before much of it has arrived
+MOST_SIZES_AHEAD = 4  # most batch sizes among the ways to serve the remaining requests
 CHANGES = 2.0  # a variant that is loaded in place of another is mostly followed by that again
 DECIMALS = 6  # of equals the first is taken, wherever the last digits were lost
 _POINTS = POINTS[:, None, None]  # foremost: arrays of many starts are gone through in long rows
-WORK = 1 << 16  # qualities that are looked up at a decision, about: of so many starts what remains is looked at
+WORK = 1 << 16  # approximate number of quality look-ups per decision; limits the starts compared
 
 
 class Lookahead(Dispatcher):
-    """Starts the batch of the highest value, counting what waits and arrives afterwards.
+    """Dispatcher: the start of highest value, including the requests that wait and arrive afterwards.
 
     Args:
-        horizon: for how long arrivals are counted, in units of the mean time until an answer is worth nothing.
+        horizon: time for which arrivals count, relative to the mean ``zero_at``.
     """
 
     name = "lookahead"
@@ -370,7 +372,7 @@ class Lookahead(Dispatcher):
         return np.where(tried.any(axis=1), 1 + top, WAIT)
 
     def _worth(self, layout: Layout, state: State, each: Expected, row: Integers, start: Integers) -> Floats:
-        """Of N starts, each of a run, [N]."""
+        """Value of N starts, at rows ``row`` of the batch, [N]."""
         weights = layout.spec.weights
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
@@ -383,7 +385,7 @@ class Lookahead(Dispatcher):
 
 
 class _Start(NamedTuple):
-    """N starts that are compared: in which run, whose, seconds until they end, and requests in them, [N] each."""
+    """N starts to compare: row of the run, user, seconds until the end, number of requests, [N] each."""
 
     row: Integers
     user: Integers
@@ -392,13 +394,13 @@ class _Start(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """What waits after each start, and no server looks at for a while.
+    """Requests that remain after each start.
 
     Attributes:
-        row: the run of each start, [N].
+        row: run of each start, [N].
         waiting: requests of each user, [N, U].
-        ages: of them, at points of the queue, [P, N, U].
-        pause: seconds until a server is free again, [N].
+        ages: seconds waited, at points of the queue, [P, N, U].
+        pause: seconds until a server is idle again, [N].
     """
 
     row: Integers
@@ -408,7 +410,8 @@ class _Left(NamedTuple):
 
 
 class _Ways(NamedTuple):
-    """W ways to serve what remains: accuracy [W], seconds of a batch, and requests per second of one server, [B, W]."""
+    """W ways to serve the remaining requests: accuracy [W], seconds per batch and requests per second of a server, [B,
+    W]."""
 
     accuracy: Floats
     seconds: Floats
@@ -416,7 +419,7 @@ class _Ways(NamedTuple):
 
 
 def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which starts are looked at, [B, U·V·K]: all that are legal, or those of most quality per second."""
+    """Mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
     if layout.dispatches <= most:
@@ -439,7 +442,7 @@ def _left(layout: Layout, state: State, start: _Start) -> _Left:
 
 
 def _servers(state: State) -> Integers:
-    """That take work, one at least, [B]."""
+    """Number of servers that are up, at least 1, [B]."""
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
 
 
@@ -451,7 +454,7 @@ def _ways(layout: Layout, each: Expected) -> _Ways:
 
 
 def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, horizon: float) -> Floats:
-    """Σ weight · quality of what remains and comes within the horizon, served in the best of the ways, [N]."""
+    """Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]
     total, pause = left.waiting.sum(axis=1)[:, None], left.pause[:, None]
@@ -459,7 +462,7 @@ def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, hori
     arriving, at = state.rate.sum(axis=1)[row, None], _POINTS * span
     after = np.maximum(at - pause, 0.0)
     queue = np.maximum(total + arriving * (at - after) + (arriving - rate) * after, 0.0)
-    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of what comes, [P, N, W]
+    coming = np.maximum(pause - at, 0.0) + queue / rate + seconds  # delays of arrivals, [P, N, W]
     kept = np.zeros(())
     for user, weight in enumerate(quality.weight):
         waits = left.ages[:, :, user, None] + before

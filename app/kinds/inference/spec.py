@@ -1,4 +1,4 @@
-"""Specs of kind `inference`, and which changes of one are accepted."""
+"""Specs of kind `inference`, and the changes accepted while one is served."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
 LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
 MOST_ACTIONS = 4_096
 MOST_WAITING = 10_000
-"""Requests of all users together: a report reads and writes them all, and a decision may name all of them."""
+"""Most waiting requests of all users: each report loads and stores them, and a decision may name them all."""
 MOST_SERVERS = 1_000
-"""Of all classes together: a decision may start a batch on each of them."""
+"""Most servers of all classes: a decision may start a batch on each."""
 SHORTEST_CONTROL = 0.1
-"""Seconds. Servers go on in seconds, and what is reported comes some milliseconds late: of less a count of what came is
-noise. A log is counted by such intervals, and an episode in training decides at the end of each."""
+"""Shortest control interval in seconds. Reports come some milliseconds late, so that counts over shorter intervals are
+noise. Logs are counted by control intervals, and simulated episodes decide at the end of each."""
 DAY = 86_400.0
-"""Seconds, after which what comes repeats itself: arrivals are told by time of day, and no episode tells more."""
+"""Seconds of a day: arrivals are modelled by time of day, and no episode is longer."""
 MOST_INTERVALS = 10_000
-"""Of an episode, each with a decision: they bound what an episode costs where nothing comes."""
+"""Most control intervals, and so decisions, of an episode; bounds its cost without arrivals."""
 
 Named = TypeVar("Named", "Variant", "ServerClass", "User")
 Count = Annotated[int, Field(ge=0, le=MOST_SERVERS)]
@@ -160,7 +160,7 @@ class InferenceSpec(Strict):
 Spec = InferenceSpec
 
 
-# What of an ``inference`` workload may change while it is served: prices, weights, response qualities.
+# Changes to an ``inference`` workload while it is served: prices, weights, response qualities.
 
 
 class InferencePatch(BaseModel):
@@ -180,10 +180,10 @@ class InferencePatch(BaseModel):
 
 
 def changed(spec: Spec, patch: InferencePatch) -> Spec:
-    """A spec with a patch applied.
+    """Return ``spec`` with ``patch`` applied.
 
     Raises:
-        InvalidInput: a server class, weight or user that the spec hasn't.
+        InvalidInput: ``patch`` names a server class, weight or user that the spec doesn't have.
     """
     users = [user.name for user in spec.users]
     issues = [

@@ -1,4 +1,4 @@
-"""Pages of kind `inference`, and how runs ended."""
+"""Pages of kind `inference`, and risk and outcome of runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BINS = 40
 
 
 class InferenceViews(Views):
-    """What pages show of runs and workloads of kind ``inference``."""
+    """Pages of runs and workloads of kind ``inference``."""
 
     @override
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
@@ -75,7 +75,7 @@ class InferenceViews(Views):
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """Seconds of batches by variant, on each class of servers."""
+        """Charts of predicted seconds per batch by variant, one per server class, and of the model's errors."""
         model: ServiceModel | None = compiled.snapshot.model
         if model is None:
             return []
@@ -88,7 +88,7 @@ class InferenceViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """Each batch, and what is given up."""
+        """One line for each batch that starts, and for each group of dropped requests."""
         starts = [
             f"{one['server']}: {len(one['requests'])} of {one['user']} with {one['variant']}"
             + ("" if one.get("expected_seconds") is None else f", {number(one['expected_seconds'])} s expected")
@@ -98,7 +98,7 @@ class InferenceViews(Views):
 
 
 def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[str, list[Fitted]]]]:
-    """By class of servers, then by variant that was measured there."""
+    """Yield name and predicted seconds by batch size of each measured variant, per server class."""
     mean, (low, high) = model.seconds(), model.interval()
     for place, name in enumerate(layout.servers):
         curves = {
@@ -114,7 +114,7 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
 
 
 def _binned(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
-    """How many of each name in each bin, by the bin's beginning; ``each``: how many an event stands for."""
+    """Number of events by name and start of the bin, bins of ``width`` seconds; ``each``: count per event."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
     for (name, position), count in sorted(found.items()):
@@ -123,7 +123,7 @@ def _binned(events: Iterable[tuple[float, str]], first: float, width: float, eac
 
 
 def _each(shown: Shown, field: str) -> dict[str, Course]:
-    """A field of decisions that has a number for each user, over time."""
+    """Time series, by user, of a decision field with one number per user."""
     found: dict[str, Course] = {}
     for step in shown.steps:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
@@ -131,15 +131,15 @@ def _each(shown: Shown, field: str) -> dict[str, Course]:
     return found
 
 
-# What it means for model serving to be at risk, and to have met its targets: the quality of answers to each user.
+# Risk and outcome by the mean quality of answers to each user.
 
 
 GOOD = 0.5
-"""Mean quality of a user's recent answers, of 1 at best, from which on they are good enough."""
+"""Least mean quality of a user's recent answers, from 0 to 1, that counts as good."""
 
 
 def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
-    """Why answers are not good enough, by user [U]; empty where they are."""
+    """Text that names users whose quality [U] is below ``GOOD``; empty: none is."""
     if min(qualities, default=1.0) >= GOOD:
         return ""
     poor = [f"{user} {quality:.2f}" for user, quality in zip(users, qualities, strict=True) if quality < GOOD]
@@ -147,7 +147,7 @@ def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
 
 
 def judge(run: Ended) -> Judgement:
-    """By the qualities that stand at the end."""
+    """Judgement of a finished run by the qualities in its last decision; undetermined if nothing was reported."""
     quality = run.decision.get("quality")
     if not quality or run.decision.get("reported") is None:
         return Judgement(None, "nothing was reported")

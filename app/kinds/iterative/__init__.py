@@ -1,1 +1,1 @@
-"""One workload, and its allocation over iterations."""
+"""Kind ``iterative``, its serving half: allocations of a job that consists of iterations."""

@@ -1,4 +1,4 @@
-"""Features of the iterations ahead: announced, or as past executions had them."""
+"""Features of future iterations: announced by the run, or by the model's profile of past executions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ LARGEST = 1_000_000  # expectations that are computed at once
 
 @dataclass(frozen=True, eq=False)
 class Announced:
-    """The announced iterations of B runs under one model. U iterations, J corners.
+    """Announced iterations of B runs: U iterations, J grid corners for interpolation.
 
     Attributes:
-        projector: whose tables are read at their features.
-        first: iteration that the first announced one is, [B].
-        counts: iterations that are announced, [B].
-        point: their features, [J, B, U] each.
+        projector: tables of the model.
+        first: number of the first announced iteration, [B].
+        counts: number of announced iterations, [B].
+        point: their interpolated features, [J, B, U] each.
     """
 
     projector: Projector
@@ -43,17 +43,17 @@ class Announced:
 
     @property
     def following(self) -> Indices:
-        """The first iteration that isn't announced, [B]."""
+        """Number of the first iteration that is not announced, [B]."""
         return self.first + self.counts
 
     @property
     def next(self) -> Point:
-        """The features of the next iteration, as far as it is announced, [J, B]."""
+        """Features of the next iteration, [J, B]; meaningful where any is announced."""
         cells, weights = self.point
         return Point(cells[:, :, 0], None if weights is None else weights[:, :, 0])
 
     def after_next(self) -> Announced | None:
-        """The announced iterations but for the next one; None where no more are announced."""
+        """The announced iterations without the next one; None if no more are announced."""
         if self.point.cells.shape[2] < 2:
             return None
         cells, weights = self.point
@@ -62,20 +62,18 @@ class Announced:
         return Announced(self.projector, first, np.maximum(self.counts - 1, 0), rest)
 
     def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
-        """Σ over the announced iterations of the expected ``metric`` (or its log) at ``allocation`` [N, B] → [N, B]."""
+        """Σ over the announced iterations of the expected ``metric``, or its natural logarithm, at allocations [N, B],
+        [N, B]."""
         if logs:
             return self._summed(metric, allocation, lambda found, _: found)
         return self._summed(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
-        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        """Variance of ``sums`` by noise, for a run effect of 1 (factor), [N, B]."""
         return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
 
     def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
-        """Σ over the announced iterations of what ``of`` makes of the logs and their noise, [N, B].
-
-        Allocations and runs are taken a part at a time.
-        """
+        """Σ over the announced iterations of ``of(logs, noise variance)``, [N, B], in blocks to bound memory."""
         ahead = self.point.cells.shape[2]
         options = max(1, min(len(allocation), LARGEST // ahead))
         runs = max(1, LARGEST // (options * ahead))
@@ -97,7 +95,7 @@ class Announced:
         return total
 
     def by_member(self, believed: Projector) -> Announced:
-        """The same once for each member of the belief, in the order of ``state.by_member``."""
+        """The same repeated for each member of the ensemble, in the order of ``state.by_member``."""
         count, (cells, weights) = self.projector.members, self.point
         offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
         point = Point(
@@ -106,9 +104,11 @@ class Announced:
         return Announced(believed, np.repeat(self.first, count), np.repeat(self.counts, count), point)
 
     def coming(self, usual: Array, average: Array) -> Array:
-        """What ``ProjectionTables.coming`` says, [2 · ``AHEAD``, B], with what is announced in the place of ``usual``.
+        """Features of ``ProjectionTables.coming``, [2 · ``AHEAD``, B]: announced ones replace ``usual``.
 
-        ``average`` [B] is what ``ProjectionTables.average_length`` gave.
+        Args:
+            usual: result of ``ProjectionTables.coming``.
+            average: result of ``ProjectionTables.average_length``, [B].
         """
         cells, weights = self.point
         near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
@@ -121,7 +121,7 @@ class Announced:
 
 
 def announced(projector: Projector, state: State) -> Announced | None:
-    """What ``state`` holds of it; None where nothing is announced, or the model knows of no difference it makes."""
+    """Announced iterations in ``state``; None if there are none, or the model's metrics don't depend on features."""
     if state.upcoming.shape[1] == 0 or projector.cells == 1:
         return None
     unknown = np.isnan(state.upcoming[:, :, 0])
@@ -135,15 +135,15 @@ def announced(projector: Projector, state: State) -> Announced | None:
 
 @dataclass(frozen=True, eq=False)
 class Remaining:
-    """What is left of runs at given allocations: the announced iterations, then the course of the others.
+    """Remaining iterations of B runs at N allocations each: announced ones, then the model's profile.
 
     Attributes:
-        ahead: projector of iterations whose features nobody has announced.
-        allocation: rows of the grid, [N, B].
+        ahead: projector of iterations that aren't announced.
+        allocation: rows of the allocation grid, [N, B].
         point: the runs' features, in ``ahead``.
-        iteration: the next one, [B].
-        told: what ``announced`` returns.
-        then: rows of the grid that take over after the next iteration, [N, B]; None: ``allocation`` is held to the end.
+        iteration: number of the next iteration, [B].
+        told: announced iterations; None: none.
+        then: rows of the grid after the next iteration, [N, B]; None: ``allocation`` throughout.
     """
 
     ahead: Projector
@@ -167,14 +167,14 @@ class Remaining:
         return replace(self.later, allocation=allocation)
 
     def rest(self, metric: int) -> Array:
-        """Σ over what is left of the expected ``metric``, [N, B], read once; not to be written to."""
+        """Σ over the remaining iterations of the expected ``metric``, [N, B]; cached, read-only."""
         found = self._rests.get(metric)
         if found is None:
             found = self._rests[metric] = self.sums(metric, logs=False)
         return found
 
     def sums(self, metric: int, logs: bool) -> Array:
-        """Σ over what is left of the expected ``metric``, or of its log, [N, B]."""
+        """Σ over the remaining iterations of the expected ``metric``, or of its natural logarithm, [N, B]."""
         if self.then is not None:
             later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
             return replace(self, then=None).sums(metric, logs) - later
@@ -185,7 +185,7 @@ class Remaining:
         return rest + self.told.sums(metric, self.allocation, logs=logs)
 
     def variance(self, metric: int) -> Array:
-        """Variance that noise gives to ``sums``, at a run effect of 1, [N, B]."""
+        """Variance of ``sums`` by noise, for a run effect of 1 (factor), [N, B]."""
         if self.then is not None:
             later = self.later.variance(metric) - self.taken_over().variance(metric)
             return np.maximum(replace(self, then=None).variance(metric) - later, 0)
@@ -195,7 +195,7 @@ class Remaining:
         return rest + self.told.variance(metric, self.allocation)
 
     def next(self, metric: int) -> tuple[Array, Array]:
-        """Log of the next iteration's ``metric`` and the variance that noise gives it, [N, B] and [B] or [1]."""
+        """Expected natural logarithm of the next iteration's ``metric``, [N, B], and its noise variance, [B] or [1]."""
         logs = _next(self.ahead, metric, self.allocation, self.point, self.iteration)
         noise = self.ahead.noise(self.iteration)[:, metric]
         if self.told is None:
@@ -207,7 +207,7 @@ class Remaining:
 
 
 def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-    """Expected log of one metric in ``iteration`` [B] at rows ``allocation`` [N, B] of the grid, [N, B]."""
+    """Expected natural logarithm of one metric in ``iteration`` [B] at rows of the grid [N, B], [N, B]."""
     found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
     return found[0] if point.weights is None else weighted(found, point.weights)
 
@@ -215,10 +215,9 @@ def _next(projector: Projector, metric: int, allocation: Indices, point: Point, 
 def remaining(
     projector: Projector, state: State, allocation: Indices, told: Announced | None, then: Indices | None = None
 ) -> tuple[Remaining, State]:
-    """What is left of the runs at ``allocation`` [N, B], held or followed by ``then`` [N, B] after the next iteration,
-    and the runs with their targets: where there is a belief, once for each of its members, in the order of
-    ``state.by_member``.
-    """
+    """Remaining iterations at ``allocation`` [N, B], followed by ``then`` [N, B] after the next one, and the state.
+
+    With an ensemble both are repeated for each member, in the order of ``state.by_member``."""
     ahead = projector.ahead
     point = ahead.point(state.features)
     if projector.believed is None or ahead.believed is None:
@@ -230,21 +229,27 @@ def remaining(
     return Remaining(ahead.believed, rows, member_point(ahead, point), apart.iteration, told, then), apart
 
 
-# Announced features of the iterations ahead, as they are read and kept.
+# Validation and storage of announced features.
 
 
 MOST_UPCOMING = 1_000
-"""Iterations that can be announced at once: a decision takes time in proportion to them."""
+"""Most iterations announced at once: the time of a decision grows in proportion."""
 
 Floats = NDArray[np.float64]
 
 
 def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iteration: int, pointer: str) -> Floats:
-    """Features of iterations from ``iteration`` on in the layout's order, [U, F].
+    """Features of the iterations from ``iteration`` on, in the layout's order, [U, F].
+
+    Args:
+        layout: of the workload.
+        given: features by name, per iteration.
+        iteration: number of the first one.
+        pointer: JSON pointer of ``given`` for errors.
 
     Raises:
-        InvalidInput: more than are left or than can be announced at once; unknown or missing names, values out of
-            bounds; a workload without features.
+        InvalidInput: too many iterations, unknown or missing names, values out of bounds, or a workload without
+            features.
     """
     left = layout.iterations - iteration
     most = min(left, MOST_UPCOMING)
@@ -266,7 +271,7 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
 
 
 def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
-    """What B runs have announced, [U, F] each, side by side: [B, U, F], not a number beyond the end of each."""
+    """Announced features of B runs, [U, F] each, as one array [B, U, F], padded with NaN."""
     longest = max(map(len, announced), default=0)
     if not longest:
         return np.zeros((len(announced), 0, features))

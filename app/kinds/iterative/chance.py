@@ -1,9 +1,8 @@
-"""How likely targets are to be met, and what is worth most of that which meets them likely enough.
+"""Probabilities to meet targets, and the best option among those that meet them with the required probability.
 
-A run's end is spread by what its reports leave open: which member of the belief is true, its run effect under each,
-and the noise to come. Within a member the logarithm of what is to come follows Student's t distribution, for its
-spreads are estimates from few executions and its noise has heavier tails than the normal distribution's.
-"""
+The uncertainty of a run's end comes from the member of the ensemble, its run effect under each, and future noise.
+Within a member, the logarithm of the remaining sum follows Student's t distribution: spreads are estimated from few
+executions, and noise has heavier tails than the normal distribution."""
 
 from typing import Any
 
@@ -22,7 +21,7 @@ BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
 def asked(state: State) -> NDArray[np.bool_]:
-    """Which targets are to be met with a probability, [B, M]."""
+    """Whether each target has a required probability, [B, M]."""
     missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
     return ~missing
 
@@ -30,18 +29,23 @@ def asked(state: State) -> NDArray[np.bool_]:
 def chances(
     projector: Projector, state: State, allocation: Indices, pause: Array, then: Indices | None = None
 ) -> Array:
-    """How likely each target is to be met, [M, K, B], if the run changes to a row of the allocation grid [K, B] now,
-    which takes ``pause`` [K, B] (or [K, 1]) seconds; not a number where a metric has no target that can be met.
+    """Probability to meet each target, [M, K, B]; NaN for metrics without such a target.
 
-    A run's target is compared with its end, each allocation being held to it, or followed by row ``then`` [K, B] after
-    the next iteration; an iteration's with the next one.
+    A target for the whole run is compared with its end, one per iteration with the next iteration.
+
+    Args:
+        projector: of the workload.
+        state: B runs.
+        allocation: rows of the allocation grid to change to now, [K, B].
+        pause: seconds that the change takes, [K, B] or [K, 1].
+        then: rows of the grid after the next iteration, [K, B]; None: ``allocation`` throughout.
     """
     left, apart = remaining(projector, state, allocation, announced(projector, state), then)
     return chances_of(projector, state, left, apart, pause)
 
 
 def chances_of(projector: Projector, state: State, left: Remaining, apart: State, pause: Array) -> Array:
-    """``chances`` for what ``remaining`` gave, ``left`` and ``apart``."""
+    """``chances``, [M, K, B], from the results ``left`` and ``apart`` of ``remaining``."""
     if apart is state:
         return _chances(left, state, pause)
     count = projector.members
@@ -51,11 +55,10 @@ def chances_of(projector: Projector, state: State, left: Remaining, apart: State
 
 
 def assured(projector: Projector, state: State, options: Options, present: int | None = None) -> NDArray[np.bool_]:
-    """Whether an option meets each target as surely as is asked for, [K, B].
+    """Whether each option meets every target with the required probability, [K, B].
 
-    Where a run stands at option ``present``, those that are less sure than it must be surer than is asked for by
-    ``RESERVE`` of what that leaves to chance: else a run at the border would change with every report.
-    """
+    Options less likely to meet a target than option ``present`` need ``RESERVE`` of the remaining probability more, so
+    that a run at the threshold doesn't change with every report."""
     found = chances(projector, state, options.allocation, options.pause)
     required = state.probabilities.T[:, None]
     if present is not None:
@@ -67,15 +70,15 @@ def assured(projector: Projector, state: State, options: Options, present: int |
 
 
 def assured_outlook(projector: Projector, state: State, options: Options, present: int | None = None) -> Array:
-    """Expected return-to-go of each option if it is held, [K, B], but for targets with a probability, whose misses cost
-    nothing here: −∞ where one isn't ``assured``.
-    """
+    """Expected return-to-go of each option held to the end, [K, B]; −∞ unless ``assured``.
+
+    Misses of targets with a required probability cost nothing here."""
     expected = outlook(projector, _freed(projector, state), options)
     return np.where(assured(projector, state, options, present), expected, -np.inf)
 
 
 def _freed(projector: Projector, state: State) -> State:
-    """The runs with targets that are always met in place of those with a probability."""
+    """``state`` with targets that have a required probability replaced by ones that are always met."""
     always = [BEYOND.get(metric.goal, np.nan) for metric in projector.layout.spec.metrics]
     return state._replace(targets=np.where(asked(state), projector.dtype.type(always), state.targets))
 
@@ -96,8 +99,7 @@ def _chances(left: Remaining, state: State, pause: Array) -> Array:
 def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Array:
     """Probability that a metric's sum over the run is at most its target, [K, B].
 
-    The rest of the run has the mean and the variance of a sum of independent log-normal iterations, given the effect.
-    """
+    The remaining sum has the mean and variance of independent log-normal iterations, given the run effect."""
     projector = left.ahead
     count = np.maximum(projector.layout.iterations - state.iteration, 1)
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
@@ -121,7 +123,8 @@ def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
 
 
 def student(value: Array) -> Array:
-    """Cumulative distribution function of Student's t with four degrees of freedom (Abramowitz and Stegun, 26.7.4)."""
+    """Cumulative distribution function of Student's t with 4 degrees of freedom, elementwise (Abramowitz and Stegun,
+    26.7.4)."""
     squared = value * value
     share = 1 / (4 + squared)
     angle = value * np.sqrt(share)

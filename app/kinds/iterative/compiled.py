@@ -1,4 +1,4 @@
-"""What a workload's decisions rest on, compiled once per revision: projector, policy, and texts that recur."""
+"""Compiled workloads, one per revision: projector, policy, and cached texts."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Array = NDArray[np.floating]
 
 
 class Compiled:
-    """A snapshot ready to decide with.
+    """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        agent: the champion's policy; None when the heuristic answers in its place.
-        heuristic: name of what answers without a champion, or when it fails; for single runs see ``heuristics``.
-        chosen: the rule that the snapshot names, if it names one.
-        voice: who answers where nothing fails.
-        unknown: not a number for each metric.
-        words: how each metric is spoken of.
+        agent: the champion's policy; None: the heuristic decides.
+        heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
+        chosen: rule that the snapshot names; None: none.
+        voice: the policy that decides unless it fails.
+        unknown: NaN for each metric.
+        words: wording of each metric in texts.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -62,13 +62,13 @@ class Compiled:
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _preface(self, voice: Voice, name: str) -> str:
-        """Why the heuristic called ``name`` answers, with what speaks for it; empty where nothing is to be said."""
+        """Text that heuristic ``name`` decides and why, with the evidence; empty if there is nothing to explain."""
         table = self.projector.table
         evidence = f": {table.evidence}" if voice.why == NO_AGENT and name == table.rule else ""
         return f"{voice.preface(name)}{evidence}"
 
     def heuristics(self, state: State) -> list[str]:
-        """Names of the heuristics that answer for B runs where no agent does."""
+        """Name of the heuristic for each of the B runs, used where no agent decides."""
         own = own_terms(self.projector, state)
         if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
             return [self.heuristic] * len(own)
@@ -77,7 +77,7 @@ class Compiled:
     def encode(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
     ) -> tuple[list[int], list[float], list[float]]:
-        """A report in the layout's order: levels [R], metrics [M], features [F]; a fast way for those that are right.
+        """A report in the layout's order: levels [R], metrics [M], features [F]; fast for valid reports.
 
         Raises:
             InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
@@ -103,7 +103,7 @@ class Compiled:
         return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation), self._beyond(index))
 
     def _beyond(self, index: int) -> str:
-        """Of which resources an allocation is outside of what was measured; empty where it is inside."""
+        """Text on resources whose allocation is outside the measured range; empty if all are inside."""
         table, units = self.projector.table, self.layout.allocations[index]
         outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
         bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
@@ -115,17 +115,17 @@ class Compiled:
         return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
 
     def _fresh(self, batch: int) -> State:
-        """B runs that have reported nothing; not to be written to."""
+        """State of B runs without reports; read-only."""
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
-        """What targets, weights and prices come to, where they are ``fresh``'s and no feature changes a run's cost."""
+        """Cached preferences if all runs have the workload's targets and no feature changes their cost; else None."""
         batch = len(state.iteration)
         known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
         return self._usual(batch) if known else None
 
     def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> Array:
-        """Seconds that changing the resources by ``moved`` [B, R] steps takes, [B]; nothing before a run's start."""
+        """Seconds that a change by ``moved`` steps [B, R] takes, [B]; 0 before a run's start."""
         pause: Array = ((moved != 0) @ self.projector.change_seconds) * started
         return pause
 
@@ -134,7 +134,7 @@ def _value(resource: Resource, level: int) -> float:
     return round(resource.minimum + resource.step * level, 9)
 
 
-# What a decision says beside its reason: once, and again when it has changed. A run's state keeps codes of it.
+# Notices beside a decision's reason: shown once, and again after a change. A run's state keeps their codes.
 
 
 NONE: frozenset[int] = frozenset()
@@ -142,15 +142,14 @@ NONE: frozenset[int] = frozenset()
 
 @lru_cache(maxsize=1024)
 def codes(*notices: str) -> frozenset[int]:
-    """What notices are remembered by; an empty one is none."""
+    """Codes of notices (CRC-32 of the text) to remember them by; empty notices have none."""
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
 def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
-    """A reason with those of ``notice`` and ``beyond`` that aren't ``known``, and the codes of all.
+    """The reason's text with those of ``notice`` and ``beyond`` not in ``known``, and the codes of both.
 
-    What is ``lasting`` stays known while another notice is given: it is as true as before.
-    """
+    The code of the notice ``lasting`` is kept while another notice is shown, as it stays true."""
     if not (notice or beyond or known):
         return text, NONE
     before, after, present = _around(notice, beyond, known, lasting)
@@ -159,7 +158,7 @@ def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: s
 
 @lru_cache(maxsize=1024)
 def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, str, frozenset[int]]:
-    """What is said before and after a reason, and the codes of all; the same ones recur from report to report."""
+    """Texts before and after a reason, and the codes to remember; cached, as they recur."""
     before = "" if codes(notice) <= known else f"{notice}: "
     after = "" if codes(beyond) <= known else f"; {beyond}"
     return before, after, codes(notice, beyond) | (known & codes(lasting))

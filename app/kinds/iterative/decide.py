@@ -1,8 +1,7 @@
-"""Deciding: what a policy chooses for the next iteration of a batch of runs, and the decisions that say so.
+"""Decisions for the next iteration of a batch of runs.
 
-NumPy costs about the same for one run as for sixty, so everything numeric is done once per batch: observe, choose
-(with the guard), forecast, words.
-"""
+NumPy costs about the same for one run as for sixty, so all numeric steps are done once per batch: observation, choice
+(with the guard), forecast, texts."""
 
 from __future__ import annotations
 
@@ -39,8 +38,9 @@ class Batch(NamedTuple):
     """B runs after their reports.
 
     Attributes:
-        notices: codes of what each run's last decision said beside its reason.
-        upcoming: announced features of the iterations ahead of each run, [U, F].
+        situation: input of policies.
+        notices: codes of the notices in each run's last decision, [B].
+        upcoming: announced features of future iterations, [U, F] per run.
     """
 
     situation: Situation
@@ -49,20 +49,20 @@ class Batch(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What the guard made of a policy's actions; ``agent`` is None where the heuristic chose."""
+    """The guard's result for a policy's actions; ``agent`` is None if the heuristic chose."""
 
     decided: Decided
     agent: Artifact | None
 
 
 class Steps(NamedTuple):
-    """The guarded steps of B runs.
+    """Guarded steps of B runs.
 
     Attributes:
-        levels: the allocation to take, [B, R].
-        decided: what the guard made of the policy's actions.
-        required: what a change must gain.
-        then: row of the allocation grid to go on with after the next iteration, [B]; −1: ``levels`` are held.
+        levels: allocation to take, [B, R].
+        decided: the guard's result.
+        required: least gain of a change.
+        then: row of the allocation grid after the next iteration, [B]; −1: ``levels`` are held.
     """
 
     levels: Levels
@@ -77,20 +77,20 @@ def observed(
     notices: Sequence[frozenset[int]],
     upcoming: Sequence[NDArray[np.float64]],
 ) -> Batch:
-    """The runs of ``state`` (leading dimension B) as policies see them."""
+    """The B runs of ``state`` as input of policies."""
     seen = view(compiled.projector, state, compiled.preferences(state))
     return Batch(Situation(compiled.projector, state, seen), notices, upcoming)
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
-    """The guarded action of each run, by the agent's policy or by the heuristic."""
+    """Guarded action of each run, by the agent's policy, or the heuristic if ``agent`` is None."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
     decided = guard.decide(situation, agent, compiled.chosen)
     return Choices(decided.action.tolist(), Chosen(decided, agent), decided.memory)
 
 
 def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-    """A shadow's guarded step, and what the domain model expects of it over the step that was taken."""
+    """A shadow's guarded step for one run, and its gain in expected return over the step ``done``."""
     layout, (_, state, seen, _) = compiled.layout, batch.situation
     action = other.each[row]
     levels = step(layout, state.levels[row : row + 1], np.array([action]))
@@ -103,7 +103,7 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
 
 
 def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-    """The decisions of the chosen actions."""
+    """Decisions for the chosen actions."""
     state: State = batch.situation.state
     chosen: Chosen = choices.detail
     decided, agent = chosen
@@ -120,20 +120,20 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> l
 
 
 def row(state: State, index: int) -> State:
-    """One run of a batch, as a batch of one."""
+    """Run ``index`` of a batch as a batch of one."""
     parts: list[Any] = [field[index : index + 1] for field in state]
     return State(*parts)
 
 
 class _Responder(NamedTuple):
-    """Who answers for B runs.
+    """The deciding policy of B runs.
 
     Attributes:
         source: of the decisions.
         code: of the reason without an agent; empty with one.
-        policies: what answers, [B].
-        rules: the heuristics that answer where no agent does, [B].
-        notices: the reason without an agent, in words, [B]; empty with one.
+        policies: names of the deciding policies, [B].
+        rules: names of the heuristics used without an agent, [B].
+        notices: text on why no agent decides, [B]; empty with one.
     """
 
     source: str
@@ -201,7 +201,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
-    """What is told of each run's next iteration: nothing where its last one is reported."""
+    """The entries of ``told``, each replaced by an empty dict if the run's last iteration is reported (``over``)."""
     return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 
@@ -213,7 +213,7 @@ def _reasons(
     known: Sequence[frozenset[int]],
     responder: _Responder,
 ) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
-    """Of each decision: who answers (the guard if it spoke), the reason, and codes of what it says beside that."""
+    """Source, reason and notice codes of each decision; the guard is the source if it intervened."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
     rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
@@ -239,7 +239,7 @@ def _reasons(
 
 
 def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: Reason) -> Reason:
-    """The reason of run ``i``, with what its policy had chosen, and the gain that it had expected, if it had."""
+    """Reason of run ``i`` whose change was suppressed, with the policy's choice and its expected gain, if known."""
     chosen, values = steps.decided.chosen[i : i + 1], steps.decided.values
     intended = compiled.layout.index(step(compiled.layout, state.levels[i : i + 1], chosen))
     taken, held = (np.nan, np.nan) if values is None else values[i, [chosen[0], compiled.layout.noop]].tolist()
@@ -250,9 +250,10 @@ def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: R
 def decision_contexts(
     compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels, then: Levels | None = None
 ) -> list[DecisionContext]:
-    """Each decision in plain numbers, told by the metric that is furthest below the probability asked for, else by the
-    one that is nearest to missing its target, or furthest beyond.
-    """
+    """Numbers of each decision for its reason, for the most critical metric.
+
+    That is the one furthest below its required probability, else the one closest to missing its target or furthest
+    beyond."""
     sought, (batch, metrics) = asked(state), state.targets.shape
     sure = not sought.any()
     worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
@@ -277,13 +278,13 @@ def decision_contexts(
 
 
 def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """How much each metric matters where probabilities are asked for, [B, M]."""
+    """How critical each metric is for the reason where probabilities are required, larger is more critical, [B, M]."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 
 
 def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
-    """Whether any allocation meets all targets as surely as is asked for, [B]."""
+    """Whether any allocation meets all targets with the required probabilities, [B]."""
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
@@ -293,7 +294,7 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
 
 
 def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, Interval]]:
-    """What each metric is expected to be in the next iteration, of each run."""
+    """Predicted mean and interval of each metric in the next iteration, by name, per run."""
     level = repeat(compiled.projector.table.level)
     columns = zip(seen.mean.T.tolist(), seen.low.T.tolist(), seen.high.T.tolist(), strict=True)
     intervals = [map(_interval, *column, level) for column in columns]
@@ -305,7 +306,7 @@ def _interval(mean: float, low: float, high: float, level: float) -> Interval:
 
 
 def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
-    """How likely each target is to be met at the decided allocation, where that can be told."""
+    """Probability to meet each target at the decided allocation, by name, per run; unknown ones are left out."""
     names, rows = compiled.layout.metrics, seen.chance[1].round(4)
     if not np.isnan(rows).any():
         return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
@@ -314,9 +315,7 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
 
 
 def begin(compiled: Compiled, state: State) -> Written:
-    """The first decision for one run that has reported nothing (B = 1): the model's initial allocation, or the spec's
-    without a model.
-    """
+    """First decision of one run without reports (B = 1): the model's best allocation, or the spec's without a model."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
@@ -349,7 +348,7 @@ def begin(compiled: Compiled, state: State) -> Written:
 
 
 def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> Written:
-    """Keep one run's present allocation (B = 1); it needs neither a domain model nor a forecast."""
+    """Decision that keeps one run's allocation (B = 1); needs neither a domain model nor a forecast."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return Written(

@@ -1,4 +1,4 @@
-"""Serving of kind ``iterative``: runs of iterations."""
+"""Serving of kind ``iterative``: allocations of runs that consist of iterations."""
 
 from __future__ import annotations
 
@@ -33,9 +33,8 @@ FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A report in the layout's order: levels [R], metrics [M], features [F], and of the announced iterations [U, F];
-    None where it says nothing of those.
-    """
+    """A report in the layout's order: levels [R], metrics [M], features [F], and announced features [U, F] (None:
+    unchanged)."""
 
     levels: list[int]
     metrics: list[float]
@@ -44,24 +43,25 @@ class Read(msgspec.Struct, frozen=True):
 
 
 class IterativeServing(Serving):
-    """Advances each run by its report, and decides all at once; a run's state is a ``RunState``."""
+    """Serving of iterative runs: each run is advanced by its report, and all are decided at once; states are
+    ``RunState``."""
 
     report = IterationReport
     silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Projector, heuristic and texts that recur."""
+        """Compile a snapshot: projector, heuristic and cached texts."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """All heuristics; without a domain model those that need none."""
+        """Names of all heuristics; without a domain model only of those that need none."""
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def decode(self, body: bytes) -> IterationReport:
-        """What one iteration used and measured; it does not repeat the kind of its run.
+        """Decode a report; its kind is dropped, as the run has it.
 
         Raises:
-            InvalidInput: it is no report, or a very long one.
+            InvalidInput: ``body`` is not a valid report, or longer than ``LARGEST_BYTES``.
         """
         if len(body) > LARGEST_BYTES:
             raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
@@ -72,10 +72,10 @@ class IterativeServing(Serving):
         return report
 
     def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
-        """The model's initial allocation, or the spec's without a model.
+        """First decision of a run: the model's best allocation, or the spec's initial one without a model.
 
         Raises:
-            InvalidInput: an iteration, targets, probabilities or features that the workload hasn't.
+            InvalidInput: ``start`` has an iteration, targets, probabilities or features that don't fit the workload.
         """
         state = queries.beginning(
             compiled,
@@ -88,15 +88,15 @@ class IterativeServing(Serving):
         return decide.begin(compiled, state)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
-        """Whether many iterations are announced, by this report or before."""
+        """Whether more than ``FEW_ANNOUNCED`` iterations are announced, by this report or before."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
-        """The report in the layout's order; any state takes it, up to the workload's last iteration.
+        """The report in the layout's order; it fits any state.
 
         Raises:
-            InvalidInput: an iteration beyond the workload's; unknown or missing names, values out of bounds.
+            InvalidInput: an iteration beyond the last, unknown or missing names, or values out of bounds.
         """
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
@@ -108,7 +108,7 @@ class IterativeServing(Serving):
         return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
-        """Each run advanced by its report, and what policies see of all."""
+        """All runs advanced by their reports, as input of policies."""
         before = [one.state.state for one in pending]
         if isinstance(before[0], GivenState):  # from queries, which come by themselves
             return decide.observed(
@@ -119,7 +119,7 @@ class IterativeServing(Serving):
         return decide.observed(compiled, state, [one.notices for one in before], upcoming)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
-        """The artifact, if it reads the workload's layout; raises IncompatibleArtifact."""
+        """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
         check(made, compiled.layout)
         return made
 
@@ -131,15 +131,15 @@ class IterativeServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """The guarded action of each run."""
+        """Guarded action of each run, by ``agent`` or the heuristic if None."""
         return decide.choose(compiled, batch, agent, memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Allocations, with what is expected of them."""
+        """Decisions with allocations, predicted metrics and probabilities of targets, one per run."""
         return decide.write(compiled, batch, choices, voice)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Keep the allocation that the run has."""
+        """Decision after a failure: the run keeps its allocation."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
@@ -147,28 +147,32 @@ class IterativeServing(Serving):
         return decide.hold(compiled, _advanced(compiled, [one], [upcoming]), upcoming, failure)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """A shadow's allocation, and what the domain model expects of it over what was done."""
+        """A shadow's allocation, and its gain in expected return over what was ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | Written:
-        """The last iteration of some run, or the beginning of one."""
+        """State from a query: after an iteration, or the first decision if the query has no report.
+
+        Raises:
+            InvalidInput: a part is missing, unknown or invalid, or the state doesn't fit the workload.
+        """
         given = queries.parse_state(compiled, query)
         if isinstance(given, State):
             return decide.begin(compiled, given)
         return Pending(None, given.iteration, Kept(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """Row, notices, and what is announced."""
+        """State's row, notice codes, and announced features as plain lists."""
         return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist()]
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """What ``pack`` gave, float64; NaN for null."""
+        """The state from lists that ``pack`` returned; null becomes NaN."""
         row, notices, upcoming = stored
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
         return RunState(np.array(row, np.float64), announced, frozenset(notices))
 
     def weight(self, state: RunState) -> int:
-        """Bytes of its numbers."""
+        """Size of the state's arrays in bytes."""
         return state.row.nbytes + state.upcoming.nbytes
 
 
@@ -176,7 +180,7 @@ ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
 def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
-    """The runs after their reports, [B]; ``upcoming``: what is announced of each, [U, F]."""
+    """State of the B runs after their reports; ``upcoming``: announced features per run, [U, F]."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
@@ -196,14 +200,14 @@ def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence
 
 
 def _upcoming(one: Pending) -> Array:
-    """What is announced after a report: what it says itself, else what is left of what was announced before."""
+    """Announced features after a report, [U, F]: the report's own, else the rest of those announced before."""
     given: Array | None = one.report.upcoming
     kept: Array = one.state.state.upcoming[1:]
     return kept if given is None else given
 
 
 def _goals(compiled: Compiled, pending: Sequence[Pending]) -> tuple[Array, Array]:
-    """Targets and probabilities of each run, [B, M] each: its own where given, else the workload's as they stand."""
+    """Targets and required probabilities, [B, M] each: the run's own, else the workload's present ones; NaN: none."""
     usual = compiled.fresh(len(pending))
     targets, probabilities = usual.targets, usual.probabilities
     own = [(i, one.start) for i, one in enumerate(pending) if one.start]

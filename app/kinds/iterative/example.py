@@ -1,4 +1,4 @@
-"""The workload of README, tour and dashboard, which the contract kit runs: ``docs/tour/workload.json``."""
+"""Example workload of the README, tour and dashboard, also for the contract kit: ``docs/tour/workload.json``."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ SPEC: dict[str, Any] = {
 
 
 def _csv() -> bytes:
-    """Twelve executions of which each iteration takes 2 s and 56 GPU-seconds, give or take 4 %."""
+    """CSV of twelve executions; an iteration takes 2 s plus 56 GPU-seconds over the GPUs, ± 4 %."""
     rows = ["execution,iteration,allocation.gpus,metric.iteration_seconds"]
     for run, gpus in enumerate((1, 2, 3, 4, 6, 8) * 2):
         for iteration in range(6):

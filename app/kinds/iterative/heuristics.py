@@ -1,4 +1,4 @@
-"""Heuristics of kind `iterative`, and the guard that bounds every policy."""
+"""Heuristics of kind `iterative`, and their publication as policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, abo
 GAINS = (0.5, 0.5, 0.1)  # proportional, integral, derivative
 MODEL_PREDICTIVE = "model_predictive"
 TARGET_RATIO = (0.5, 2.0)  # lowest and highest target of a run, over the workload's, under which rules were compared
-SURE = 4.0  # standard deviations between members by which what an iteration gains must differ from nothing
+SURE = 4.0  # standard deviations between members that an iteration's gain must exceed
 TIE = 1e-9  # relative difference of values below which nothing is gained
 LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
@@ -34,7 +34,9 @@ class Heuristic:
     """A rule behind the policy interface.
 
     Attributes:
-        everywhere: whether it decides for runs with terms of their own, too; see ``apply``.
+        name: of the rule.
+        rule: chooses an action per run.
+        everywhere: whether it also decides for runs with own terms, as in ``apply``.
     """
 
     name: str
@@ -42,16 +44,15 @@ class Heuristic:
     everywhere: bool = False
 
     def act(self, situation: Situation) -> Choice:
-        """Choose an action for each run by the rule."""
+        """Choose an action for each of the B runs by the rule."""
         return self.rule(situation)
 
 
 def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
-    """The allocation with the best outlook if it is held to the end, reachable in one step or not, [B, R].
+    """Allocation of best expected return if held to the end, reachable in one step or not, [B, R].
 
-    Where targets have a probability, it is the best of those that give it, if there is one. Of a belief, only those
-    within the range that was measured are looked at: what lies beyond is tried by a run that has reported.
-    """
+    Among those that meet required probabilities, if any does. With an ensemble only the measured range is searched;
+    allocations beyond are tried only by runs that have reported."""
     batch, grid = len(state.iteration), projector.grid_levels
     share = max(1, LARGEST_PLAN // len(grid))
     best = [_best(projector, _rows(state, slice(n, n + share))) for n in range(0, max(batch, 1), share)]
@@ -59,7 +60,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    """Row of ``best_allocation`` in the grid, [B]."""
+    """Row of ``best_allocation`` in the allocation grid for each run, [B]."""
     options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
     if asked(state).any():
@@ -71,7 +72,7 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
 
 
 def _untried(projector: Projector) -> NDArray[np.bool_]:
-    """Rows of the grid outside of the range that the belief's samples hold, [A]; none where there is no belief."""
+    """Mask of grid rows outside the measured range, [A]; all False without an ensemble."""
     table, units = projector.table, projector.units(projector.grid_levels)
     half = projector.steps / 2  # the samples' bounds lie on the grid, but for rounding
     beyond = (units < table.seen_low - half) | (units > table.seen_high + half)
@@ -84,7 +85,7 @@ def _rows(state: State, rows: slice | NDArray[np.bool_]) -> State:
 
 
 def first_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
-    """The allocation to begin with, [B, R]: the model's best, or the spec's ``initial`` without a model."""
+    """Allocation to begin with, [B, R]: the model's best, or the spec's ``initial`` without a model."""
     if not projector.table.informed:
         return np.tile(projector.layout.start_levels, (len(state.iteration), 1)).astype(np.int16)
     return best_allocation(projector, state)
@@ -96,7 +97,7 @@ def _hold(situation: Situation) -> Choice:
 
 
 def _static_best(situation: Situation) -> Choice:
-    """Go to the one allocation that the model finds best before the run, and stay."""
+    """Go to the allocation that is best before the run, and stay."""
     state, projector = situation.state, situation.projector
     terms = np.concatenate([state.targets, state.probabilities, state.weights, state.prices, state.features], axis=1)
     _, first, back = np.unique(terms, axis=0, return_index=True, return_inverse=True, equal_nan=True)
@@ -113,14 +114,14 @@ def _static_best(situation: Situation) -> Choice:
 
 
 def _threshold(situation: Situation) -> Choice:
-    """One step more of everything above the band, one less below it."""
+    """Choice of one step more of every resource if pace over target is above ``BAND``, one less if below."""
     pressure = np.exp(_pressure(situation.projector, situation.state)[1])
     direction = np.where(pressure > BAND[1], 1, np.where(pressure < BAND[0], -1, 0))
     return _towards(situation, situation.state.levels + direction[:, None])
 
 
 def _pid(situation: Situation) -> Choice:
-    """Proportional–integral–derivative control of the relative miss, stateless: the run's sums are its memory."""
+    """Proportional–integral–derivative control of the relative miss; stateless, as the run's sums hold its memory."""
     now, projected, before = _pressure(situation.projector, situation.state)
     kp, ki, kd = GAINS
     signal = kp * now + ki * projected + kd * (now - before)
@@ -129,17 +130,17 @@ def _pid(situation: Situation) -> Choice:
 
 
 def _model_predictive(situation: Situation) -> Choice:
-    """The best action to hold; where iterations differ, the best action before going on as it would."""
+    """Best action if held; for runs whose iterations differ, the best action for the next iteration alone."""
     best, differ = best_held(situation), phased(situation.projector, situation.state)
     if not differ.any():
         return best
-    assert best.values is not None  # noqa: S101 - it says what it expects of each action
+    assert best.values is not None  # noqa: S101 - it computes values of all actions
     action, values = _for_next(situation, best.action, best.values)
     return Choice(np.where(differ, action, best.action), np.where(differ[:, None], values, best.values))
 
 
 def best_held(situation: Situation) -> Choice:
-    """The action with the best outlook if it is held; where targets have a probability, of those that give it."""
+    """Action of best expected return if held, among those that meet required probabilities."""
     if asked(situation.state).any():
         return _assured(situation)
     expected = situation.view.outlook
@@ -147,7 +148,7 @@ def best_held(situation: Situation) -> Choice:
 
 
 def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
-    """Of which runs a deadline is all that is asked for, and iterations to come are known to differ, [B]."""
+    """Whether a run's only target is a deadline and its future iterations are known to differ, [B]."""
     aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
     if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
         return np.zeros(len(state.iteration), np.bool_)
@@ -157,9 +158,8 @@ def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
 
 
 def continuation(situation: Situation) -> NDArray[np.integer]:
-    """Row of the allocation grid that is best held after the next iteration, [B]; −1 where iterations don't differ:
-    there, what is decided is held.
-    """
+    """Row of the allocation grid that is best after the next iteration, [B]; −1: iterations don't differ, the decision
+    is held."""
     projector, state = situation.projector, situation.state
     differ = phased(projector, state)
     if not differ.any():
@@ -172,16 +172,16 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
 def _for_next(
     situation: Situation, back: NDArray[np.integer], held_values: NDArray[np.floating]
 ) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
-    """For the next iteration alone, the action that buys time at the price at which the held one, ``back``, buys it.
+    """Best action for the next iteration alone, at the price of time implied by the best held action ``back`` [B].
 
-    Slower allocations, if held to the end, save money for the time that they take: the best rate among them is what a
-    second is worth, or what a second costs in expected lateness if that is more. (It is the Lagrange multiplier of the
-    deadline.) At that price, an iteration that does not scale gets little, and one that scales well gets much.
+    Slower allocations held to the end save money for additional time: the best such rate is the value of a second (the
+    Lagrange multiplier of the deadline), or the expected cost of lateness if that is more. At that price, iterations
+    that scale badly get few resources, and those that scale well get many. Only gains that exceed ``SURE`` standard
+    deviations between ensemble members count, as single iterations' scaling is uncertain. Required probabilities hold
+    for the action followed by the held one.
 
-    Only gains that are larger than the belief's members differ count: how single iterations scale is known far less
-    well than how the run does, and noise that is taken for phases costs more than phases save.
-    Probabilities that are required stay required of the action followed by the held one. Values are on the scale of
-    the rest of the run, as ``held_values`` are: as if each iteration left gained as much.
+    Returns:
+        Actions [B], and values [B, N] on the scale of ``held_values``, as if each remaining iteration gained as much.
     """
     projector, state, view, layout = situation.projector, situation.state, situation.view, situation.projector.layout
     options, seconds = reachable(projector, state, view.mask), layout.seconds
@@ -231,10 +231,9 @@ def _for_next(
 
 
 def _assured(situation: Situation) -> Choice:
-    """The best action that gives every probability asked for, else the one towards the best allocation that does.
+    """Best action that meets every required probability, else the step towards the best allocation that does.
 
-    Where no allocation does, the weights decide: the action with the best outlook.
-    """
+    If no allocation does, the action of best expected return."""
     projector, state, view = situation.projector, situation.state, situation.view
     options, stay = reachable(projector, state, view.mask), projector.layout.noop
     values = assured_outlook(projector, state, options, stay).T
@@ -257,7 +256,8 @@ def _towards(situation: Situation, goal: NDArray[np.integer]) -> Choice:
 
 
 def _pressure(projector: Projector, state: State) -> tuple[Array, Array, Array]:
-    """Log of pace over target, the most pressing metric's, [B] each: of the last iteration, projected, and so far."""
+    """Natural logarithm of pace over target of the most critical metric, [B] each: last iteration, projected, and mean
+    so far."""
     layout = projector.layout
     worst = [np.full(len(state.iteration), -np.inf) for _ in range(3)]
     count = np.maximum(state.iteration, 1)
@@ -291,15 +291,14 @@ HEURISTICS: dict[str, Heuristic] = {
 
 
 WITHOUT_MODEL = ("hold", "threshold", "pid")
-"""Those that ask nothing of a domain model."""
+"""Heuristics that need no domain model."""
 
 
 def default_heuristic(projector: Projector) -> Heuristic:
-    """What answers while no agent does: the rule that the domain model names, else model-predictive control.
+    """Heuristic used without an agent: the domain model's rule, else model-predictive control.
 
-    Without a domain model the threshold rule answers. Where a target of the workload has a required probability,
-    model-predictive control does: no other rule knows of it.
-    """
+    Without a domain model the threshold rule; with a required probability in the spec, model-predictive control, the
+    only rule that considers it."""
     if not projector.table.informed:
         return HEURISTICS["threshold"]
     required = any(metric.probability is not None for metric in projector.layout.spec.metrics)
@@ -307,10 +306,9 @@ def default_heuristic(projector: Projector) -> Heuristic:
 
 
 def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
-    """Which runs have terms of their own for which no other rule than model-predictive control was compared, [B].
+    """Whether a run has terms for which only model-predictive control was evaluated, [B].
 
-    They require a probability, or a target is more than a factor of two from the workload's.
-    """
+    That is a required probability, or a target more than a factor of two from the workload's; False without a model."""
     if not projector.table.informed:
         return np.zeros(len(state.iteration), np.bool_)
     low, high = (ratio * projector.layout.targets for ratio in TARGET_RATIO)
@@ -319,10 +317,9 @@ def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
 
 
 def apply(rule: Heuristic, situation: Situation) -> Choice:
-    """What ``rule`` chooses; of runs with terms of their own, what model-predictive control chooses.
+    """Actions of ``rule``; for runs with own terms, those of model-predictive control.
 
-    The rule's choices beside them count as convincing: it does not say what it expects of them.
-    """
+    The rule's choices have infinite value, as it computes none, so that the guard accepts them."""
     choice = rule.act(situation)
     if rule.name == MODEL_PREDICTIVE or rule.everywhere:
         return choice
@@ -330,38 +327,38 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
     if not required.any():
         return choice
     assured = HEURISTICS[MODEL_PREDICTIVE].act(situation)
-    assert assured.values is not None  # noqa: S101 - it says what it expects of each action
+    assert assured.values is not None  # noqa: S101 - it computes values of all actions
     values = np.zeros(assured.values.shape)
     values[np.arange(len(values)), choice.action] = np.inf
     values = np.where(required[:, None], assured.values, values)
     return Choice(np.where(required, assured.action, choice.action), values)
 
 
-# A heuristic as a publishable policy.
+# Heuristics as publishable policies.
 
 
 @dataclass(frozen=True)
 class HeuristicPolicy:
-    """The heuristic that ``config["heuristic"]`` names."""
+    """Policy of the heuristic named by ``config["heuristic"]``."""
 
     config: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """The name of the heuristic."""
+        """Name of the heuristic."""
         return str(self.config["heuristic"])
 
     @property
     def arrays(self) -> Arrays:
-        """None: a rule has no numbers."""
+        """Empty: a rule has no parameters."""
         return {}
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Look the heuristic up.
+        """Look up the heuristic.
 
         Raises:
-            IncompatibleArtifact: there is no heuristic of that name.
+            IncompatibleArtifact: there is no heuristic of that name, or ``arrays`` isn't empty.
         """
         if config.get("heuristic") not in HEURISTICS or arrays:
             raise IncompatibleArtifact(f"no heuristic is called {config.get('heuristic')!r}")

@@ -1,4 +1,4 @@
-"""Kind ``iterative`` as the service knows it: one workload whose allocation changes between its iterations."""
+"""Registration of kind ``iterative``: a job whose allocation changes between its iterations."""
 
 from app.charts.text import number
 from app.kinds.contract.kind import Description, Kind, Prediction, TrainingOptions
@@ -17,7 +17,7 @@ from app.kinds.iterative.views import IterativeViews
 
 
 def describe(spec: IterativeSpec) -> Description:
-    """A spec in a few words."""
+    """Short description of a spec: resources, number of iterations, and targets."""
     targets = [_wanted(metric) for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
     return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
@@ -30,7 +30,7 @@ def _wanted(metric: Metric) -> str:
 
 
 def summarise(decision: Decision) -> str:
-    """The allocation that a decision takes, in a few words."""
+    """The allocation of a decision on one line."""
     return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
 
 

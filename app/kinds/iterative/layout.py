@@ -1,4 +1,4 @@
-"""What each entry of an observation is, derived from the spec alone."""
+"""Layout of an ``iterative`` workload: names, spaces and scales derived from its spec."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from gymnasium import spaces
 
 
-# What each entry of an observation is, derived from the spec alone.
+# Entries of an observation, derived from the spec alone.
 
 
 AHEAD = 4
-"""Coming iterations that an observation describes."""
+"""Number of future iterations in an observation."""
 
 
 def observation_names(spec: Spec) -> tuple[str, ...]:
-    """Names of the entries of an observation, [D], in their order; a policy reads no workload with others."""
+    """Names of the observation's entries in order, [D]; a policy only fits workloads with equal names."""
     targeted = [m for m in spec.metrics if m.target is not None]
     actions = prod(2 * r.max_steps + 1 for r in spec.resources)
     return (
@@ -48,17 +48,17 @@ def observation_names(spec: Spec) -> tuple[str, ...]:
     )
 
 
-# Spaces, names and scales of an ``iterative`` workload, derived once from its spec.
+# Names, spaces and scales, derived once from a spec.
 
 
 class Layout:
-    """The representation of one spec: R resources, M metrics, F features, A allocations, N actions.
+    """Representation of one spec: R resources, M metrics, F features, A allocations, N actions.
 
     Attributes:
-        levels: number of allocations per resource, [R].
-        allocations: every allocation of the grid in physical units, [A, R], last resource fastest.
-        deltas: every joint action in steps, [N, R].
-        noop: the action that changes nothing.
+        levels: number of levels of each resource, [R].
+        allocations: all allocations of the grid in physical units, [A, R], last resource fastest.
+        deltas: all joint actions in steps, [N, R].
+        noop: action that changes nothing.
         seconds: position of ``iteration_seconds`` among the metrics.
     """
 
@@ -81,12 +81,12 @@ class Layout:
 
     @cached_property
     def targets(self) -> NDArray[np.float64]:
-        """The spec's targets, [M]; not a number where a metric has none."""
+        """Targets of the spec, [M]; NaN: none."""
         return np.array([np.nan if m.target is None else m.target for m in self.spec.metrics])
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """With which the spec's targets are to be met, [M]; not a number where none is asked for."""
+        """Required probabilities of the spec's targets, [M]; NaN: none."""
         return np.array([np.nan if m.probability is None else m.probability for m in self.spec.metrics])
 
     @cached_property
@@ -96,23 +96,23 @@ class Layout:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Weights of the reward's terms: sla, cost, change, [3]."""
+        """Weights of the reward's terms sla, cost and change, [3]."""
         w = self.spec.weights
         return np.array([w.sla, w.cost, w.change])
 
     @cached_property
     def largest_action(self) -> int:
-        """The most steps that one action can take, summed over resources."""
+        """Most steps of one action, summed over resources."""
         return int(np.abs(self.deltas).sum(axis=1).max())
 
     @cached_property
     def start_levels(self) -> NDArray[np.int32]:
-        """The spec's initial allocation in levels, [R]."""
+        """Initial allocation of the spec in levels, [R]."""
         return np.array([r.level(r.start) for r in self.spec.resources], np.int32)
 
     @cached_property
     def observation_names(self) -> tuple[str, ...]:
-        """What each entry of an observation is, [D]."""
+        """Names of the observation's entries, [D]."""
         return observation_names(self.spec)
 
     @cached_property
@@ -122,27 +122,27 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Observations, [D], of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        """Space of observations: D unbounded numbers of order 1."""
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (self.observation_size,), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Joint actions: every combination of steps."""
+        """Space of the N joint actions."""
         from gymnasium import spaces
 
         return spaces.Discrete(len(self.deltas))
 
     def index(self, levels: NDArray[np.integer]) -> NDArray[np.intp]:
-        """Rows of ``allocations`` for ``levels`` [..., R]."""
+        """Rows of ``allocations`` for ``levels`` [..., R], [...]."""
         rows: NDArray[np.intp] = levels[..., -1].astype(np.intp)  # column by column: a product of integers is slow
         for resource, stride in enumerate(self.strides[:-1]):
             rows += levels[..., resource] * stride
         return rows
 
     def legal(self, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each action stays within the bounds, [N, B], from ``levels`` [B, R]."""
+        """Whether each action stays within bounds from ``levels`` [B, R], [N, B]."""
         legal = np.ones((len(self.deltas), len(levels)), np.bool_)
         for resource, count in enumerate(self.levels):
             after = self.deltas[:, resource, None] + levels[None, :, resource]
@@ -150,21 +150,21 @@ class Layout:
         return legal
 
     def allocation_dict(self, levels: NDArray[np.integer]) -> dict[str, float]:
-        """``levels`` [R] in physical units by resource name."""
+        """Allocation of ``levels`` [R] in physical units, by resource."""
         return {
             r.name: _plain(r.minimum + r.step * int(level))
             for r, level in zip(self.spec.resources, levels, strict=True)
         }
 
     def delta_dict(self, before: NDArray[np.integer], after: NDArray[np.integer]) -> dict[str, float]:
-        """The change between two allocations in physical units by resource name."""
+        """Difference of two allocations in levels ([R] each) in physical units, by resource."""
         pairs = zip(self.spec.resources, before, after, strict=True)
         return {r.name: _plain(r.step * (int(b) - int(a))) for r, a, b in pairs}
 
     def encode_report(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
     ) -> tuple[list[int], list[float], list[float]]:
-        """What one iteration used and measured, in this layout's order: levels [R], metrics [M], features [F].
+        """A report in this layout's order: levels [R], metrics [M], features [F].
 
         Raises:
             InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.

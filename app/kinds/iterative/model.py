@@ -1,4 +1,4 @@
-"""The domain model of kind `iterative`: tables, members and the log that it is drawn from."""
+"""The domain model of kind `iterative`: tables, ensemble members, and logged runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.iterative.layout import Layout
 from app.kinds.tensors import read_json, read_tensors, written
 
-# Where features stand among a table's nodes: the corners of the box around them, for linear interpolation.
+# Interpolation of features: corners of the surrounding box among a table's nodes, with linear weights.
 
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
-TINY = 1e-30  # what sums are at least, so that they have a logarithm
+TINY = 1e-30  # lower bound of sums before their logarithm
+"""Lower bound of sums before their logarithm is taken."""
 
 
 class Point(NamedTuple):
-    """B rows of features among the feature cells of a table, J corners each.
+    """B feature vectors among the feature cells of a table, J corners each.
 
     Attributes:
-        cells: [J, B].
-        weights: of the corners, summing to 1, [J, B]; None where there is one corner.
+        cells: index of the cell at each corner, [J, B].
+        weights: interpolation weights of the corners with sum 1, [J, B]; None with a single corner.
     """
 
     cells: Indices
@@ -36,10 +37,9 @@ class Point(NamedTuple):
 
 
 def locate(nodes: Sequence[Array], features: Array) -> Point:
-    """Where ``features`` [B, F] stand among ascending ``nodes`` by feature; beyond the outer ones: there.
+    """Position of ``features`` [B, F] among the ascending ``nodes`` of each feature, clipped to the outer nodes.
 
-    Distances are those of the logarithm where all nodes are greater than 0.
-    """
+    Distances are logarithmic for features whose nodes are all above 0."""
     cells = np.zeros((1, len(features)), np.intp)
     weights = np.ones((1, len(features)))
     for column, known in enumerate(nodes):
@@ -54,7 +54,7 @@ def locate(nodes: Sequence[Array], features: Array) -> Point:
 
 
 def _place(nodes: Array, values: Array) -> Array:
-    """Position among ``nodes`` as a fractional index, [B]."""
+    """Fractional index of ``values`` [B] among ``nodes``, clipped, [B]."""
     inside, known = np.minimum(np.maximum(values, nodes[0]), nodes[-1]), nodes
     if nodes[0] > 0:
         inside, known = np.log(inside), np.log(nodes)
@@ -62,7 +62,7 @@ def _place(nodes: Array, values: Array) -> Array:
 
 
 def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Array:
-    """``values`` at each corner, [..., B], weighted by ``weights`` [J, B]: as they are if ``logs``, else their logs."""
+    """Interpolation of ``values`` [..., B], one per corner: linear if ``logs``, else geometric; ``weights`` [J, B]."""
     if weights is None:
         return values[0]
     if logs:
@@ -71,14 +71,14 @@ def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Ar
 
 
 def weighted(values: Sequence[Array], weights: Array) -> Array:
-    """Σ of ``values`` [..., B] times ``weights`` [J, B]."""
+    """Σ of ``values`` [..., B] times ``weights`` [J, B] over the J corners, [..., B]."""
     total: Array = values[0] * weights[0]
     for value, weight in zip(values[1:], weights[1:], strict=True):
         total += value * weight
     return total
 
 
-# The exported domain model of an ``iterative`` workload: a table, which needs no estimator to be read.
+# Exported domain model of an ``iterative`` workload: tables that can be read without the estimators' libraries.
 
 
 Floats = NDArray[np.float64]
@@ -88,33 +88,34 @@ FORMAT = "1"
 
 @dataclass(frozen=True, eq=False)
 class ModelTable:
-    """``measured = table(allocation, features, iteration) · run effect · noise``, per metric, on a log scale.
+    """Domain model ``measured = table(allocation, features, iteration) · run effect · noise``, per metric, in
+    logarithms.
 
-    Shapes: M metrics, A allocations (the whole grid, as in ``Layout.allocations``), C feature cells (one node per
-    feature; 1 without features), I iteration bins, R resources, F features, K members of the belief.
+    M metrics, A allocations (the grid ``Layout.allocations``), C feature cells (1 without features), I iteration bins,
+    R resources, F features, K ensemble members. Logarithms are natural.
 
     Attributes:
-        log_mean: natural log of each metric's median, [M, A, C, I].
+        log_mean: logarithm of each metric's median, [M, A, C, I].
         iteration_bin: bin of each iteration, [iterations].
-        feature_nodes: ascending nodes per feature; between them the logs are interpolated (``feature_grid``).
-        effect_sd: between-run spread of the log run effect, [M].
-        noise_sd: within-run spread of the log residual, [M].
-        drift_sd: spread per iteration of the random walk of the log run effect, [M].
+        feature_nodes: ascending nodes of each feature; logarithms are interpolated between them.
+        effect_sd: standard deviation of the log run effect between runs, [M].
+        noise_sd: standard deviation of log residuals within a run, [M].
+        drift_sd: standard deviation per iteration of the random walk of the log run effect, [M].
         marginal_low, marginal_high: conformal log offsets of an iteration of a new run at ``level``, [M].
-        residual_low, residual_high: the same once the run effect is known, [M].
-        change_seconds: extra seconds of an iteration in which a resource is changed, [R].
-        seen_low, seen_high: bounds of the allocations that the samples hold, [R], in units.
-        feature_low, feature_high: bounds of the features that the samples hold, [F].
-        level: the share of iterations that the intervals are made for.
-        informed: whether samples stand behind it.
-        members: log offsets against ``log_mean`` of models that the samples can't tell apart, equally likely before a
-            run's first report, [K, M, A, C, I]; None: there is one model.
-        noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: the same in all.
-        rule: name of the heuristic that answers without an agent; None: model-predictive control.
-        evidence: why that one does, in words; empty for None.
-        terms: value, low and high of the targets, weights and prices under which it was chosen, by name.
-        courses: features over the iterations of X past executions, [X, G, F], where iteration i is at i · G //
-            iterations; not a number for a feature that no execution changed. None: no execution changed any.
+        residual_low, residual_high: the same given the run effect, [M].
+        change_seconds: additional seconds of an iteration in which a resource changes, [R].
+        seen_low, seen_high: range of allocations in the samples, in units, [R].
+        feature_low, feature_high: range of features in the samples, [F].
+        level: nominal coverage of the intervals.
+        informed: whether it was fitted to samples.
+        members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori, [K,
+            M, A, C, I]; None: a single model.
+        noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: constant.
+        rule: name of the heuristic used without an agent; None: model-predictive control.
+        evidence: reason for that rule, as text; empty if None.
+        terms: value, low and high of the targets, weights and prices under which the rule was chosen, by name.
+        courses: features over the iterations of X past executions, [X, G, F], iteration i at i · G // iterations; NaN
+            for features that no execution changed. None: none changed any.
     """
 
     log_mean: NDArray[np.float32]
@@ -142,7 +143,7 @@ class ModelTable:
     terms: dict[str, list[float]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """The table as safetensors."""
+        """Serialise the table as safetensors."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
@@ -151,10 +152,10 @@ class ModelTable:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what ``to_bytes`` wrote.
+        """Deserialise what ``to_bytes`` returned.
 
         Raises:
-            IncompatibleModel: ``data`` is no such table, or one of another version.
+            IncompatibleModel: ``data`` is no such table, or has another format version.
         """
         try:
             metadata, arrays = read_tensors(data)
@@ -175,24 +176,25 @@ class ModelTable:
 
     @cached_property
     def believed(self) -> Self | None:
-        """All members side by side as feature cells, [M, A, K · C, I], members slowest; None: there is one model."""
+        """Table with all members as additional feature cells, [M, A, K · C, I], members slowest; None for a single
+        model."""
         if self.members is None or len(self.members) < 2:
             return None
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
         return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
 
     def thinned(self, count: int) -> Self:
-        """With at most ``count`` members: they are drawn independently, so any of them are a belief too."""
+        """The table with at most ``count`` members; they are drawn independently, so that any subset is valid."""
         return self if self.members is None else replace(self, members=self.members[:count])
 
     def member(self, index: int) -> Self:
-        """One member of the belief, as if it were the model; the model itself where there is one."""
+        """Table of a single member; the table itself without an ensemble."""
         if self.members is None:
             return self
         return replace(self, log_mean=self.log_mean + self.members[index], members=None)
 
     def point(self, features: Floats) -> Point:
-        """Where ``features`` [B, F] stand among the feature cells."""
+        """Position of ``features`` [B, F] among the feature cells."""
         return locate(self.feature_nodes, features)
 
 
@@ -201,10 +203,9 @@ _NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 
 def uninformed(layout: Layout) -> ModelTable:
-    """What is assumed before any sample: seconds fall with the square root of the allocation, at any scale.
+    """Table before any samples: seconds fall with the square root of the allocation, on an unknown scale.
 
-    The run effect's prior is so wide that the first report sets the scale.
-    """
+    The prior of the run effect is so wide that the first report sets the scale."""
     metrics, allocations = len(layout.metrics), len(layout.allocations)
     share = np.maximum(layout.allocations / layout.allocations.max(axis=0), 1e-3)
     log_mean = np.zeros((metrics, allocations, 1, 1), np.float32)
@@ -232,24 +233,24 @@ def uninformed(layout: Layout) -> ModelTable:
 
 
 def _guess(layout: Layout) -> Floats:
-    """Log of a first guess per metric: its target, spread over the run when it is for the whole run."""
+    """Logarithm of an initial guess of each metric, [M]: its target per iteration, or 1 without a target."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))
 
 
-# A logged run: what was allocated and measured, whoever decided it.
+# Logged runs: allocations and measurements, whichever policy decided.
 
 
 class Log(NamedTuple):
-    """One run of T iterations. R resources, M metrics, F features.
+    """One run of T iterations; R resources, M metrics, F features.
 
     Attributes:
         levels: allocation of each iteration, in steps, [T, R].
-        metrics: as measured, [T, M].
+        metrics: measured values, [T, M].
         features: [T, F].
-        targets: the run's own, [M]; not a number where a metric has none.
-        chances: the probability with which each iteration's allocation was chosen, [T]; None where it is not known.
+        targets: the run's own, [M]; NaN: none.
+        chances: probability with which each allocation was chosen, [T]; None: unknown.
     """
 
     levels: NDArray[np.int16]
@@ -260,7 +261,7 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[dict[str, Any]], targets: dict[str, float]) -> Log:
-    """The log of a run's reports, in order; `targets` are the run's own, the layout's hold for the rest.
+    """Log of a run's reports, in order; ``targets`` of the run override the layout's.
 
     Raises:
         InvalidInput: a report doesn't fit the layout.

@@ -1,4 +1,4 @@
-"""Moves between allocations, and the reward of an iteration."""
+"""Actions: the allocations they lead to, their pause, and the expected remaining sums."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the go
 
 
 class GridPosition(NamedTuple):
-    """Where B runs stand: row of the allocation grid and next iteration, [B] each; their features; levels, [B, R]."""
+    """Position of B runs: row of the allocation grid, [B]; features; next iteration, [B]; levels, [B, R]."""
 
     here: Indices
     point: Point
@@ -26,14 +26,12 @@ class GridPosition(NamedTuple):
 
 
 class Moves:
-    """The N actions of a projector's layout, from any position.
-
-    The tables hold what the functions below them compute, for every position there is.
+    """The N actions of a layout from any position, with precomputed tables.
 
     Attributes:
         pause: seconds that a change takes, [N, 1].
-        change: share of the run's largest possible movement, [N, 1].
-        steps: what it adds to the row of the allocation grid, [N, 1].
+        change: share of the largest possible movement in a run, [N, 1].
+        steps: change of the row in the allocation grid, [N, 1].
     """
 
     def __init__(self, projector: ProjectionTables) -> None:
@@ -56,7 +54,8 @@ class Moves:
         return self._barrier.take(position.here, axis=1)
 
     def remaining(self, metric: int, position: GridPosition, *, logs: bool = False) -> Array:
-        """The projector's ``remaining`` (or of the logs) at each goal, [N, B]; an illegal one stays where it is."""
+        """``ProjectionTables.remaining`` (or ``remaining_log``) at each action's allocation, [N, B]; illegal actions
+        stay."""
         if not self._tabled:
             return self._remaining(metric, position, logs)
         table = self._tables.get((metric, logs))
@@ -68,14 +67,14 @@ class Moves:
         return blended(found, position.point.weights, logs=logs)
 
     def rate(self, levels: Indices, unit_values: Array) -> Array:
-        """Σ of what each action's goal allocates × ``unit_values`` [R, B], from ``levels`` [B, R] → [N, B]."""
+        """Σ over resources of each action's allocation × ``unit_values`` [R, B], from ``levels`` [B, R], [N, B]."""
         held = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
         held[1:] = unit_values
         (unit_values * self._projector.units(levels).T).sum(axis=0, out=held[0])
         return self._units @ held
 
     def goals(self, position: GridPosition) -> Indices:
-        """Row of the allocation grid that each action leads to, [N, B]; an illegal one stays where it is."""
+        """Row of the allocation grid that each action leads to, [N, B]; illegal actions stay."""
         goals: Indices = position.here + self.steps * self._projector.layout.legal(position.levels)
         return goals
 
@@ -94,11 +93,11 @@ class Moves:
         return GridPosition(here, Point(cell[None]), row, projector.grid_levels[here])
 
 
-# What an action does to an allocation.
+# Effect of actions on allocations.
 
 
 def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer]) -> NDArray[np.int16]:
-    """The allocation after ``action`` [B] from ``levels`` [B, R], never beyond the bounds."""
+    """Allocation after ``action`` [B] from ``levels`` [B, R], clipped to the bounds, [B, R]."""
     after = layout.deltas.take(action, axis=0)
     after += levels
     np.minimum(np.maximum(after, 0, out=after), layout.tops, out=after)
@@ -106,7 +105,7 @@ def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer
 
 
 def action_towards(layout: Layout, levels: NDArray[np.integer], goal: NDArray[np.integer]) -> NDArray[np.intp]:
-    """The action [B] that comes nearest to ``goal`` [B, R] from ``levels`` [B, R], as far as each resource may move."""
+    """Action [B] that moves ``levels`` [B, R] closest to ``goal`` [B, R] within each resource's steps."""
     reach = np.array([r.max_steps for r in layout.spec.resources])
     moves = np.clip(goal - levels, -reach, reach) + reach
     action = np.zeros(len(levels), np.intp)

@@ -1,4 +1,4 @@
-"""What policies of kind `iterative` observe."""
+"""Observations of policies of kind `iterative`, expected return of actions, and rewards."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, by_member, member_point, member_weights
 from app.policies.base import RETURN_SCALE
 
-# What a run's targets, weights and prices come to: the numbers that last as long as those do.
+# Preferences: quantities derived from targets, weights and prices, constant while these are.
 
 
 Array = NDArray[Any]
 
 
 class Preferences(NamedTuple):
-    """Derived from a state's targets, weights and prices, and the features that last. T metrics have a target.
+    """Quantities derived from a run's targets, weights, prices and constant features; T metrics with a target.
 
     Attributes:
-        inverse_targets: 1/target, [M, B]; not a number where a metric has none.
-        pace: what an iteration's metric is measured against, 1/target or iterations/target, [T, B].
-        reference: see ``reference_cost``, [B].
-        weights: of the terms sla, cost and change, [3, B]; the second is per unit of money.
+        inverse_targets: 1/target, [M, B]; NaN without a target.
+        pace: inverse of the target per iteration, 1/target or iterations/target, [T, B].
+        reference: result of ``reference_cost``, [B].
+        weights: of the terms sla, cost and change, [3, B]; that of cost per unit of money.
         money: prices per unit and second, [R, B].
-        entries: the observation's entries for targets, weights and prices, [·, B].
+        entries: entries of the observation for targets, weights and prices, [·, B].
     """
 
     inverse_targets: Array
@@ -44,7 +44,7 @@ class Preferences(NamedTuple):
 
 
 def preferences_of(projector: Projector, state: State) -> Preferences:
-    """The preferences in ``state``."""
+    """Preferences of the runs in ``state``."""
     reference = reference_cost(projector, state)
     weights = state.weights.T.copy()
     weights[1] /= reference
@@ -60,7 +60,7 @@ def preferences_of(projector: Projector, state: State) -> Preferences:
 
 
 def reference_cost(projector: Projector, state: State) -> Array:
-    """What the model expects the whole run to cost at the largest allocation, [B]; 1 where nothing costs anything."""
+    """Expected cost of a whole run at the largest allocation, [B]; 1 if all prices are 0."""
     money = state.prices @ projector.largest * projector.hours_per_second
     money = money * projector.ahead.whole_run(projector.ahead.point(state.features))
     return np.where(money > 0, money, projector.dtype.type(1))
@@ -77,13 +77,13 @@ def _entries(projector: Projector, state: State) -> Array:
 
 
 def log_within(ratio: Array) -> Array:
-    """Log of ``ratio`` within ± ``LOG_LIMIT``, in place."""
+    """Natural logarithm of ``ratio``, clipped to ± ``LOG_LIMIT``, of the same shape; overwrites ``ratio``."""
     limit = math.exp(LOG_LIMIT)
     np.minimum(np.maximum(ratio, 1 / limit, out=ratio), limit, out=ratio)
     return np.log(ratio, out=ratio)
 
 
-# What a policy sees of a run: the observation, the legal actions, and the outlook of each.
+# View of a run: observation, legal actions, and expected return of each.
 
 
 Indices = NDArray[np.integer]
@@ -92,12 +92,12 @@ EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
 
 class View(NamedTuple):
-    """Everything that is derived from a state for deciding. N actions, D observation entries.
+    """Quantities derived from a state for a decision; N actions, D observation entries.
 
     Attributes:
-        observation: of order 1, [B, D].
+        observation: numbers of order 1, [B, D].
         mask: legal actions, [B, N].
-        outlook: expected return-to-go of each action if its allocation is then held, [B, N]; -inf where illegal.
+        outlook: expected return-to-go of each action if its allocation is then held, [B, N]; −∞ if illegal.
     """
 
     observation: Array
@@ -106,15 +106,12 @@ class View(NamedTuple):
 
 
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Actions that stay within the bounds, [B, N], from ``levels`` [B, R]."""
+    """Mask of actions that stay within bounds from ``levels`` [B, R], [B, N]."""
     return layout.legal(levels).T
 
 
 def view(projector: Projector, state: State, given: Preferences | None = None) -> View:
-    """Observation, mask and outlook in one go: they share most of their work.
-
-    Who looks at the same runs again and again may pass their preferences, and keep them as long as they last.
-    """
+    """Observation, mask and outlook, computed together as they share most work; ``given``: cached preferences."""
     given = preferences_of(projector, state) if given is None else given
     ahead, told = projector.ahead, announced(projector, state)
     position = GridPosition(
@@ -137,17 +134,17 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
 
 
 def observe(projector: Projector, state: State) -> Array:
-    """The observation, [B, D]; ``Layout.observation_names`` says what is where."""
+    """Observation [B, D], with the entries of ``Layout.observation_names``."""
     return view(projector, state).observation
 
 
 class Options(NamedTuple):
-    """K allocations to choose from; [K, B] each, or [K, 1] where all runs share it: NumPy is fast along long rows.
+    """K allocations to choose from, [K, B] each, or [K, 1] if common to all runs; long rows are fast in NumPy.
 
     Attributes:
         allocation: row of the allocation grid.
         pause: seconds that the change takes.
-        change: share of the run's largest possible movement.
+        change: share of the largest possible movement in a run.
         rate: money per second.
     """
 
@@ -158,7 +155,8 @@ class Options(NamedTuple):
 
 
 def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> Options:
-    """What each action leads to; an illegal one stays where it is, and its numbers mean nothing."""
+    """Options that the actions lead to, [N, B]; for illegal ones (``legal`` [B, N] is False) the numbers have no
+    meaning."""
     moves, layout = projector.moves, projector.layout
     return Options(
         allocation=layout.index(state.levels) + moves.steps * legal.T,
@@ -169,7 +167,7 @@ def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> O
 
 
 def everywhere(projector: Projector, state: State) -> Options:
-    """The whole allocation grid as options, [A, B], as if it could be reached in one step."""
+    """The whole allocation grid as options, [A, B], as if reachable in one step."""
     grid = projector.grid_levels
     moved = grid[:, None, :] - state.levels
     started = state.iteration > 0
@@ -182,11 +180,10 @@ def everywhere(projector: Projector, state: State) -> Options:
 
 
 def outlook(projector: Projector, state: State, options: Options) -> Array:
-    """Expected return-to-go, [K, B], of moving to each option now and holding it to the end.
+    """Expected return-to-go of moving to each option now and holding it to the end, [K, B].
 
-    It is the objective of model-predictive control over constant continuations, with the run effect's posterior
-    integrated out. A miss is expected under a normal approximation of the projected metric.
-    """
+    The objective of model-predictive control over constant continuations, with the posterior of the run effect
+    integrated out. Misses are expected under a normal approximation of the projected metric."""
     given, ahead, told = preferences_of(projector, state), projector.ahead, announced(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
     if ahead.believed is not None:
@@ -206,10 +203,9 @@ def _outlook_by_member(
     told: Announced | None,
     position: GridPosition | None = None,
 ) -> Array:
-    """Expected return-to-go of N options, [N, B], over the ``members`` of the belief, each with its own run effect.
+    """Expected return-to-go of N options, [N, B], averaged over the ensemble ``members``, each with its own run effect.
 
-    Options are those of ``position``'s actions, or, without one, what their ``allocation`` says.
-    """
+    Options are those of the actions from ``position``, or without one those in ``options.allocation``."""
     count, batch = projector.members, len(state.iteration)
     apart = by_member(state, count)
     point = member_point(projector.ahead, projector.ahead.point(state.features))
@@ -233,7 +229,8 @@ def _outlook_by_member(
 
 
 def _after_actions(moves: Moves, position: GridPosition, told: Announced | None) -> Callable[[int, bool], Array]:
-    """Reads what each action's goal leaves of a metric (or of its log), as far as it is announced at those features."""
+    """Function of (metric, logs): Σ over the remaining iterations after each action, [N, B], announced features
+    included."""
     if told is None:
         return lambda metric, logs: moves.remaining(metric, position, logs=logs)
     after, goals = position._replace(iteration=told.following), moves.goals(position)
@@ -241,12 +238,12 @@ def _after_actions(moves: Moves, position: GridPosition, told: Announced | None)
 
 
 class _Projection(NamedTuple):
-    """What the model expects of K allocations, if they are held to the end.
+    """Projection of K allocations held to the end.
 
     Attributes:
-        left: iterations to go, at least 1, [B].
-        rests: sums over them of the metrics that count for the whole run, and of the seconds, [K, B].
-        logs: means over them of the logs of those that count for an iteration, [K, B].
+        left: remaining iterations, at least 1, [B].
+        rests: remaining sums of metrics with a target for the run, and of seconds, [K, B] by metric.
+        logs: mean natural logarithm over remaining iterations, for targets per iteration, [K, B] by metric.
     """
 
     left: Array
@@ -271,7 +268,8 @@ def _projection(projector: Projector, state: State, remaining: Callable[[int, bo
 def _charge(
     projector: Projector, state: State, given: Preferences, projection: _Projection, options: Options, total: Array
 ) -> Array:
-    """``total`` [K, B] less everything that is to be paid for; the options' rate is in the reward's unit."""
+    """``total`` [K, B], in place, minus the weighted cost, change and expected misses; ``options.rate`` in units of
+    reward."""
     layout = projector.layout
     seconds = projection.rests[layout.seconds] + options.pause
     total -= seconds * options.rate
@@ -298,7 +296,8 @@ def _charge(
 
 
 def _miss(goal: str, excess: Array, deviation: Array) -> Array:
-    """Expected relative miss, whose signed size is normal with mean ``excess`` and mean absolute ``deviation``."""
+    """Expected relative miss, as the arguments' shape, if the signed excess is normal with mean ``excess`` and mean
+    absolute deviation ``deviation``."""
     size = expected_size(excess, deviation)
     if goal == "track":
         return size
@@ -315,11 +314,10 @@ _BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEA
 
 
 def expected_size(mean: Array, deviation: Array) -> Array:
-    """E|X| for X normal with ``mean`` and mean absolute ``deviation`` of one shape.
+    """E|X| for normal X with ``mean`` and mean absolute deviation ``deviation``, of one shape.
 
-    Beyond |mean| it is deviation · h(|mean|/deviation), and h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact one,
-    is never off by more than 0.00007.
-    """
+    |mean| + deviation · h(|mean|/deviation) with h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact value with an
+    error below 0.00007."""
     size = np.abs(mean)
     v = size / (deviation + 1e-6)  # a floor without a branch
     decay = v * -_BUMP[2]
@@ -336,7 +334,7 @@ def expected_size(mean: Array, deviation: Array) -> Array:
 def _observation(
     projector: Projector, state: State, given: Preferences, projection: _Projection, coming: Array, expected: Array
 ) -> Array:
-    """[D, B]: one entry of all runs after another, as every entry is computed."""
+    """Observation, [D, B]: entries as rows, as they are computed."""
     layout, dtype = projector.layout, projector.dtype
     out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))
     resources, metrics, targeted = len(layout.resources), len(layout.metrics), len(projector.targeted)
@@ -367,26 +365,25 @@ def _observation(
 
 
 def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
-    """What is left of a run's target over what the model projects at the present allocation, [B]."""
+    """Remaining budget of a run's target over its projection at the present allocation, [B]."""
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
 
 
-# What a run is paid for: three terms, each of order 1 over a whole run, reported one by one.
+# Reward: three terms, each of order 1 over a whole run, reported separately.
 
 
 TERMS = ("sla", "cost", "change")
 
 
 def terms(projector: Projector, before: State, after: State, given: Preferences | None = None) -> Array:
-    """The terms of one iteration, [B, 3]; summed over a run they are
+    """Terms of one iteration's reward, [B, 3]; summed over a run they are
 
-    - sla: Σ over metrics of weight · relative miss; the mean over iterations, or once at the end for a run's target,
-    - cost: money over what the model expects the run to cost at the largest allocation,
-    - change: steps taken over the most that could be taken.
+    - sla: Σ over metrics of weight · relative miss; mean over iterations, or once at the end for a run's target,
+    - cost: money over the model's expected cost of the run at the largest allocation,
+    - change: steps taken over the most possible.
 
-    ``given`` spares computing the runs' preferences again.
-    """
+    ``given``: cached preferences of the runs."""
     reference = reference_cost(projector, before) if given is None else given.reference
     out = np.empty_like(after.cost, projector.dtype, shape=(3, len(after.iteration)))
     _misses(projector, after, out[0])
@@ -397,7 +394,7 @@ def terms(projector: Projector, before: State, after: State, given: Preferences 
 
 
 def reward(weights: Array, values: Array) -> Array:
-    """−Σ weight · term, [B]."""
+    """Reward −Σ weight · term of each run, [B], from weights and terms, [B, 3] each."""
     paid: Array = weights[:, 0] * values[:, 0]
     paid += weights[:, 1] * values[:, 1]
     paid += weights[:, 2] * values[:, 2]
@@ -405,17 +402,16 @@ def reward(weights: Array, values: Array) -> Array:
 
 
 def potential(view: View) -> Array:
-    """The best outlook, [B]: an estimate of the return-to-go.
+    """Best outlook over actions, [B], an estimate of the return-to-go.
 
-    Paying its differences on top of the reward leaves the optimum as it is (Ng, Harada and Russell 1999) and takes
-    most of the luck of the run out of what a learner sees.
-    """
+    Adding its differences to the reward keeps the optimum (potential-based shaping: Ng, Harada and Russell, 1999) and
+    reduces the variance that learners see."""
     best: Array = view.outlook.max(axis=1)
     return best
 
 
 def miss(goal: str, ratio: Array) -> Array:
-    """Relative miss of measured/target ``ratio``: 0 when the target is met."""
+    """Relative miss for ``ratio`` measured/target, of the same shape; 0 if the target is met."""
     excess = ratio - 1
     if goal == "track":
         return np.abs(excess)
@@ -423,7 +419,7 @@ def miss(goal: str, ratio: Array) -> Array:
 
 
 def _misses(projector: Projector, after: State, total: Array) -> None:
-    """Put the relative misses that are due, weighted, into ``total`` [B]."""
+    """Write the weighted relative misses due at this iteration into ``total`` [B]."""
     iterations = projector.layout.iterations
     total[:] = 0
     ended = after.iteration >= iterations

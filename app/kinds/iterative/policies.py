@@ -1,4 +1,4 @@
-"""Artifacts of agents of kind `iterative`, and the planner's table."""
+"""Artifacts of agents of kind `iterative`, the planner's policy, and the guard."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from app.policies import artifact
 from app.policies.artifact import SHARED, Artifact, Families
 from app.policies.base import Arrays, IncompatibleArtifact, Published
 
-# The exact plan as a policy: a table of what each allocation is worth, by iteration, time left and run effect.
+# Policy of the dynamic programme: table of expected return by iteration, allocation, time left and run effect.
 
 
 Array = NDArray[Any]
@@ -33,26 +33,24 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class PlannerPolicy:
-    """Greedy in the post-decision values of a dynamic programme.
+    """Greedy policy in the post-decision values of a dynamic programme.
 
-    ``arrays``: ``worth`` [P, K, A, X, E], the expected return of running iteration k at an allocation and deciding
-    optimally afterwards, for P lengths of a pause, X values of the time left and E of the log run effect; ``pauses``
-    [P]; ``left_low``, ``left_high`` [K], the range of the time left over the run effect (cut into equal ratios);
-    ``effect_half`` [K], half the range of the effect. ``config``: ``algorithm``, ``slope`` (return per second of
-    lateness).
-    """
+    ``arrays``: ``worth`` [P, K, A, X, E], expected return of running iteration k at an allocation and deciding
+    optimally afterwards, for P pauses, X values of the time left and E of the log run effect; ``pauses`` [P], seconds;
+    ``left_low``, ``left_high`` [K], range of the seconds left over the run effect (in equal ratios); ``effect_half``
+    [K], half the range of the log effect. ``config``: ``algorithm``, ``slope`` (return per second of lateness)."""
 
     config: dict[str, Any]
     arrays: Arrays
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check that the table is there, and build.
+        """Construct from a published config and arrays.
 
         Raises:
             IncompatibleArtifact: an array is missing.
@@ -63,19 +61,19 @@ class PlannerPolicy:
         return cls(config, arrays)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action after which most is to be expected."""
+        """Legal action of highest expected return for each run."""
         values = self.values(situation.projector, situation.state, situation.view.mask)
         return Choice(values.argmax(axis=1), values)
 
     def values(self, projector: Projector, state: State, mask: NDArray[np.bool_]) -> Array:
-        """Expected return-to-go of every action, [B, N]; −∞ where ``mask`` forbids."""
+        """Expected return-to-go of every action, [B, N]; −∞ if not in ``mask``."""
         options = reachable(projector, state, mask)
         worth = self._look_up(projector, state, options) - self._moving(projector, state, options)
         worth[~mask.T] = -np.inf
         return worth.T
 
     def _moving(self, projector: Projector, state: State, options: Options) -> Array:
-        """What the change itself costs: the pause's money, and the change term."""
+        """Weighted cost of the change itself, [N, B]: money during the pause, and the change term."""
         weights = state.weights
         paid = options.pause * options.rate / reference_cost(projector, state)
         cost: Array = weights[:, 1] * paid + weights[:, 2] * options.change
@@ -106,7 +104,7 @@ def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[n
     """Four-point Lagrange interpolation at ``distance`` among ``count`` nodes equally spaced over ``span``.
 
     Returns:
-        The nodes [4, ...] and their weights [4, ...]; a single node is everywhere.
+        Indices of nodes [4, ...] and their weights [4, ...]; [1, ...] and constant with fewer than 4 nodes.
     """
     if count < 4:
         return np.zeros((1, *np.shape(distance)), np.intp), np.ones((1, *np.shape(distance)))
@@ -118,7 +116,7 @@ def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[n
     return first + np.arange(4).reshape(4, *[1] * np.ndim(first)), weights
 
 
-# Artifacts of kind ``iterative``: which policies there are, what each reads, and what it was made for.
+# Artifacts of kind ``iterative``: policy families, and the conditions a policy was trained under.
 
 
 KIND = "iterative"
@@ -128,12 +126,15 @@ UNTRAINABLE = f"{MODEL_PREDICTIVE} answers while a probability is required; set 
 
 @dataclass(frozen=True)
 class Experience:
-    """What a policy was made for; a state outside of it is answered by a heuristic.
+    """Conditions that a policy was trained under; outside of them a heuristic decides.
 
     Attributes:
-        target_ratio: lowest and highest target, as a ratio to the spec's when it was made.
-        weight_ratio: the same of the reward's weights and of the prices.
-        hysteresis: a change must promise at least this much more return than staying.
+        targets: by metric.
+        weights: of the reward's terms, in order.
+        prices: by resource, in order.
+        target_ratio: lowest and highest target relative to ``targets``.
+        weight_ratio: lowest and highest weight and price relative to these.
+        hysteresis: least expected gain in return of a change over staying.
     """
 
     targets: dict[str, float] = field(default_factory=dict, hash=False)
@@ -145,7 +146,7 @@ class Experience:
 
 
 def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
-    """What a policy that is made for ``layout`` as it stands has seen."""
+    """Conditions of training for ``layout`` as it is now."""
     return replace(_of_spec(layout.spec), hysteresis=hysteresis)
 
 
@@ -156,7 +157,7 @@ def _of_spec(spec: Spec) -> Experience:
 
 
 def _read(made_for: Mapping[str, Any]) -> Experience:
-    """What ``save`` wrote of an experience."""
+    """Experience from the mapping that ``save`` stored."""
     parts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in made_for.items()
     }
@@ -164,7 +165,7 @@ def _read(made_for: Mapping[str, Any]) -> Experience:
 
 
 def terms(spec: Spec) -> Terms:
-    """Targets, weights and prices of a spec, with the bounds outside of which the guard answers (``beyond``)."""
+    """Terms of a spec: targets, weights, prices and required probabilities, with the bounds that the guard enforces."""
     made = _of_spec(spec)
     weights = {f"weight of {name}": value for (name, _), value in zip(spec.weights, made.weights, strict=False)}
     prices = {f"price of {r.name}": value for r, value in zip(spec.resources, made.prices, strict=False)}
@@ -177,30 +178,30 @@ def terms(spec: Spec) -> Terms:
 
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
-    """A domain model, without the heuristic that it names where the spec has left the terms of that choice."""
+    """``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
     if table.rule is None or not left(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
 
 
 def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:
-    """``policy``, made for ``layout``, as bytes."""
+    """Serialise ``policy``, trained for ``layout``; ``experience`` None: ``experience_of(layout)``."""
     made_for = asdict(experience or experience_of(layout))
     return artifact.save(policy, KIND, layout.observation_names, len(layout.deltas), made_for, FAMILIES)
 
 
 def load(data: bytes) -> Artifact:
-    """Read what ``save`` wrote; its ``experience`` is an ``Experience``.
+    """Deserialise what ``save`` returned; ``experience`` of the result is an ``Experience``.
 
     Raises:
-        IncompatibleArtifact: another format, an unknown family of policies, or bytes that are no artifact.
+        IncompatibleArtifact: another format, an unknown policy family, or ``data`` is no artifact.
     """
     found = artifact.load(data, FAMILIES)
     return replace(found, experience=_read(found.experience))
 
 
 def check(made: Artifact, layout: Layout) -> None:
-    """Make sure that a policy reads ``layout``.
+    """Check that a policy fits ``layout``.
 
     Raises:
         IncompatibleArtifact: it was made for another kind or layout.
@@ -208,15 +209,17 @@ def check(made: Artifact, layout: Layout) -> None:
     made.check(KIND, layout.observation_names, len(layout.deltas))
 
 
-# The guard: replaces a policy's action whose gain is within the noise, or whose state is outside of its experience.
+# Guard: replaces actions whose gain is within noise, or whose state is outside the policy's training conditions.
 
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
+"""Standard deviations of the log run effect beyond which a run is outside the samples."""
 MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
+"""Least gain in return for a heuristic's change; smaller ones are within the model's noise."""
 
 
 class Verdict(IntEnum):
-    """What became of the policy's choice."""
+    """Outcome of the guard for a policy's choice."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1
@@ -225,15 +228,15 @@ class Verdict(IntEnum):
 
 
 class Decided(NamedTuple):
-    """The guarded decisions of B runs.
+    """Guarded decisions of B runs.
 
     Attributes:
-        action: what is done, [B].
-        chosen: what the policy had chosen, [B].
+        action: taken, [B].
+        chosen: by the policy, [B].
         verdict: ``Verdict``, [B].
-        values: what the policy expects of each action in return, [B, N]; None when it does not say.
-        outside: for each way of being outside of the experience, which runs are, [B].
-        memory: what the policy remembers from now on, whoever is followed, [B, H]; None where it remembers nothing.
+        values: the policy's expected return of each action, [B, N]; None: it has none.
+        outside: which runs are outside the training conditions, [B], by cause.
+        memory: the policy's memory for its next decision, whether followed or not, [B, H]; None: none.
     """
 
     action: NDArray[np.integer]
@@ -245,12 +248,12 @@ class Decided(NamedTuple):
 
 
 def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> Decided:
-    """Ask the artifact's policy, without one a heuristic, and guard what it says.
+    """Choose by the artifact's policy, or a heuristic without one, and apply the guard.
 
     Args:
         situation: B runs.
-        artifact: of the agent that answers; None: a heuristic does.
-        rule: the heuristic that answers without an agent and outside of its experience; None: the default one.
+        artifact: of the deciding agent; None: the heuristic decides.
+        rule: heuristic used without an agent and outside its training conditions; None: the default one.
     """
     heuristic, layout = rule or default_heuristic(situation.projector), situation.projector.layout
     choice = artifact.policy.act(situation) if artifact else apply(heuristic, situation)
@@ -277,12 +280,12 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
 
 
 def hysteresis(artifact: Artifact | None) -> float:
-    """What a change must promise more than staying does, of return."""
+    """Least gain in expected return of a change over staying: the agent's, or ``MODEL_NOISE`` without one."""
     return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 
 def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
-    """Where each run is outside of what the model and the policy have seen, by reason, [B] each."""
+    """Whether each run is outside what model and policy were trained for, [B], by cause."""
     projector, state = situation.projector, situation.state
     table, layout = projector.table, projector.layout
     unusual = (state.features < table.feature_low) | (state.features > table.feature_high)
@@ -302,7 +305,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
 
 @lru_cache(maxsize=1024)
 def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lowest and highest targets, weights and prices that a policy was trained for, [M + 3 + R] each."""
+    """Lowest and highest targets, weights and prices of training, [M + 3 + R] each; NaN: no bound."""
     targets = [experience.targets.get(name, np.nan) for name in metrics]
     rest = [*experience.weights, *experience.prices]
     ratios = np.array([experience.target_ratio] * len(targets) + [experience.weight_ratio] * len(rest))
@@ -313,7 +316,7 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
 def _unconvincing(
     situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float
 ) -> NDArray[np.bool_]:
-    """Changes whose predicted gain over staying is no more than ``required``, [B]."""
+    """Whether an action changes the allocation for an expected gain of at most ``required``, [B]."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing
@@ -321,6 +324,6 @@ def _unconvincing(
 
 
 def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The action where it is legal, else none at all: no policy's mistake reaches a launcher."""
+    """``action`` [B] with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)

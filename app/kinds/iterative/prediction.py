@@ -1,4 +1,4 @@
-"""Predictions of a model: chances, outcomes of runs, and answers to queries."""
+"""Risk and outcome of runs by their targets, and predictions over the API."""
 
 from __future__ import annotations
 
@@ -25,27 +25,26 @@ from app.kinds.iterative.reasons import Forecast, next_iteration
 from app.kinds.iterative.spec import ROUNDING, SECONDS, Metric
 from app.kinds.iterative.state import State, aligned, begin, unpack
 
-# What it means for an iterative run to be at risk, and to have met its targets.
+# Risk and outcome of iterative runs.
 #
-# A run is at risk while some target is less likely to be met than its own ``probability`` (half, where it names none),
-# or can't be met any more. A finished run has met its targets if its sums are within those of the whole run, and its
-# means within those of each iteration, over the iterations that it reported: to stop early is legitimate, and the
-# reason says how many of how many there were.
+# A run is at risk while a target is less likely to be met than its ``probability`` (0.5 if none), or can't be met any
+# more. A finished run met its targets if its sums satisfy those for the whole run, and its means those per iteration,
+# over the reported iterations: stopping early is legitimate, and the reason states how many iterations ran.
 
 
 def target(start: Mapping[str, Any], metric: Metric) -> float | None:
-    """A run's own target of a metric, else the workload's."""
+    """Target of a metric in its unit: the run's own, else the workload's; None: none."""
     own: float | None = start.get("targets", {}).get(metric.name, metric.target)
     return own
 
 
 def state_of(compiled: Compiled, stored: Any) -> State | None:
-    """A run's state as a batch of one; None where it isn't known."""
+    """A run's state as a batch of one; ``stored`` None: None."""
     return None if stored is None else unpack(compiled.layout, aligned(compiled.projector, [stored.row]))
 
 
 def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:
-    """What a run has come to by metric: its sum over the run, or its mean over iterations; empty before the first."""
+    """Sum over the run, or mean over iterations, of each metric by name; empty before the first report."""
     done = int(state.iteration[0]) - int(start.get("first_iteration", 0))
     if done < 1:
         return {}
@@ -54,7 +53,7 @@ def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str,
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
-    """Whether a finished run met every target, with the reason: how far from each, and after how many iterations."""
+    """Judgement of a finished run, with the deviation from each target, and iterations if it ended early."""
     layout = compiled.layout
     state = state_of(compiled, run.state)
     came_to = {} if state is None else reached(layout, state, run.start)
@@ -74,7 +73,7 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
 
 
 def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
-    """Why each of B runs is at risk at the decided allocation; empty where it is on track."""
+    """Reason why each of B runs is at risk at the decided allocation; empty: on track."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
     known = state.probabilities == state.probabilities  # it is not a number where none is required
     unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING
@@ -84,7 +83,7 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
     passed = of_run & most & (state.elapsed > state.targets + ROUNDING * np.abs(state.targets))  # a sum never falls
     over = (state.iteration >= layout.iterations)[:, None]
     unlikely &= ~over
-    # without a model, and once all is reported, the projection of what was measured says it
+    # without a model, or after the last report, by the projection of measurements
     beyond &= judged & np.where(over, of_run, np.isnan(chance) & (state.judged > 0)[:, None])
     flagged = passed | unlikely | beyond
     return [
@@ -106,7 +105,7 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
 
 @lru_cache
 def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which targets are of the whole run, which are upper bounds, and which are no set points, [M] each."""
+    """Whether targets are for the whole run, are upper bounds, and are not set points, [M] each."""
     return (
         np.array([metric.scope == "run" for metric in metrics]),
         np.array([metric.goal == "at_most" for metric in metrics]),
@@ -117,7 +116,7 @@ def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np
 def _risk(
     metric: Metric, wanted: float, elapsed: float | None, projected: float, chance: float | None, required: float
 ) -> str:
-    """One target at risk: passed (``elapsed``), unlikely (``chance``), or missed by the projection."""
+    """Text on one target at risk: already exceeded (``elapsed``), unlikely (``chance``), or missed when projected."""
     goal = _goal(metric, wanted)
     if elapsed is not None:
         what = "has passed" if _is_deadline(metric) else "is exceeded"
@@ -129,7 +128,7 @@ def _risk(
 
 
 def _compared(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
-    """“finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
+    """Text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
     if _is_deadline(metric):
         side = "before" if good else "after"
         gap = _amount(metric, abs(wanted - came_to))
@@ -157,7 +156,7 @@ def _amount(metric: Metric, value: float) -> str:
     return amount(value, metric.unit)
 
 
-# What a domain model expects of one iteration.
+# Predictions of one iteration over the API.
 
 
 _PAIRS: dict[str, Any] = {"type": "array", "maxItems": 64, "items": {"type": "string"}}
@@ -190,10 +189,10 @@ class Prediction(BaseModel):
 
 
 def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
-    """What an iteration of a run that is not seen yet is expected to measure: the fields of ``Prediction``.
+    """Predicted metrics of an iteration of a new run, as the fields of ``Prediction``.
 
     Raises:
-        InvalidInput: unknown or missing names, values out of bounds or off the grid, an iteration beyond the last.
+        InvalidInput: unknown or missing names, values out of bounds or off the grid, or an iteration beyond the last.
     """
     iteration = whole_number(query["iteration"], "iteration") if "iteration" in query else 0
     _check_iteration(iteration, layout)
@@ -221,7 +220,7 @@ def _check_iteration(iteration: int, layout: Layout) -> None:
 def _predicted(
     table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
 ) -> dict[str, Interval]:
-    """What a decision would promise of that iteration, if it were the run's first, by metric."""
+    """Mean and interval of each metric in ``iteration``, as in a run's first decision."""
     projector = Projector(layout, table)
     state = begin(projector, levels[None], features=features[None])
     state = state._replace(iteration=state.iteration + iteration, upcoming=features[None, None])

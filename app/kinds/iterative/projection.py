@@ -1,4 +1,4 @@
-"""Projection of a run to its end: what is left of each metric, by allocation."""
+"""Projection of runs to their end: remaining sums of metrics by allocation, and workloads as members of another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.kinds.contract.engine import Member
 from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.model import ModelTable, Point, blended, locate, weighted
 
-# A domain model laid out for one workload: what the model expects of the rest of a run, by table look-up.
+# Tables of a domain model for one workload: expectations of the remaining run by look-up.
 
 
 LARGEST_SUFFIX = 2_000_000  # entries of one table of remaining sums; beyond it only every n-th iteration has a row
@@ -24,7 +24,7 @@ Indices = NDArray[np.integer]
 
 
 def over_columns(values: Array) -> Array:
-    """Sum over the few columns of ``values`` [B, R] → [B]: column by column, as NumPy is slow along short rows."""
+    """Sum over the few columns of ``values`` [B, R], [B]; column by column, as NumPy is slow along short rows."""
     total: Array = values[:, 0]
     for column in range(1, values.shape[1]):
         total = total + values[:, column]
@@ -32,16 +32,17 @@ def over_columns(values: Array) -> Array:
 
 
 class ProjectionTables:
-    """``table`` read by ``layout``: expected logs of the metrics, and their sums over the remaining iterations.
+    """``table`` indexed by ``layout``: expected natural logarithms of metrics, and their sums over remaining
+    iterations.
 
     Attributes:
-        effect_variance, noise_variance, drift_variance: of the log metrics, [M]; drift_sd: the root of the last.
-        trend_variance: of the drift that a run itself shows, [M] (``state.drift_variance``).
-        change_seconds: [R].
-        minima, steps, largest: of the resources' grids, [R].
-        grid_levels: levels of every allocation of the grid, [A, R].
-        targeted: which metrics have a target, [T].
-        per_iteration, usual_worth: of those, iterations that their target is for, and 1/target of the spec, [T, 1].
+        effect_variance, noise_variance, drift_variance: of log metrics, [M]; drift_sd: root of the last.
+        trend_variance: scale of the drift estimated from a run's own errors, [M] (``state.drift_variance``).
+        change_seconds: additional seconds of a change, [R].
+        minima, steps, largest: of the resources' grids, in units, [R].
+        grid_levels: levels of every allocation, [A, R].
+        targeted: positions of metrics with a target, [T].
+        per_iteration, usual_worth: iterations that their targets span, and 1/target of the spec, [T, 1].
     """
 
     hours_per_second = 1 / 3600
@@ -87,28 +88,27 @@ class ProjectionTables:
         return np.ascontiguousarray(whole[-1, :, 0])
 
     def _noise_by_iteration(self) -> Array:
-        """Variance of the log metrics in each iteration, [iterations + 1, M]; one row where it is always the same."""
+        """Noise variance of the log metrics by iteration, [iterations + 1, M]; [1, M] if constant."""
         if self.table.noise_by_bin is None:
             return self.noise_variance[None]
         return self._cast(np.maximum(self.table.noise_by_bin, 1e-3).T[self._bin] ** 2)
 
     def noise(self, iteration: Indices) -> Array:
-        """Variance of the log metrics in ``iteration`` [B], [B, M], or [1, M] where it is always the same."""
+        """Noise variance of the log metrics in ``iteration`` [B], [B, M]; [1, M] if constant."""
         return self._noise if len(self._noise) == 1 else self._noise.take(iteration, axis=0, mode="clip")
 
     @cached_property
     def _rest_noise(self) -> Array:
-        """Relative variance that noise gives to the sum over the rest of a run, [iterations + 1, M].
+        """Relative variance, by noise, of the sum over the remaining iterations, [iterations + 1, M].
 
-        Iterations count by their length, at the grid's and the cells' average: it hardly depends on the allocation.
-        """
+        Iterations are weighted by their length averaged over grid and cells, as it hardly depends on the allocation."""
         size = np.exp(self.table.log_mean.astype(np.float64)).mean(axis=(1, 2)).T[self._bin]  # [iterations + 1, M]
         size[-1] = 0
         squares, whole = (part[::-1].cumsum(axis=0)[::-1] for part in (size**2 * self._noise, size))
         return self._cast(squares / np.maximum(whole, 1e-12) ** 2)
 
     def rest_noise(self, metric: int, iteration: Indices) -> Array:
-        """Relative variance that noise gives to the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
+        """Relative variance, by noise, of the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
         return self._rest_noise[:, metric].take(iteration, mode="clip")
 
     def _norms(self) -> None:
@@ -120,19 +120,19 @@ class ProjectionTables:
 
     @cached_property
     def _lengths(self) -> Array:
-        """How long each iteration is, and how many times longer at the smallest allocation, as logs, [2, C, I]."""
+        """Log mean length of iterations, and log ratio of length at smallest to largest allocation, [2, C, I]."""
         logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
         return np.stack([logs.mean(axis=0), logs[0] - logs[-1]])
 
     @cached_property
     def _average_length(self) -> Array:
-        """Log of the average iteration's length, [C]."""
+        """Natural logarithm of the average length of iterations, [C]."""
         average: Array = np.log(np.exp(self._lengths[0][:, self._bin]).mean(axis=1))
         return average
 
     @cached_property
     def _coming(self) -> Array:
-        """[2 · ``AHEAD``, C · (iterations + 1)], or one column where every iteration is alike."""
+        """Table of ``coming``, [2 · ``AHEAD``, C · (iterations + 1)]; one column per cell if iterations are alike."""
         length, scaling = self._lengths
         lengths = np.clip(np.stack([length - self._average_length[:, None], scaling]), -LOG_LIMIT, LOG_LIMIT)
         ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
@@ -143,23 +143,22 @@ class ProjectionTables:
         return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
 
     def coming(self, point: Point, iteration: Indices) -> Array:
-        """What the next iterations are like, [2 · ``AHEAD``, B]: how long each is against the average one, and how many
-        times longer at the smallest allocation than at the largest, as logs; 0 past the end.
-        """
+        """Features of the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]; 0 past the end.
+
+        Log ratios of length to the average length, then of length at the smallest to the largest allocation."""
         if self.bins == 1 and self.cells == 1:
             return self._coming
         columns = point.cells if self.bins == 1 else point.cells * (self.layout.iterations + 1) + iteration
         return blended([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
 
     def average_length(self, point: Point) -> Array:
-        """Log of how long the average iteration is, [B]."""
+        """Natural logarithm of the average iteration's length in seconds, [B]."""
         return blended([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
 
     def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
-        """What ``coming`` says of ``iterations`` [B, U] under features at ``point`` [J, B, U], [2, U, B].
+        """Values of ``coming`` for ``iterations`` [B, U] with features at ``point`` [J, B, U], [2, U, B].
 
-        ``average`` [B] is what ``average_length`` gave.
-        """
+        ``average``: result of ``average_length``, [B]."""
         bins = self._bin[np.minimum(iterations, self.layout.iterations)]
         length, scaling = blended([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
         lengths = np.stack([length - average[:, None], scaling])
@@ -169,29 +168,29 @@ class ProjectionTables:
         return np.ascontiguousarray(np.asarray(values, self.dtype))
 
     def _suffix(self, metric: int, *, logs: bool) -> Array:
-        """Σ over the iterations from row·stride on, [A·C·rows], of the expected value (or of its log)."""
+        """Σ over iterations from row · stride on of the expected value, or its logarithm, [A · C · rows]."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
 
     def _noise_in_bins(self, metric: int) -> Array:
-        """Variance of the log metric in each iteration bin, [I], or the one that all share, [1]."""
+        """Noise variance of the log metric by iteration bin, [I]; [1] if constant."""
         if self.table.noise_by_bin is None:
             return self.noise_variance[metric, None].astype(np.float64)
         return np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
 
     @cached_property
     def _variance_sums(self) -> dict[int, Array]:
-        """Of each metric that is summed over the run against a target, as ``_suffix``."""
+        """Remaining variance sums of each metric with a target for the run, by its position, [A · C · rows] each."""
         return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
 
     def _variances(self, metric: int) -> Array:
-        """Σ over the iterations from row·stride on, [A·C·rows], of the variance that noise gives to each."""
+        """Σ over iterations from row · stride on of the variance by noise, [A · C · rows]."""
         logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         noise = self._noise_in_bins(metric)
         return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
 
     def _summed(self, values: Array) -> Array:
-        """Σ of the bins' ``values`` [A·C, I] over the iterations from row·stride on, [A·C·rows]."""
+        """Σ of the bins' ``values`` [A · C, I] over iterations from row · stride on, [A · C · rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
@@ -205,9 +204,8 @@ class ProjectionTables:
 
     @cached_property
     def spans(self) -> tuple[Array, Array]:
-        """Squares of the offsets of an interval's ends within a run, and by how much those between runs are larger,
-        [2, 1, M] each: below, above.
-        """
+        """Squared log offsets of interval bounds given the run effect, and their increase without it, [2, 1, M] each
+        (low, high)."""
         table = self.table
         residual = np.array([table.residual_low, table.residual_high])[:, None] ** 2
         marginal = np.array([table.marginal_low, table.marginal_high])[:, None] ** 2
@@ -215,50 +213,52 @@ class ProjectionTables:
 
     @cached_property
     def open_variance(self) -> Array:
-        """Of the log run effect before any report, [M]; more than 0."""
+        """Variance of the log run effect before any report, [M]; above 0."""
         return np.maximum(self.effect_variance, 1e-12)
 
     @cached_property
     def far(self) -> NDArray[np.bool_]:
-        """Allocations of the grid that are more than a step from those of the samples, in any resource, [A]."""
+        """Whether allocations of the grid are more than 1.5 steps outside the samples' range in any resource, [A]."""
         units, margin = self.units(self.grid_levels), self.steps * 1.5
         beyond = (units < self.table.seen_low - margin) | (units > self.table.seen_high + margin)
         return np.asarray(beyond.any(axis=1), np.bool_)
 
     def share_moved(self, steps: Array) -> Array:
-        """``steps`` taken over the most that could be taken in a run."""
+        """``steps`` over the most steps possible in a run, of the same shape."""
         return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
 
     def point(self, features: Array) -> Point:
-        """Where ``features`` [B, F] stand among the feature cells."""
+        """Position of ``features`` [B, F] among the feature cells."""
         if self.cells == 1:
             return Point(np.zeros((1, len(features)), np.intp))
         found = self.table.point(features)
         return Point(found.cells, None if found.weights is None else found.weights.astype(self.dtype, copy=False))
 
     def whole_run(self, point: Point) -> Array:
-        """Expected seconds of a whole run at the largest allocation under features at ``point`` → [B]."""
+        """Expected seconds of a whole run at the largest allocation, with features at ``point``, [B]."""
         return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
 
     def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
-        """First of the ``count`` entries that a table over grid and feature cells has for each ``allocation``."""
+        """First of the ``count`` entries of each allocation and feature cell in a flat table, broadcast shape."""
         if self.cells > 1:
             allocation = allocation * self.cells + cell
         return allocation * count if count > 1 else allocation
 
     def log_mean(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Expected log of every metric, [B, M], at rows ``allocation`` [B] of the grid in ``iteration`` [B]."""
+        """Expected natural logarithm of every metric at rows ``allocation`` [B] of the grid in ``iteration`` [B], [B,
+        M]."""
         return self.look_up(self._logs, allocation, point, iteration)
 
     def metric_logs(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
-        """Expected log of one metric; rows of the grid, feature cells and iterations of shapes that fit each other."""
+        """Expected natural logarithm of one metric, for rows of the grid, cells and iterations, of their broadcast
+        shape."""
         row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
         return self._logs[row, metric]
 
     def look_up(self, table: Array, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Rows of ``table`` [A · C · I, ...], interpolated between the corners of ``point``, [B, ...]."""
+        """Rows of ``table`` [A · C · I, ...] interpolated between the corners of ``point``, [B, ...]."""
         rows = [self.row(allocation, cell, self.bins) for cell in point.cells]
         if self.bins > 1:
             bins = self._bin[np.minimum(iteration, self.layout.iterations)]
@@ -268,17 +268,18 @@ class ProjectionTables:
         return weighted([table.take(row, axis=0).T for row in rows], point.weights).T
 
     def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, if ``allocation`` [K, B] is held → [K, B]."""
+        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, with ``allocation`` [K, B] held, [K, B]."""
         read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=False)
 
     def remaining_log(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """The same sum of the expected log: over the number of iterations left it is their geometric mean."""
+        """Σ of the expected natural logarithm instead, [K, B]; divided by the iterations left, the log of the geometric
+        mean."""
         read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=True)
 
     def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Variance that noise gives to ``remaining``, at a run effect of 1; ``metric`` has a target of the run."""
+        """Variance by noise of ``remaining``, for a run effect of 1, [K, B]; ``metric`` must have a run target."""
         read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=False)
 
@@ -294,7 +295,7 @@ class ProjectionTables:
         return below + (above - below) * (part / self.stride).astype(self.dtype)
 
 
-# What a table expects of iterations whose features nobody knows: the samples' course of them is averaged over.
+# Expectation over unknown features of future iterations: averages over the samples' courses.
 
 
 LARGEST = 4_000_000  # entries of one array; where it would be larger, iterations that share a bin share a course
@@ -302,11 +303,10 @@ PROBES = 3  # allocations, and cells of the other features, at which the spread 
 
 
 def foreseen(table: ModelTable) -> ModelTable:
-    """``table`` with the features that vary within executions averaged over; itself where none do.
+    """``table`` averaged over features that vary within executions; ``table`` itself if none do.
 
-    Logs are averaged. What the average leaves out, the variance of the logs over executions, is added to the noise: it
-    makes an expected sum larger and a band wider, as not knowing should.
-    """
+    Logarithms are averaged; their variance over executions is added to the noise, which increases expected sums and
+    widens intervals to reflect the uncertainty."""
     if table.courses is None or table.cells == 1:
         return table
     varying = [bool(np.isfinite(course).all()) for course in np.moveaxis(table.courses, 2, 0)]
@@ -336,12 +336,12 @@ def foreseen(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Where in a course of ``resolution`` entries each iteration is, [iterations]."""
+    """Index of each iteration in a course of ``resolution`` entries, [iterations]."""
     return np.arange(iterations) * resolution // iterations
 
 
 class _Parts(NamedTuple):
-    """Runs of iterations that are alike, [S] each: how many, their bins before and after, their place in a course."""
+    """Segments of similar iterations, [S] each: length, bin before, bin after, and index in a course."""
 
     lengths: NDArray[np.intp]
     stages: NDArray[np.intp]
@@ -350,7 +350,7 @@ class _Parts(NamedTuple):
 
 
 def _parts(table: ModelTable, courses: Array) -> _Parts:
-    """A new bin begins where the table's or the course's does, as long as that fits."""
+    """Segments of iterations; new bins follow the table's and the course's, unless arrays exceed ``LARGEST``."""
     places = course_places(len(table.iteration_bin), courses.shape[1])
     anew = np.diff(table.iteration_bin, prepend=-1) != 0
     first = np.flatnonzero(anew | (np.diff(places, prepend=-1) != 0))
@@ -362,7 +362,7 @@ def _parts(table: ModelTable, courses: Array) -> _Parts:
 
 
 def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
-    """The varying features of every execution in every part among their own cells, [J, X, S]."""
+    """Position of the varying features among their own cells, for each execution and segment, [J, X, S]."""
     nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
     features = courses[:, parts.places][:, :, varying].astype(np.float64)
     cells, weights = locate(nodes, features.reshape(-1, len(nodes)))
@@ -381,7 +381,7 @@ def _weights(course: Point, parts: _Parts) -> Array:
 
 
 def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
-    """``logs`` [M, A, C, I] with the cells of the varying features apart, [M, A, P, V, I]."""
+    """``logs`` [M, A, C, I] with the cells of varying features as a separate axis, [M, A, P, V, I]."""
     apart = logs.reshape(*logs.shape[:2], *(len(known) for known in table.feature_nodes), -1)
     order = sorted(range(len(varying)), key=lambda axis: varying[axis])
     width = int(np.prod([len(known) for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]))
@@ -390,7 +390,7 @@ def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
 
 
 def _averaged(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
-    """``logs`` [M, A, P, V, I] averaged with ``weights`` [bins, V], each bin in its ``stage``, [M, A, P, bins]."""
+    """``logs`` [M, A, P, V, I] averaged by ``weights`` [bins, V], with each bin's ``stage`` [bins], [M, A, P, bins]."""
     width = weights.shape[1]
     columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
     return np.stack(columns, axis=-1).astype(np.float32)
@@ -413,7 +413,7 @@ def _by_bin(values: Array, bins: NDArray[np.intp]) -> Array:
     return np.add.reduceat(values, starts, axis=-1)
 
 
-# A workload of kind ``iterative`` as one of the jobs of another's: seconds of its iterations, and its targets.
+# A workload of kind ``iterative`` as a member of another: seconds of its iterations, and its targets.
 
 
 SHARED = "gpus"
@@ -421,7 +421,8 @@ WHOLE = 1e-9
 
 
 def member(layout: Layout, table: ModelTable | None) -> Member | None:
-    """What shares its resource: the only one, or that which is called ``gpus``; None where it has no whole amounts."""
+    """Member description, by its only resource or the one called ``gpus``; None without such, or with fractional
+    amounts."""
     names = layout.resources
     if len(names) > 1 and SHARED not in names:
         return None
@@ -447,7 +448,7 @@ def member(layout: Layout, table: ModelTable | None) -> Member | None:
 
 
 def _seconds(layout: Layout, table: ModelTable, column: int, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over a run of the medians of its iterations, [A]: at usual features, with the most of other resources."""
+    """Mean over a run of the iterations' median seconds, [A], at usual features and the most of other resources."""
     usual = foreseen(table)
     logs = usual.log_mean[layout.seconds]
     point = usual.point((usual.feature_low + usual.feature_high)[None] / 2)

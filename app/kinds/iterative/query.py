@@ -1,4 +1,4 @@
-"""States that are given in full in a query."""
+"""States given in full by a query, and validation of a run's own targets."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import UpcomingIteration
 from app.kinds.iterative.state import State, advance, begin
 
-# A state that is given in full with the request, instead of being kept from report to report.
+# States given in full with a request, instead of kept between reports.
 
 
 Array = NDArray[np.floating]
 
 
 class GivenState(NamedTuple):
-    """The last iteration of some run, in the layout's order.
+    """Last iteration of a run, in the layout's order.
 
     Attributes:
         iteration: its number, from 0.
-        levels, metrics, features: what it used and measured, [R], [M], [F].
-        totals: sums over the run including it, [M]; not a number where they are not known.
-        targets: [M]; not a number where the workload's hold.
-        probabilities: with which they are to be met, [M]; not a number where none is asked for.
+        levels, metrics, features: allocation in steps and measurements, [R], [M], [F].
+        totals: sums over the run including it, [M]; NaN: unknown.
+        targets: [M]; NaN: the workload's.
+        probabilities: required probabilities, [M]; NaN: none.
     """
 
     iteration: int
@@ -54,11 +54,10 @@ class GivenState(NamedTuple):
 
 
 def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
-    """The runs of which ``given`` are the last iterations, [B].
+    """States of the runs with the last iterations ``given``, [B].
 
-    Only one iteration is known of each, so the run effect is what that one tells; what the run has used up before is
-    taken from ``totals``, or else from the model under that run effect and the present allocation.
-    """
+    The run effect follows from that iteration alone; earlier sums come from ``totals``, or else from the model under
+    this effect and the present allocation."""
     layout, projector = compiled.layout, compiled.projector
     columns = zip(*given, strict=True)
     iteration, levels, metrics, features, totals, targets, probabilities = (np.array(column) for column in columns)
@@ -79,7 +78,7 @@ def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
 
 
 def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
-    """Sums of the metrics before ``iteration`` [B] as the model expects them, [B, M]."""
+    """Expected sums of the metrics before ``iteration`` [B], [B, M]."""
     projector = projector.ahead
     here, point = projector.layout.index(after.levels)[None], projector.point(after.features)
     start = np.zeros_like(iteration)
@@ -91,7 +90,7 @@ def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) ->
     return result
 
 
-# A state that a query gives in full, or the beginning of a run; targets and features by name.
+# Query parameters of a state or a run's beginning; targets and features by name.
 
 
 _PAIRS: dict[str, Any] = {"type": "array", "items": {"type": "string", "pattern": "^.+:.+$"}}
@@ -111,10 +110,10 @@ PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 
 
 def parse_state(compiled: Compiled, query: Query) -> GivenState | State:
-    """The state that a query gives; without an iteration, that of a run that has not begun.
+    """State given by a query; without an iteration, that of a run that hasn't begun.
 
     Raises:
-        InvalidInput: a part is missing, unknown, twice there, or no number; or the state doesn't fit the workload.
+        InvalidInput: a part is missing, unknown, duplicate or not a number, or the state doesn't fit the workload.
     """
     if "iteration" in query:
         return state_of_query(compiled, query)
@@ -134,13 +133,20 @@ def beginning(
     upcoming: Sequence[UpcomingIteration] = (),
     first: int = 0,
 ) -> State:
-    """A run that has reported nothing (B = 1), under its own targets, probabilities and features.
+    """State of a run without reports (B = 1), with its own targets, probabilities and features.
 
-    ``first`` is its first iteration, ``features`` are of that one, ``upcoming`` of those after it.
+    Args:
+        compiled: the workload.
+        targets: by metric; others are the workload's.
+        features: of the first iteration, by name; None: unknown.
+        probabilities: required, by metric; None: not required.
+        pointers: JSON pointers of targets and probabilities for errors.
+        upcoming: announced iterations after the first.
+        first: number of the first iteration.
 
     Raises:
-        InvalidInput: the workload hasn't such an iteration, such targets or features, or those of the first are left
-            out; ``pointers`` say where targets and probabilities were given.
+        InvalidInput: an iteration, target or feature doesn't fit the workload, or ``upcoming`` is given without
+            ``features``.
     """
     layout = compiled.layout
     if first >= layout.iterations:
@@ -162,9 +168,8 @@ def beginning(
 
 
 def state_of_query(compiled: Compiled, query: Query) -> GivenState:
-    """The state that a query gives: ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``,
-    and optionally ``total=iteration_seconds:380`` (sums over the run so far), ``target=iteration_seconds:1500`` and
-    ``probability=iteration_seconds:0.95``."""
+    """State from ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``, optionally with
+    ``total=iteration_seconds:380`` (sums so far), ``target=…`` and ``probability=…``; raises InvalidInput."""
     iteration = _iteration(query["iteration"], compiled.layout.iterations)
     given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
     try:
@@ -180,10 +185,10 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
 
 
 def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:
-    """Targets in the layout's order, ``rest`` where none is given.
+    """Targets in the layout's order, [M]; ``rest`` [M] for metrics that aren't given.
 
     Raises:
-        InvalidInput: a metric that has no target in the workload's spec, or a value that can be none.
+        InvalidInput: the metric has no target in the spec, or the value is out of range.
     """
     known = [metric.name for metric in compiled.layout.spec.metrics if metric.target is not None]
     for name, value in targets.items():
@@ -197,11 +202,10 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
 def check_probabilities(
     compiled: Compiled, given: Mapping[str, float | None], pointer: str = "/probabilities"
 ) -> list[float]:
-    """Probabilities with which targets are to be met in the layout's order, the workload's where none is given; not a
-    number where none is asked for.
+    """Required probabilities in the layout's order, [M]: given, else the workload's; NaN: none.
 
     Raises:
-        InvalidInput: a metric whose target can have none in the workload's spec, or a value that is no probability.
+        InvalidInput: the metric is unknown or its target can't have one, or the value isn't between 0 and 1.
     """
     known = {metric.name: metric.uncertain for metric in compiled.layout.spec.metrics}
     for name, value in given.items():

@@ -1,4 +1,4 @@
-"""Forecasts of a run at an allocation, and the reason of a decision in words."""
+"""Forecasts of a run at an allocation, and the reason of a decision as text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS, Metric
 from app.kinds.iterative.state import State, drift_variance, member_weights, own_scale
 
-# Reasons in words that a person accepts, with the numbers: what is projected, against what, how sure it is, what the
-# step leads to if it is held, and at what cost.
+# Reasons with numbers: projection, target, probability, effect of the step if held, and cost.
 #
-# Codes, by who answers:
+# Codes:
 #
 # ===================  ==================================================================================
 # ``initial``          the run's first allocation
@@ -49,7 +48,7 @@ TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
 class AllocationText(NamedTuple):
-    """An allocation as it is answered: encoded, in words, and where it is outside of what was measured, if it is."""
+    """An allocation as JSON, as text, and a text on resources outside the measured range (empty: all inside)."""
 
     encoded: msgspec.Raw
     words: str
@@ -57,16 +56,18 @@ class AllocationText(NamedTuple):
 
 
 class DecisionContext(msgspec.Struct, frozen=True):
-    """One decision in plain numbers; pairs are (keep the present allocation, take the decided one), either held to the
-    end or followed by ``then``.
+    """Numbers of one decision; pairs are (keep the present allocation, take the decided one), held or followed by
+    ``then``.
 
     Attributes:
-        metric: position of the metric that is nearest to missing its target, or furthest beyond it; -1 without target.
-        probability: with which that is to be met; not a number where none is asked for.
-        projected, excess, chance, rest, cost: of ``Forecast``, the first three for that metric.
+        metric: position of the most critical metric; −1: no targets.
+        target: its target, in the metric's unit.
+        probability: its required probability; NaN: none.
+        projected, excess, chance, rest, cost: from ``Forecast``, the first three for that metric.
+        moved: whether the allocation changes.
         present, decided: allocations.
-        attainable: whether any allocation meets all targets as surely as is asked for.
-        then: the allocation to go on with after the next iteration; None: the decided one is held.
+        attainable: whether any allocation meets all targets with the required probabilities.
+        then: allocation after the next iteration; None: the decided one is held.
     """
 
     metric: int
@@ -85,27 +86,26 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
     @property
     def passing(self) -> str:
-        """The allocation that follows the decided one after a single iteration, in words; empty if that is held."""
+        """Text of the allocation after the next iteration; empty if the decided one is held."""
         return "" if self.then is None or self.then.words == self.decided.words else self.then.words
 
     def missed(self, option: int) -> bool:
-        """Whether the target is projected to be missed, or is less sure than is asked for."""
+        """Whether the target is projected to be missed, or below its required probability, at pair index ``option``."""
         if math.isnan(self.probability):
             return self.excess[option] > TOLERANCE
         return self.chance[option] < self.probability
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Why: a stable code, and the same for people."""
+    """Reason of a decision: a stable code, and text."""
 
     code: str
     text: str
 
 
 class Wording(NamedTuple):
-    """What sentences about a metric have in common: “latency projected at”, “a target of”, “ ms”, “ in the next
-    iteration”, and the code of a target at risk.
-    """
+    """Parts of sentences about a metric: “latency projected at”, “a target of”, “ ms”, “ in the next iteration”, and
+    the code of a target at risk."""
 
     subject: str
     bound: str
@@ -115,7 +115,7 @@ class Wording(NamedTuple):
 
 
 def wording(metric: Metric) -> Wording:
-    """How a metric is spoken of."""
+    """Parts of sentences about ``metric``."""
     whole = metric.scope == "run"
     return Wording(
         "projected" if metric.name == SECONDS and whole else f"{metric.name} projected at",
@@ -127,7 +127,7 @@ def wording(metric: Metric) -> Wording:
 
 
 def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
-    """The reason of a policy's own step, in each metric's ``words``."""
+    """Reason of a policy's own step; ``words``: wording of each metric."""
     if context.metric < 0:
         return _untargeted(context)
     own = words[context.metric]
@@ -165,7 +165,8 @@ def _untargeted(context: DecisionContext) -> Reason:
 
 
 def against(own: Wording, context: DecisionContext, option: int) -> str:
-    """“projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”."""
+    """Text such as “projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”, for pair index
+    ``option``."""
     asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
     sure = _sure(own, context.chance[option], asked)
     projected, target = number(context.projected[option]), _target(context.target)
@@ -173,7 +174,7 @@ def against(own: Wording, context: DecisionContext, option: int) -> str:
 
 
 _target = lru_cache(maxsize=1024)(number)
-"""Targets recur from report to report."""
+"""Cached, as targets recur between reports."""
 
 
 def _sure(own: Wording, chance: float, asked: str = "") -> str:
@@ -181,7 +182,7 @@ def _sure(own: Wording, chance: float, asked: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """“94 %”, rounded down: a chance is never told greater than it is."""
+    """Format a share such as “94 %”, rounded down so that a probability isn't overstated."""
     return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
 
 
@@ -192,7 +193,7 @@ def _stay(context: DecisionContext) -> str:
 
 
 def _price(context: DecisionContext) -> str:
-    """What the step does to the rest of the run: its cost, and how long it takes."""
+    """Text on cost and duration of the remaining run with the step and without."""
     before, after = context.cost
     cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
     return f"what is left {cost}takes {_longer(*context.rest)}"
@@ -206,7 +207,7 @@ def _longer(before: float, after: float) -> str:
 
 
 def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
-    """The reason of a run's initial allocation, chosen by the model, in each metric's ``words``."""
+    """Reason of a run's first allocation, chosen by the model; ``words``: wording of each metric."""
     decided, cost = context.decided.words, f"the run costs {money(context.cost[1])}"
     if context.metric < 0:
         return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
@@ -220,17 +221,18 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
 
 
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
-    """The reason of a run's initial allocation before any domain model, or with one that can't be used."""
+    """Reason of a run's first allocation without a usable domain model; ``problem``: why, empty if there is none."""
     why = problem or "no domain model yet"
     return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
 
 
 def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reason:
-    """The reason of the decision after the last iteration: each metric whose target is for the whole run beside that
-    target, then the run's cost if its resources have prices.
+    """Reason after the last iteration: totals against the targets for the whole run, and the cost if it is above 0.
 
     Args:
-        totals, targets: of each metric, summed over the run, [M]; a target that is not a number is none.
+        layout: of the workload.
+        totals, targets: sums over the run and targets, [M]; NaN: no target.
+        cost: of the run, in the prices' currency.
     """
     parts = []
     for metric, total, target in zip(layout.spec.metrics, totals.tolist(), targets.tolist(), strict=True):
@@ -247,7 +249,7 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
 
 
 def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
-    """The reason why ``intended`` is not taken: it promises too little more return than staying does."""
+    """Reason why allocation ``intended`` isn't taken: its gain in return is below ``required``; NaN: unknown."""
     promised = (
         f"only {number(gain, 2)} more return, and a change must promise over {number(required, 2)}"
         if gain > 0
@@ -269,16 +271,16 @@ _OUTSIDE = {
 
 @lru_cache(maxsize=1024)
 def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
-    """Why ``heuristic`` answers for a state outside of the policy's experience, by ``causes``."""
+    """Text that ``heuristic`` decides because the state is outside the policy's training conditions, by ``causes``."""
     return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
 
 
 def in_words(allocation: dict[str, float]) -> str:
-    """An allocation as “6 gpus, 4 cpus”."""
+    """Format an allocation such as “6 gpus, 4 cpus”."""
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
-# What a decision promises: the next iteration's metrics with intervals, and where the run goes with and without it.
+# Forecast of a decision: metrics of the next iteration with intervals, and the run's end with and without it.
 
 
 Indices = NDArray[np.integer]
@@ -286,15 +288,16 @@ SIGNS = {"at_most": 1.0, "at_least": -1.0, "track": 1.0}
 
 
 class Forecast(NamedTuple):
-    """B decisions, M metrics; the first axis of pairs is (keep the present allocation, take the decided one).
+    """Forecast of B decisions, M metrics; the first axis of pairs is (keep the present allocation, take the decided
+    one).
 
     Attributes:
-        mean, low, high: of each metric in the next iteration at the decided allocation, [B, M].
-        projected: each metric at the end of the run, [2, B, M]: a run's target is held against its sum, an iteration's
-            against its typical value over what is left.
-        excess: relative miss of the target, negative when it is met with room to spare, [2, B, M]; −∞ without target.
-        chance: how likely the target is to be met, [2, B, M]; not a number where that can't be told.
-        rest: seconds of the rest of the run, [2, B].
+        mean, low, high: metrics of the next iteration at the decided allocation, [B, M].
+        projected: value to compare with the target: sum over the run, or typical value over the remaining iterations,
+            [2, B, M].
+        excess: relative miss of the target, negative if it is met with slack, [2, B, M]; −∞ without target.
+        chance: probability to meet the target, [2, B, M]; NaN: unknown.
+        rest: seconds of the remaining run, [2, B].
         cost: money for it, [2, B].
     """
 
@@ -313,9 +316,8 @@ def forecast(
 ) -> Forecast:
     """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
 
-    Where ``then`` [B] is a row of the grid, it follows either after the next iteration; where it is −1 or not given,
-    either is held to the end.
-    """
+    ``then`` [B]: row of the grid that follows after the next iteration in both cases; −1 or None: both are held to the
+    end."""
     layout, pair = projector.layout, np.array([hold, chosen])
     after = None if then is None or (then < 0).all() else np.where(then >= 0, then, pair)
     told, pauses = announced(projector, state), np.array([0 * pause, pause])
@@ -343,7 +345,7 @@ def forecast(
 
 
 def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
-    """What ``_projected`` and, for seconds, ``_rest`` give, over all members of the belief."""
+    """Results of ``_projected``, [2, B, M], and for seconds ``_rest``, [2, B], averaged over the ensemble."""
     projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
     if apart is state:
         return projected, rest
@@ -353,7 +355,7 @@ def _expected(projector: Projector, state: State, left: Remaining, apart: State)
 
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
-    """Σ of a metric over what is left of the run, [2, B], under the run effect's posterior."""
+    """Expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
     factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
     return left.rest(metric) * factor
 
@@ -382,19 +384,19 @@ def _excess(projector: Projector, state: State, projected: Array) -> Array:
 
 @lru_cache
 def _goals(goals: tuple[str, ...]) -> tuple[Array, NDArray[np.bool_] | None]:
-    """The sign of a miss, and which metrics are to be tracked, by metric, [M] each; None where none is."""
+    """Sign of a miss by metric, [M], and a mask of set points, [M]; None: there are none."""
     tracked = np.array([goal == "track" for goal in goals])
     return np.array([SIGNS[goal] for goal in goals]), tracked if tracked.any() else None
 
 
 class Following(NamedTuple):
-    """What the model expects of the next iteration but for the run effect.
+    """Expectation of the next iteration without the run effect, in natural logarithms.
 
     Attributes:
         logs: of the metrics, [B, M].
-        offsets: of each member's against them, [B, K, M]; None where there is one model.
-        unknown: variance of the logs for want of knowing the features, [B, M].
-        noise: variance of the log metrics, that included, [B, M].
+        offsets: of each member from these, [B, K, M]; None for a single model.
+        unknown: variance by unknown features, [B, M].
+        noise: noise variance including it, [B, M].
     """
 
     logs: Array
@@ -404,7 +406,8 @@ class Following(NamedTuple):
 
 
 def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
-    """The next iteration at rows ``chosen`` [B] of the grid: at its features if announced, else by the course."""
+    """Expectation of the next iteration at rows ``chosen`` [B] of the grid, with announced features or the samples'
+    average."""
     ahead = projector.ahead
     usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
     if told is None:
@@ -431,13 +434,11 @@ def _at(read: Projector, projector: Projector, state: State, chosen: Indices, po
 def next_iteration(
     projector: Projector, state: State, chosen: Indices, told: Announced | None, pause: Array
 ) -> tuple[Array, Array, Array]:
-    """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the allocation grid, [B, M] each.
+    """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the grid, [B, M] each.
 
-    What is still unknown of the run effect widens the interval from the model's within-run offsets to its between-run
-    ones, and so does what the members of the belief differ by and what features nobody announced may be, in quadrature:
-    all stem from normal errors of the log. Loud iterations have wider ones. From report to report the run's own errors
-    take the place of those that the samples' offsets were made of.
-    """
+    The interval's width combines, in quadrature, the model's within-run offsets, their increase by the uncertainty of
+    the run effect, the disagreement of ensemble members, and unknown features; it is wider in noisier iterations. With
+    more reports the run's own errors replace the samples' scale."""
     coming, reach = following(projector, state, chosen, told), _width(projector.table.level)
     centre, between = coming.logs + state.effect, coming.unknown
     if coming.offsets is not None:
@@ -462,5 +463,5 @@ def next_iteration(
 
 @lru_cache
 def _width(level: float) -> float:
-    """Half of the central interval of the standard normal distribution that holds ``level``."""
+    """Standard normal quantile of (1 + ``level``) / 2."""
     return NormalDist().inv_cdf((1 + level) / 2)

@@ -1,4 +1,4 @@
-"""Reports, starts and decisions of kind `iterative` on the wire."""
+"""Schemas of reports, starts and decisions of kind `iterative`."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Decision(DecisionBase):
     shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
 
-# What a run of kind ``iterative`` reports.
+# Schema of reports.
 
 
 LARGEST_BYTES = 1 << 20  # with as much announced as there may be; names take long to read
 MOST_NAMES = 64
-"""Of resources, metrics or features in a report; workloads have fewer."""
+"""Most resources, metrics or features in a report; workloads have fewer."""
 Numbers = Annotated[dict[str, float], Meta(max_length=MOST_NAMES)]
 
 
@@ -99,7 +99,7 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
     kind: Annotated[Literal["iterative"], Meta(extra_json_schema={"default": "iterative"})] | UnsetType = UNSET
 
 
-# What a run of kind ``iterative`` may be started with.
+# Schema of starts.
 
 
 Name = Annotated[str, Field(max_length=63)]

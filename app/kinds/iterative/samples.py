@@ -1,9 +1,8 @@
 """Samples of kind `iterative`: an execution is a table of iterations.
 
-A row has an iteration, and numbers by name in three parts (``PARTS``). JSON has them as objects: ``{"iteration": 0,
-"allocation": {…}, "metrics": {…}, "features": {…}}``. CSV has a header, ``execution,iteration,allocation.<resource>…,
-metric.<metric>…,feature.<feature>…`` in any order, then a row per iteration; the rows of an execution stand together.
-"""
+A row has an iteration number and numbers by name in three parts (``PARTS``). JSON: ``{"iteration": 0, "allocation":
+{…}, "metrics": {…}, "features": {…}}``. CSV: a header, ``execution,iteration,allocation.<resource>…,
+metric.<metric>…,feature.<feature>…`` in any order, and a row per iteration; rows of an execution are contiguous."""
 
 from __future__ import annotations
 
@@ -34,33 +33,33 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.records import CSV, ReportCodec, refuse, report_formats, shown
 
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
-"""Parts of a report: names in JSON, and as the beginning of columns in CSV."""
+"""Parts of a report: names in JSON, and prefixes of CSV columns."""
 ITERATION = "/iteration"
 
 
 def names_of(layout: Layout) -> dict[str, Sequence[str]]:
-    """Names of the numbers in each of ``PARTS``."""
+    """Names of the resources, metrics and features of a layout, by part (``PARTS``)."""
     return dict(zip(PARTS, (layout.resources, layout.metrics, layout.features), strict=True))
 
 
 def column_names(layout: Layout) -> list[str]:
-    """The header of a layout's CSV."""
+    """CSV header of a layout."""
     each = (f"{PARTS[part]}.{name}" for part, names in names_of(layout).items() for name in names)
     return ["execution", "iteration", *each]
 
 
-# Rows of an execution against the workload's layout, many at a time.
+# Validation of executions, many rows at a time.
 
 
 class RowIssue(NamedTuple):
-    """The first error of an execution: index of its row, and the offending field."""
+    """First error of an execution: index of its row, and the issue."""
 
     row: int
     issue: FieldIssue
 
 
 class Checker:
-    """Checks executions of one layout: arrays [n, C] of iteration, allocation, metrics and features, C columns."""
+    """Validates executions of one layout: arrays [n, C] of iteration, allocation, metrics and features."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -81,13 +80,13 @@ class Checker:
         return len(self.pointers)
 
     def fault(self, data: Floats) -> RowIssue | None:
-        """The first error of an execution, [n, C] with n ≤ the spec's iterations; None if there is none."""
+        """First error of an execution [n, C], n at most the spec's iterations; None: valid."""
         allocation, metrics, features = self._parts.values()
-        good = np.abs(data) <= LARGEST_NUMBER  # neither are infinities, nor what is no number
+        good = np.abs(data) <= LARGEST_NUMBER  # False for infinities and NaN
         good[0, 0] &= data[0, 0] in self._count
         good[1:, 0] &= data[1:, 0] == data[0, 0] + self._count[1 : len(data)]
         good[:, 0] &= data[:, 0] < len(self._count)
-        with np.errstate(invalid="ignore", over="ignore"):  # what isn't finite is refused anyway
+        with np.errstate(invalid="ignore", over="ignore"):  # values that aren't finite are refused anyway
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
             good[:, allocation] &= (np.abs(exact - level) <= 1e-6) & (level >= 0) & (level <= self._top)
@@ -113,12 +112,12 @@ class Checker:
         return FieldIssue(self.pointers[column], "is not accepted", value)
 
     def named(self, row: Floats) -> dict[str, dict[str, float]]:
-        """The numbers of one row [C] by part and name."""
+        """Numbers of one row [C] by part and name."""
         values = row.tolist()
         return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
     def table(self, reports: Iterable[Sequence[Mapping[str, float]]], first: int) -> Floats:
-        """Reports, each as its ``PARTS`` with the names of the layout, as rows [n, C], counted from ``first`` on."""
+        """Rows [n, C] of reports, given as ``PARTS`` with the layout's names, numbered from ``first``."""
         places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
         rows = [
             [iteration, *[parts[at][name] for at, name in places]]
@@ -127,29 +126,30 @@ class Checker:
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
     def seconds(self, data: Floats) -> float:
-        """Sum of ``iteration_seconds`` over the rows of an execution; a finite number, as JSON has no other."""
+        """Sum of ``iteration_seconds`` of an execution, capped to a finite number for JSON."""
         with np.errstate(over="ignore"):
             seconds = data[:, self._parts["metrics"].start + self.layout.seconds].sum()
         return float(min(seconds, np.finfo(np.float64).max))
 
 
 def iteration_issue(expected: int | None, value: Any) -> FieldIssue:
-    """An iteration number that isn't the next one, ``expected``; None: of the first, which may be any of the spec's."""
+    """Issue of an unexpected iteration number; ``expected`` None: the first row, which may have any number of the
+    spec's."""
     if expected is None:
         return FieldIssue(ITERATION, "must be a whole number from 0 to less than the workload's iterations", value)
     return FieldIssue(ITERATION, f"must be {expected}: iterations count up without gaps, in one block", value)
 
 
 def too_many_issue(iterations: int, value: Any) -> FieldIssue:
-    """An execution longer than the workload's."""
+    """Issue of an execution longer than the workload's number of iterations."""
     return FieldIssue(ITERATION, f"must be less than the workload's {iterations} iterations", value)
 
 
-# CSV, in a loop that costs little for each row.
+# CSV reader, optimised for little work per row.
 
 
 class CsvReader:
-    """Reads executions of one layout; holds the rows of one execution at a time."""
+    """Reads executions of one layout from CSV; holds the rows of one execution at a time."""
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
@@ -157,10 +157,10 @@ class CsvReader:
         self._names = column_names(checker.layout)
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Executions in order.
+        """Yield executions in order.
 
         Raises:
-            InvalidInput: the header is missing, or names unknown, repeated or too few columns.
+            InvalidInput: the header is missing, or has unknown, repeated or missing columns.
         """
         head, _, rest = next(blocks, b"").partition(b"\n")
         header = self._header(head)
@@ -234,7 +234,7 @@ class _Open:
         self.refused: Refused | None = None
 
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
-        """One more row; an execution that grows longer than ``limit`` rows is refused rather than held."""
+        """Append a row; an execution longer than ``limit`` rows is refused instead."""
         if len(self.rows) == limit:
             self.refuse(line, too_many_issue(limit, shown(cells[0])))
         else:
@@ -242,13 +242,13 @@ class _Open:
             self.lines.append(line)
 
     def refuse(self, line: int, issue: FieldIssue) -> None:
-        """Keep nothing of it."""
+        """Mark the execution as refused and drop its rows."""
         self.refused = Refused(self.name, line, issue)
         self.rows, self.lines = [], []
 
 
 def _numbers(rows: list[tuple[str, ...]]) -> Floats:
-    """Cells as numbers, [n, C]; Python's digit grouping (``1_000``) isn't one."""
+    """Cells as numbers, [n, C]; raises ValueError for others, also Python's digit grouping (``1_000``)."""
     width = len(rows[0])
     data = np.fromiter(map(float, chain.from_iterable(rows)), np.float64, len(rows) * width)
     if any("_" in cell for row in rows for cell in row):
@@ -257,7 +257,7 @@ def _numbers(rows: list[tuple[str, ...]]) -> Floats:
 
 
 def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """The lines after the first that aren't blank, with their numbers."""
+    """Yield the lines after the first that aren't blank, with their numbers."""
     before = 1
     for block in blocks:
         if not block.isspace():  # of which gzip packs a thousand lines in a byte
@@ -268,7 +268,7 @@ def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def _quoted(line: str) -> list[str]:
-    """The cells of a line; none where its quotes don't match."""
+    """Cells of a line; empty if its quotes don't match."""
     if line.count('"') % 2:
         return []
     try:
@@ -277,11 +277,11 @@ def _quoted(line: str) -> list[str]:
         return []
 
 
-# JSON, and executions as the API answers them.
+# JSON bodies, and schemas of executions in the API.
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
-    """An iteration in JSON; its number may be left out."""
+    """An iteration in JSON; its number is optional."""
 
     allocation: dict[str, float]
     metrics: dict[str, float]
@@ -290,7 +290,7 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution in JSON."""
+    """An execution in JSON: its name, and a report per iteration."""
 
     execution: str
     reports: list[SampleReport]
@@ -329,7 +329,7 @@ _REPORT: dict[str, Any] = {
 
 
 class IterationSamples(ReportCodec):
-    """Executions as float64, little-endian, [iterations, C]: iteration, allocation, metrics, features."""
+    """Executions stored as little-endian float64, [iterations, C]: iteration, allocation, metrics, features."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         **report_formats(
@@ -354,20 +354,20 @@ class IterationSamples(ReportCodec):
 
     @property
     def width(self) -> int:
-        """The number of columns C."""
+        """Number of columns C of the table."""
         return self.checker.columns
 
     def seconds(self, table: Floats) -> float:
-        """Sum of an execution's seconds."""
+        """Sum of an execution's ``iteration_seconds``."""
         return self.checker.seconds(table)
 
     def members(self, report: SampleReport) -> int:
-        """The number of members in a report, as far as is known."""
+        """Least number of JSON members in a report, to detect duplicates."""
         parts = len(report.allocation) + len(report.metrics) + len(report.features)
         return 2 + parts + bool(report.features) + (report.iteration is not None)
 
     def table(self, reports: Sequence[SampleReport]) -> Floats:
-        """Reports as rows, [n, C]; ``InvalidInput``: the first error in them."""
+        """Rows [n, C] of reports; raises InvalidInput with the first error."""
         if not reports:
             raise InvalidInput([FieldIssue("/reports", "must hold at least one report", [])])
         most, first = self.layout.iterations, reports[0].iteration or 0
@@ -390,16 +390,16 @@ class IterationSamples(ReportCodec):
         return data
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
-        """One row per report, numbered from ``first`` on."""
+        """Execution with one row per report, numbered from ``first``; None without reports."""
         each = [[report.get(part, {}) for part in PARTS] for report in reports]
         return self.packed(run, 0, self.checker.table(each, first)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
-        """Every iteration of stored bytes."""
+        """Every iteration of stored bytes, as JSON objects."""
         return [{"iteration": int(values[0]), **self.checker.named(values)} for values in self.unpacked(data)]
 
     def csv_rows(self, execution: Stored) -> Iterator[str]:
-        """The rows of an execution in CSV; each number is the shortest text that reads back as the same."""
+        """Yield the CSV rows of an execution; numbers are the shortest text that parses to the same value."""
         name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpacked(execution.data).tolist():
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"

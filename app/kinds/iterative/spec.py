@@ -1,4 +1,4 @@
-"""Specs of kind `iterative`, and which changes of one are accepted."""
+"""Specs of kind `iterative`, and the changes accepted while one is served."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pydantic.config import JsonDict
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
 from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
-SECONDS = "iteration_seconds"  # the metric that is always there: it is what costs are billed by
+SECONDS = "iteration_seconds"  # metric that is always present: costs are billed by it
 MAXIMUM_ALLOCATIONS = 20_000
 MAXIMUM_ACTIONS = 1_000
 MAXIMUM_WEIGHED = 6_000
-"""Joint actions times metrics, of which a decision weighs each: in some 15 ms, on the event loop."""
+"""Most joint actions × metrics, so that a decision takes some 15 ms on the event loop."""
 Unit = Annotated[str, Field(max_length=63)]
 NEAR = 0.1
-"""Of a set point, within which it counts as met."""
+"""Relative deviation from a set point within which it counts as met."""
 ROUNDING = 1e-9
-"""Of a target, by which a sum may differ for no other reason than that numbers are rounded."""
+"""Relative tolerance of targets for rounding errors of sums."""
 
 
 class Resource(Strict):
@@ -43,11 +43,11 @@ class Resource(Strict):
 
     @property
     def start(self) -> float:
-        """The allocation before a model is known."""
+        """Allocation before a model is known: ``initial``, else ``minimum``."""
         return self.minimum if self.initial is None else self.initial
 
     def level(self, value: float) -> int | None:
-        """Index of ``value`` on the grid, or None when it is outside or between two steps."""
+        """Index of ``value`` on the grid; None if it is out of bounds or between two steps."""
         exact = (value - self.minimum) / self.step
         if not math.isfinite(exact):
             return None
@@ -105,13 +105,13 @@ class Metric(Strict):
     )
 
     def is_met(self, reached: float, wanted: float) -> bool:
-        """Whether a sum or mean meets a target, but for rounding."""
+        """Whether a sum or mean ``reached`` meets the target ``wanted``, within rounding; set points: ``NEAR``."""
         gap = {"at_most": reached - wanted, "at_least": wanted - reached, "track": abs(reached - wanted)}[self.goal]
         return gap <= (ROUNDING + (NEAR if self.goal == "track" else 0.0)) * abs(wanted)
 
     @property
     def uncertain(self) -> str | None:
-        """Why its target can't carry a probability; None where it can."""
+        """Reason why the target can't have a required probability; None: it can."""
         if self.target is None:
             return "needs a target to be met"
         if self.goal == "track":
@@ -252,7 +252,7 @@ class IterativeSpec(Strict):
 Spec = IterativeSpec  # each kind's is found under this name; in the API's schema names must differ
 
 
-# What of an ``iterative`` workload may change without a new training: targets, probabilities, prices and weights.
+# Changes to an ``iterative`` workload that need no new training: targets, probabilities, prices and weights.
 
 
 EXAMPLE: JsonDict = {"targets": {"iteration_seconds": 1500}, "prices": {"gpus": 3.1}, "weights": {"cost": 0.2}}
@@ -286,10 +286,10 @@ class IterativePatch(BaseModel):
 
 
 def changed(spec: Spec, patch: IterativePatch) -> Spec:
-    """A spec with a patch applied.
+    """Return ``spec`` with ``patch`` applied.
 
     Raises:
-        InvalidInput: a metric, a resource or a weight that the spec hasn't; a probability that a target can't have.
+        InvalidInput: ``patch`` names an unknown metric, resource or weight, or a probability that a target can't have.
     """
     issues = [
         *unknown_names("targets", patch.targets, [metric.name for metric in spec.metrics]),

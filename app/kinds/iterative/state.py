@@ -1,4 +1,4 @@
-"""A run's state: what its reports so far tell, as a structure of arrays with leading dimension B."""
+"""State of runs from their reports, as arrays with leading dimension B, and the filter of the run effect."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from app.kinds.iterative.projector import Projector
 
 Array = NDArray[Any]
 Levels = NDArray[Any]
-TAIL = 4.0  # degrees of freedom of what members are weighed by
+TAIL = 4.0  # degrees of freedom of the members' likelihood
 SURPRISE = 4.0  # standard deviations of an innovation that a constant run effect can't explain
 LARGEST_ERROR = 4.0  # standardised: an iteration out of the ordinary is no scale, and no trend
 TREND = 0.3  # share of the latest error in the trend
@@ -23,27 +23,27 @@ OWN_PRIOR = 8.0  # iterations that the samples' scale of errors is worth, agains
 
 
 class State(NamedTuple):
-    """B runs. R resources, M metrics, F features.
+    """State of B runs; R resources, M metrics, F features, K ensemble members.
 
     Attributes:
-        iteration: number of reports so far = the iteration that is decided next, [B].
-        levels: the last reported allocation (before any report: the initial one), [B, R].
+        iteration: number of reports so far, the next iteration to decide, [B].
+        levels: last reported allocation (before any report the initial one), in steps, [B, R].
         elapsed: sum of each metric over the run so far, [B, M].
         effect: posterior mean of the log run effect, [B, M].
         variance: its posterior variance under any one model, [B, M].
-        measured: the last report's metrics, [B, M]; not a number before the first.
-        features: the last report's features, [B, F].
-        cost: money spent so far, in the price's currency, [B].
-        targets: [B, M]; not a number where a metric has none.
+        measured: metrics of the last report, [B, M]; NaN before the first.
+        features: features of the last report, [B, F].
+        cost: money spent so far, in the prices' currency, [B].
+        targets: [B, M]; NaN: none.
         weights: of the reward's terms sla, cost, change, [B, 3].
         prices: per unit and hour, [B, R].
-        errors: mean square of the standardised errors of what was expected of the reports so far, [B, M].
-        trend: exponentially weighted mean of those errors, [B, M].
-        judged: number of reports that ``errors`` is made of, [B].
-        effects: posterior mean of the log run effect under each member of the belief, [B, K · M].
-        log_weights: log of how likely each member is, [B, K]; where there is one model, both are [B, 0].
-        probabilities: with which targets are to be met, [B, M]; not a number where none is asked for.
-        upcoming: features of the next U iterations as announced, [B, U, F]; not a number from where nothing is.
+        errors: mean square of standardised prediction errors so far, [B, M].
+        trend: exponentially weighted mean of these errors, [B, M].
+        judged: number of reports in ``errors``, [B].
+        effects: posterior mean of the log run effect under each member, [B, K · M].
+        log_weights: log posterior weight of each member, up to a constant, [B, K]; both are [B, 0] for a single model.
+        probabilities: required probabilities of targets, [B, M]; NaN: none.
+        upcoming: announced features of the next U iterations, [B, U, F]; NaN where not announced.
     """
 
     iteration: Array
@@ -76,7 +76,7 @@ def begin(
     prices: ArrayLike | None = None,
     features: ArrayLike | None = None,
 ) -> State:
-    """Runs that have reported nothing yet, at the allocations ``levels`` [B, R]; the rest defaults to the spec's."""
+    """States of runs without reports at the allocations ``levels`` [B, R]; other values default to the spec's."""
     layout, dtype = projector.layout, projector.dtype
     batch, metrics = len(levels), len(layout.metrics)
 
@@ -109,14 +109,14 @@ def begin(
 
 
 class Expected(NamedTuple):
-    """What the model expects of one iteration: logs of its metrics, [B, M], and seconds that changes add, [B]."""
+    """Expected natural logarithms of an iteration's metrics, [B, M], and seconds added by changes, [B]."""
 
     logs: Array
     pause: Array
 
 
 def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
-    """What is to be expected of the next iteration at ``levels`` [B, R], but for the run effect."""
+    """Expectation of the next iteration at ``levels`` [B, R], without the run effect."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
     return Expected(logs, pause * (state.iteration > 0))
@@ -130,12 +130,11 @@ def advance(
     features: Array,
     expected: Expected | None = None,
 ) -> State:
-    """The state after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, under ``features`` [B, F].
+    """States after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
 
-    The log run effect follows a random walk seen through noise (a local level model); its posterior is normal, and a
-    Kalman step updates it. An innovation beyond ``SURPRISE`` standard deviations reopens the posterior, so that a
-    disturbance is followed at once instead of being averaged away. ``expected`` spares computing it again.
-    """
+    The log run effect is a random walk observed with noise (a local level model); a Kalman step updates its normal
+    posterior. An innovation beyond ``SURPRISE`` standard deviations widens the prior, so that a disturbance is followed
+    at once instead of averaged away. ``expected``: cached result of ``expect``."""
     logs, pause = expect(projector, state, levels, features) if expected is None else expected
     seconds = metrics[:, projector.layout.seconds]
     ratio = np.log(_without_change(metrics, pause, projector.layout.seconds)) - logs
@@ -158,10 +157,10 @@ def advance(
 
 
 def drift_variance(projector: Projector, state: State) -> Array:
-    """Variance of the step that the log run effect takes until the next report, [B, M]: the samples', and what the run
-    shows. Errors in a row to the same side are a trend; what of its square is beyond ``USUAL_TREND`` times what noise
-    makes of it is how far the effect drifts, in units of ``TREND_DRIFT``.
-    """
+    """Variance of the log run effect's step until the next report, [B, M]: from the samples, plus the run's own trend.
+
+    Successive errors of one sign are a trend; the excess of its square over ``USUAL_TREND`` times its mean under noise
+    is the drift, in units of ``TREND_DRIFT``."""
     trend = state.trend * state.trend * ((2 - TREND) / TREND)
     trend -= USUAL_TREND
     np.maximum(trend, 0, out=trend)
@@ -171,9 +170,7 @@ def drift_variance(projector: Projector, state: State) -> Array:
 
 
 def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> dict[str, Array]:
-    """What a report tells, by field of the state: log-ratios measured/predicted ``ratio`` [B, M], of variance ``noise``
-    but for what is unknown of the run effect.
-    """
+    """Updated fields of the state from log ratios measured/predicted ``ratio`` [B, M] with variance ``noise``."""
     prior = state.variance + drift_variance(projector, state)
     innovation = ratio - state.effect
     squared = innovation * innovation
@@ -186,11 +183,10 @@ def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> 
 
 
 def filtered_by_member(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
-    """As ``filtered``, and ``effects`` and ``log_weights``; ``ratios`` [B, K, M] are measured/predicted of each member.
+    """Updated fields, with ``effects`` and ``log_weights``, from each member's log ratios measured/predicted [B, K, M].
 
-    The members share the variance, for they share the noise. Each is as likely as its innovations were, whose tails are
-    heavier than the normal distribution's (Student's t), so that no single report decides.
-    """
+    Members share the variance, as they share the noise. Their likelihood is Student's t of the innovation, with heavier
+    tails than the normal, so that no single report is decisive."""
     effects = state.effects.reshape(ratios.shape)
     prior = state.variance + drift_variance(projector, state)
     innovation = ratios - effects
@@ -216,7 +212,7 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
 
 
 def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
-    """``errors``, ``trend`` and ``judged`` with another ``error`` [B, M], which was expected to have ``variance``."""
+    """Updated ``errors``, ``trend`` and ``judged`` with a prediction ``error`` [B, M] of expected ``variance``."""
     latest = error / np.sqrt(variance)
     np.minimum(np.maximum(latest, -LARGEST_ERROR, out=latest), LARGEST_ERROR, out=latest)
     judged = state.judged + 1
@@ -228,26 +224,26 @@ def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
 
 
 def own_scale(state: State, usual: Array, own: Array) -> Array:
-    """Variance of the run's errors, [B, M]: ``usual`` as the samples have it, worth ``OWN_PRIOR`` iterations, and what
-    its own reports say where the model expects ``own`` (the mean of an inverse-gamma posterior, about).
-    """
+    """Scale of the run's squared errors, [B, M]: ``usual`` from samples, worth ``OWN_PRIOR`` iterations, and the run's
+    own.
+
+    ``own``: variance that the model expects. About the mean of an inverse-gamma posterior."""
     count = state.judged[:, None]
     scaled: Array = (OWN_PRIOR * usual + count * state.errors * own) / (OWN_PRIOR + count)
     return scaled
 
 
 def member_weights(state: State) -> Array:
-    """How likely each member of the belief is, [B, K]; they sum to 1."""
+    """Posterior probability of each ensemble member, [B, K], with sum 1."""
     weights = np.exp(state.log_weights)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
 def by_member(state: State, members: int) -> State:
-    """Each run once for each member of the belief, [B · K], members fastest: as if that member were the model.
+    """States repeated for each ensemble member, [B · K], members fastest, as if that member were the model.
 
-    That goes for what projections ask for (iteration, levels, elapsed, effect, variance); the rest stays as it is.
-    """
+    Only the fields used in projections (iteration, levels, elapsed, effect, variance); others stay as they are."""
     repeated = ("iteration", "levels", "elapsed", "variance")
     apart = {name: np.repeat(getattr(state, name), members, axis=0) for name in repeated}
     metrics = state.effect.shape[1]
@@ -263,13 +259,13 @@ def member_point(projector: Projector, point: Point) -> Point:
 
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
-    """Money for holding ``levels`` [B, R] over ``seconds`` [B] at ``prices`` [B, R]."""
+    """Money for ``levels`` [B, R] held for ``seconds`` [B] at ``prices`` [B, R] per unit and hour, [B]."""
     rate: Array = over_columns(projector.units(levels) * prices)
     return rate * seconds * projector.hours_per_second
 
 
 def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Array:
-    """The metrics with a change's cost taken off the iteration's seconds, of which at least a twentieth is work."""
+    """``metrics`` [B, M] with the seconds of a change subtracted; at least a twentieth of the iteration remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)
@@ -281,8 +277,8 @@ class RunState(msgspec.Struct, frozen=True):
 
     Attributes:
         row: one row of ``pack``, [S].
-        upcoming: announced features of the iterations ahead, [U, F].
-        notices: codes of what its last decision said beside its reason.
+        upcoming: announced features of future iterations, [U, F].
+        notices: codes of the notices in its last decision.
     """
 
     row: NDArray[np.float64]
@@ -291,17 +287,13 @@ class RunState(msgspec.Struct, frozen=True):
 
 
 def pack(state: State) -> NDArray[np.float64]:
-    """One row of plain numbers per run, [B, S]; NaN where there is no value. All but the probabilities asked for and
-    what is announced.
-    """
+    """One row of numbers per run, [B, S], without probabilities and announced features; NaN: no value."""
     columns = [np.asarray(field, np.float64) for field in state[:-2]]
     return np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """The runs whose ``pack`` gave ``rows`` [B, S], which tell how many members were believed in; probabilities asked
-    for are the spec's, and nothing is announced.
-    """
+    """States from rows [B, S] of ``pack``, whose length implies K; probabilities are the spec's, none announced."""
     values: list[Array] = []
     start = 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
@@ -323,9 +315,9 @@ def _widths(layout: Layout, size: int) -> list[int]:
 
 
 def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Rows [S] of B runs, for a model with as many members as ``projector``'s, [B, S]: where a run's is another number,
-    they begin anew from what was known of the run effect.
-    """
+    """Rows [S] of B runs for the projector's number of members, [B, S].
+
+    For another number of members, these restart from the mean run effect with equal weights."""
     common = sum(_widths(projector.layout, 0)[:-2])
     members = projector.members if projector.members > 1 else 0
     size = common + members * (len(projector.layout.metrics) + 1)

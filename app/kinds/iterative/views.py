@@ -41,7 +41,7 @@ from app.kinds.iterative.query import beginning
 from app.kinds.iterative.spec import Metric
 from app.kinds.iterative.state import State, advance, begin
 
-# A workload: how its metrics respond to its resources, how well that is known, and where a sample would teach most.
+# Workload page: metrics by resource, their uncertainty, and the most informative next sample.
 
 
 Floats = NDArray[np.float64]
@@ -50,12 +50,12 @@ MOST_POINTS = 400
 
 
 class Slice(NamedTuple):
-    """The allocations along one resource, the others where runs begin.
+    """Allocations along one resource, with the others at the initial allocation.
 
     Attributes:
-        resource: its position.
-        rows: of the grid of allocations, [L].
-        amounts: of the resource, [L].
+        resource: position.
+        rows: rows of the allocation grid, [L].
+        amounts: of the resource, in units, [L].
     """
 
     resource: int
@@ -64,7 +64,7 @@ class Slice(NamedTuple):
 
 
 def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
-    """Curves by resource and metric, then the errors of what was fitted, then what is not known yet."""
+    """Yield charts of metrics by resource, of the model's errors, and of its uncertainty."""
     projector = compiled.projector
     samples = np.concatenate([*learnt.samples]) if learnt.samples else None
     slices = [_slice(projector.layout, position) for position in range(len(projector.layout.resources))]
@@ -86,13 +86,13 @@ def _slice(layout: Layout, resource: int) -> Slice:
 
 
 def _usual(table: ModelTable, count: int) -> Floats:
-    """The middle of the features that the samples hold, [count, F]."""
+    """Middle of the samples' range of features, repeated, [count, F]."""
     middle = (table.feature_low + table.feature_high) / 2
     return np.tile(middle, (count, 1))
 
 
 def _logs(projector: Projector, rows: Rows, features: Floats) -> Floats:
-    """Logs of what is expected in the middle of a run, [B, M]."""
+    """Expected natural logarithms of the metrics in the middle of a run, [B, M]."""
     at = np.full(len(rows), projector.layout.iterations // 2)
     return np.asarray(projector.log_mean(rows, projector.point(features), at), np.float64)
 
@@ -132,7 +132,7 @@ def _told(projector: Projector) -> str:
 
 
 def _points(projector: Projector, resource: int, metric: int, samples: Floats | None) -> list[Sample]:
-    """Iterations that were measured, at most ``MOST_POINTS``, evenly from all, carried over to usual features."""
+    """At most ``MOST_POINTS`` measured iterations, evenly spaced, adjusted to usual features."""
     if samples is None:
         return []
     layout, some = projector.layout, samples[:: -(-len(samples) // MOST_POINTS), 1:]
@@ -148,7 +148,7 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
 
 
 def _doubt(projector: Projector, one: Slice) -> Figure:
-    """The spread of what models that the samples can't tell apart expect of the seconds."""
+    """Chart of the standard deviation of expected seconds between ensemble members."""
     usual, at = _usual(projector.table, len(one.rows)), np.full(len(one.rows), projector.layout.iterations // 2)
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
@@ -158,16 +158,16 @@ def _doubt(projector: Projector, one: Slice) -> Figure:
     return doubt(f"What is not known yet, by {name}", name, points, best, told)
 
 
-# What the heuristics would have done over a run, each asked where the run stood then.
+# Hindsight: what the heuristics would have decided at the reports of a run.
 
 
 POINTS = 60
-"""Decisions that are looked at, at most."""
+"""Most decisions that are compared."""
 ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """The run played anew from its reports, and every heuristic asked at some of its decisions."""
+    """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions."""
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
@@ -179,7 +179,7 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
 
 
 def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
-    """One for each resource: what was decided, and what every heuristic would have."""
+    """Yield one chart per resource: decided allocations, and those of every heuristic."""
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
@@ -195,7 +195,7 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
 
 
 def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
-    """Where the run stood after each of these reports, [B]."""
+    """States of the run after the reports with the iteration numbers ``chosen``, [B]."""
     start, projector = shown.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
@@ -210,14 +210,14 @@ def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
     return State._make(np.concatenate(column) for column in zip(*found, strict=True))
 
 
-# What answers in which situation: a map over the course of a run and the allocation it stands at.
+# Policy map: changes by iteration and present allocation.
 
 
 MOMENTS, MOST_LEVELS = 30, 24
 
 
 def policy_figures(compiled: Compiled) -> Iterator[Figure]:
-    """One map for each resource, the others at the spec's initial allocation; runs are right on their way."""
+    """Yield one map per resource, with others at the initial allocation, for runs exactly on schedule."""
     layout = compiled.layout
     moments = np.unique(np.linspace(0, layout.iterations - 1, min(MOMENTS, layout.iterations)).astype(np.int32))
     for position, resource in enumerate(layout.spec.resources):
@@ -242,7 +242,7 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
-    """Runs at some iteration that measure what is expected, and have used up the share of their targets that is due."""
+    """States at iterations ``at`` [B] that measure what is expected and have used the due share of their targets."""
     projector = compiled.projector
     state = begin(projector, levels)
     expected = np.exp(projector.log_mean(projector.layout.index(levels), projector.point(state.features), at))
@@ -253,7 +253,7 @@ def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np
     return state._replace(iteration=at, measured=expected, elapsed=known.astype(state.elapsed.dtype))
 
 
-# A run: its metrics beside what was expected, what was allocated, and the way to its targets.
+# Run page: metrics with predictions, allocations, and progress to targets.
 
 
 BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % of cases)."
@@ -261,12 +261,12 @@ TARGET = " Dashed: the target."
 
 
 def last(shown: Shown) -> Any:
-    """The last decision, as stored."""
+    """Last decision of a run as stored; the first one before any report."""
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
 def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
-    """Where it stands, what it has, what it costs, and how sure its targets are."""
+    """Iteration, allocation, cost so far, and probability of each target."""
     decision, state = last(shown), state_of(compiled, shown.state)
     found = [
         Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
@@ -285,7 +285,7 @@ def _amounts(allocation: Mapping[str, float]) -> str:
 
 
 def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
-    """How sure it is that a target is met; of a run that is over, whether it was."""
+    """Probability that a target is met; for a complete run, whether it was."""
     goal = target(shown.start, metric) or 0.0
     wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
@@ -297,7 +297,7 @@ def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) 
 
 
 def run_figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
-    """Metric by metric, then the allocation, then the way to targets that are for the whole run."""
+    """Yield charts of each metric, each allocation, and progress to targets for the whole run."""
     if not shown.steps:
         return
     note = "" if shown.every == 1 else f" Every {shown.every}th iteration is drawn."
@@ -326,7 +326,7 @@ def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figu
 
 
 def _bands(shown: Shown, name: str) -> Iterator[Expected]:
-    """What each decision expected of the iteration that it was for."""
+    """Yield the predicted interval of metric ``name`` for each iteration that was reported."""
     for decision in [shown.first, *(one.decision for one in shown.steps)]:
         found = decision.get("predicted", {}).get(name)
         if found and decision["iteration"] < shown.iterations:
@@ -334,7 +334,7 @@ def _bands(shown: Shown, name: str) -> Iterator[Expected]:
 
 
 def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -> Figure:
-    """Sums over the run; between iterations that are left out they are taken to be evenly spread."""
+    """Chart of a metric's sum over the run; left-out iterations are filled evenly."""
     values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
     at = np.array([one.iteration for one in shown.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
@@ -348,7 +348,7 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
 
 
 def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
-    """What the heuristics would do where the run stands."""
+    """What the heuristics would decide now; empty if the run is complete or its state unknown."""
     state = state_of(compiled, shown.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []
@@ -362,11 +362,11 @@ def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
     return found
 
 
-# See ``app.kinds.contract.views.Views``.
+# The views of the kind.
 
 
 class IterativeViews(Views):
-    """Metrics beside what was expected, allocations, the way to targets; curves by resource; a map of the policy."""
+    """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
 
     @override
     def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:

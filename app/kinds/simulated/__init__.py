@@ -1,4 +1,4 @@
-"""Ready-made parts of a kind's serving half, for decisions that are numbered actions."""
+"""Building blocks of a kind's serving half, for decisions that are numbered actions."""
 
 from app.kinds.simulated.kind import numbered_kind
 from app.kinds.simulated.layout import Constant, NumberedDecision, NumberedLayout, ReportSamples

@@ -19,15 +19,15 @@ from app.kinds.simulated.layout import NumberedLayout
 from app.policies.artifact import Artifact, Memory
 
 STATE_BYTES = 200
-"""Of a run's numbers, and of what holds them, about."""
+"""Approximate memory of a run, without its numbers, in bytes."""
 
 
 class RunState(NamedTuple):
     """A run between two reports.
 
     Attributes:
-        action: that was in force when it last reported; -1 before.
-        values: of its state, [S].
+        action: action in force at its last report; −1 before the first.
+        values: fields of its state, [S].
     """
 
     action: int
@@ -42,12 +42,12 @@ class Read(NamedTuple):
 
 
 class Compiled:
-    """A snapshot ready to decide with.
+    """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        rule: the policy that answers without an agent, and ``heuristic`` its name.
-        agent: the promoted policy; None without one.
-        voice: who answers where nothing fails.
+        rule: policy used without an agent, whose name is ``heuristic``.
+        agent: promoted policy; None: none.
+        voice: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -65,8 +65,9 @@ class Batch(NamedTuple):
     """B runs after their reports.
 
     Attributes:
-        following: the iterations that decisions are for, [B].
-        before: the actions that the reports say were taken, [B].
+        situation: input of policies.
+        following: iterations that the decisions are for, [B].
+        before: actions that the reports say were taken, [B].
     """
 
     situation: Situation
@@ -75,10 +76,10 @@ class Batch(NamedTuple):
 
 
 class NumberedServing(Serving):
-    """Reports go into a layout's state, a policy chooses among its actions; many runs at once.
+    """Serving of numbered actions: the layout advances states by reports, a policy chooses for all runs at once.
 
     Args:
-        report: what a kind's runs report.
+        report: type of the kind's reports.
     """
 
     silent: ClassVar[Mapping[str, Any]] = {"action": None, "agrees": False, "gain": None}
@@ -87,15 +88,15 @@ class NumberedServing(Serving):
         self.report = report
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """The snapshot with the policy that answers."""
+        """Compile a snapshot: layout, and the deciding policy."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of the layout's baselines."""
+        """Names of the layout's baselines, each of which a run can choose."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """The layout's initial action."""
+        """First decision of a run: the layout's initial action."""
         layout = compiled.layout
         state = RunState(-1, tuple(float(column[0]) for column in layout.begin()))
         reason = {"code": "first", "text": "the run has reported nothing yet"}
@@ -103,10 +104,10 @@ class NumberedServing(Serving):
         return msgspec.structs.replace(first, source="heuristic", policy="initial")
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: Part) -> Read:
-        """The report and its action; any state takes it, up to the workload's last iteration.
+        """The report and its action.
 
         Raises:
-            InvalidInput: an iteration beyond the workload's, or one that ``NumberedLayout.action_of`` refuses.
+            InvalidInput: the iteration is beyond the last, or ``NumberedLayout.action_of`` rejects the report.
         """
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
@@ -114,7 +115,7 @@ class NumberedServing(Serving):
         return Read(report, compiled.layout.action_of(report))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
-        """Each run advanced by its report."""
+        """All runs advanced by their reports."""
         layout = compiled.layout
         before = layout.state(*np.array([one.state.state.values for one in pending], np.float64).T)
         state = layout.advance(before, [one.report.report for one in pending])
@@ -122,7 +123,7 @@ class NumberedServing(Serving):
         return Batch(Situation(layout, state, layout.seen(state)), following, [one.report.action for one in pending])
 
     def agent(self, compiled: Compiled, made: Artifact) -> Policy:
-        """The policy of an artifact."""
+        """Policy of an artifact."""
         policy: Policy = made.policy
         return policy
 
@@ -134,12 +135,12 @@ class NumberedServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """An action for each run."""
+        """Action of ``agent``, or the rule if None, for each run."""
         choice = (agent or compiled.rule).act(batch.situation._replace(memory=memory))
         return Choices([int(action) for action in choice.action], None, choice.memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Actions with what they allocate, each with the layout's reason."""
+        """Decisions with the action, its allocation, and the layout's reason, one per run."""
         layout, preface = compiled.layout, voice.preface(compiled.heuristic)
         rows, found = np.stack(batch.situation.state, axis=1).tolist(), []
         columns = zip(rows, choices.each, batch.following, batch.before, strict=True)
@@ -151,7 +152,7 @@ class NumberedServing(Serving):
         return found
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """The action that the report says is in force, or else the layout's initial one."""
+        """Decision after a failure: the action in force by the report, else the layout's initial one."""
         action = one.report.action if one.report.action >= 0 else compiled.layout.initial
         state = RunState(one.report.action, one.state.state.values)
         return _written(
@@ -159,20 +160,20 @@ class NumberedServing(Serving):
         )
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-        """The action that a shadow chose."""
+        """A shadow's action, and whether it equals ``done``."""
         return {"action": other.each[row], "agrees": other.each[row] == done, "gain": None}
 
     def pack(self, state: RunState) -> list[Any]:
-        """A state's action and values."""
+        """Action and values of a state as a list, for JSON."""
         return [*state]
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """The state that ``pack`` gave; NaN for null."""
+        """The state from a list of ``pack``; null becomes NaN."""
         action, values = stored
         return RunState(action, tuple(float("nan") if one is None else float(one) for one in values))
 
     def weight(self, state: RunState) -> int:
-        """About how many bytes a state takes in memory."""
+        """Approximate size of a state in memory, in bytes."""
         return STATE_BYTES + 32 * len(state.values)
 
 

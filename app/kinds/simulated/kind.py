@@ -1,7 +1,6 @@
-"""A kind whose decisions are numbered actions, made of its models and its layout.
+"""Construction of a kind with numbered actions from its models and layout.
 
-``docs/how-to/kinds.md`` walks through one. Its other half is ``workers.kinds.simulated.SimulatedKind``.
-"""
+``docs/how-to/kinds.md`` explains one. Its learning half is ``workers.kinds.simulated.SimulatedKind``."""
 
 from __future__ import annotations
 
@@ -21,14 +20,16 @@ from app.kinds.simulated.layout import ReportSamples
 def numbered_kind(
     *, name: str, report: type[Part], decision: type[BaseModel], domain_model: type[Any], **others: Any
 ) -> Kind:
-    """A kind that reads reports of numbers into the state of its ``layout``, a ``NumberedLayout``.
+    """Construct a kind whose reports are numbers, read into the state of its ``layout``, a ``NumberedLayout``.
+
+    The kind's ``model`` raises IncompatibleModel for JSON that isn't a ``domain_model``.
 
     Args:
         name: discriminator ``kind`` of its models.
-        report: a ``Part`` that has numbers only, beside ``kind``; executions are lists of such reports.
+        report: a ``Part`` with numeric fields besides ``kind``; executions are lists of such reports.
         decision: a ``NumberedDecision``.
-        domain_model: what ``msgspec`` reads from a model's JSON, as from that of a named tuple of numbers.
-        others: the other fields of ``Kind``.
+        domain_model: type that ``msgspec`` decodes from a model's JSON, such as a named tuple of numbers.
+        others: other fields of ``Kind``.
     """
 
     def model(data: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Layout, decisions, policies and samples of kinds that are made of a simulator."""
+"""Layout, decisions, baselines and samples of kinds with numbered actions and a simulator."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 class NumberedLayout:
-    """States, observations and actions of one spec; the simulator trains on them, the service answers with them.
+    """States, observations and actions of one spec, shared by simulator and service.
 
-    A *state* is a named tuple of numbers, [B] each, for B runs. A kind sets the attributes and writes the methods, none
-    of which changes its arguments.
+    A *state* is a named tuple of arrays, [B] each, for B runs. A kind sets the attributes and implements the methods;
+    none changes its arguments.
 
     Attributes:
-        spec: what it is derived from.
-        entries: what each entry of an observation is, [D].
-        actions: how many there are, N.
-        initial: the action of a run that has reported nothing.
-        iterations: of a run.
-        iteration_seconds: how long one lasts.
-        state: type of the states.
-        baselines: the classic policies; the first answers where no agent does. They need no domain model.
+        spec: it is derived from.
+        entries: names of the observation's entries, [D].
+        actions: number of actions N.
+        initial: action of a run without reports.
+        iterations: number per run.
+        iteration_seconds: duration of an iteration, seconds.
+        state: type of states.
+        baselines: heuristics, the first of which decides without an agent; they need no domain model.
     """
 
     spec: Any
@@ -50,63 +50,62 @@ class NumberedLayout:
     baselines: Sequence[Policy]
 
     def action_of(self, report: Any) -> int:
-        """The action that a report says was taken.
+        """Action that a report says was taken.
 
         Raises:
-            InvalidInput: it says what can't be in this workload.
+            InvalidInput: the report is impossible in this workload.
         """
         raise NotImplementedError
 
     def begin(self) -> Any:
-        """The state of one run that has reported nothing, [1] each: as it is, nothing is known."""
+        """State of one run without reports, [1] each; NaN by default."""
         return self.state(*np.full((len(self.state._fields), 1), np.nan))
 
     def advance(self, state: Any, reports: Sequence[Any]) -> Any:
-        """The state of B runs after one more report each."""
+        """States of B runs after one more report each; kinds implement it (NotImplementedError by default)."""
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """What a policy sees of it: observation [B, D], and which actions are legal, [B, N]; at least one is."""
+        """Observation [B, D] and mask of legal actions [B, N], at least one per run; kinds implement it."""
         raise NotImplementedError
 
     def allocated(self, action: int) -> Mapping[str, Any]:
-        """An action as the decision's own fields."""
+        """An action as the kind's own fields of a decision; kinds implement it."""
         raise NotImplementedError
 
     def explain(self, state: Any, action: int) -> Reason:
-        """Why an action suits one run's state, its fields being numbers; whoever answered."""
+        """Reason why an action suits one run's state, whose fields are numbers; kinds implement it."""
         raise NotImplementedError
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Observations: D numbers of order 1."""
-        from gymnasium import spaces  # of the extra `worker`: what serves has no use for it
+        """Space of observations: D unbounded numbers of order 1."""
+        from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Actions by their number."""
+        """Space of the N actions."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)
 
 
-# A ready-made sample codec: an execution is the reports of one run, whose fields are numbers.
+# Sample codec for executions that are the numeric reports of one run.
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
-    """An execution in JSON."""
+    """An execution in JSON: its name, and its reports as objects."""
 
     execution: str
     reports: list[dict[str, Any]]
 
 
 class ReportSamples(ReportCodec):
-    """Executions as float64, little-endian, [n, C]: a row per report, a column per field.
+    """Executions as little-endian float64, [n, C]: a row per report, a column per field.
 
-    Each kind has a class of its own, which ``of`` makes.
-    """
+    ``of`` makes a subclass for each kind."""
 
     report: ClassVar[type[Part]]
     formats: ClassVar[Mapping[str, Format]] = report_formats({"type": "object"})
@@ -117,12 +116,12 @@ class ReportSamples(ReportCodec):
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """The field in each column, [C]."""
+        """Name of the field in each column, [C]."""
         return tuple(name for name in self.report.__struct_fields__ if name != "kind")
 
     @classmethod
     def of(cls, name: str, report: type[Part]) -> type[Self]:
-        """The codec of a kind, whose executions are shown with their reports if those are asked for."""
+        """Make the codec of a kind; executions include their reports on request."""
         fields: dict[str, Any] = {
             "kind": cast("Any", Literal)[name],
             "reports": (
@@ -136,25 +135,25 @@ class ReportSamples(ReportCodec):
 
     @staticmethod
     def example(executions: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, bytes]:
-        """Reports by execution, in every format."""
+        """Reports by execution, encoded in every format."""
         each = [json.dumps({"execution": name, "reports": list(reports)}) for name, reports in executions.items()]
         return {JSON: f'{{"samples": [{", ".join(each)}]}}'.encode(), NDJSON: "\n".join(each).encode()}
 
     @property
     def width(self) -> int:
-        """The number of columns C."""
+        """Number of columns C of the table."""
         return len(self.fields)
 
     def seconds(self, table: NDArray[np.float64]) -> float:
-        """The duration of an execution, whose iterations last equally long."""
+        """Duration in seconds of an execution, at constant seconds per iteration."""
         return float(self.layout.iteration_seconds * len(table))
 
     def members(self, report: Mapping[str, Any]) -> int:
-        """The number of members in a report."""
+        """Number of JSON members in a report."""
         return len(report)
 
     def table(self, reports: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """Reports as rows, [n, C]; ``InvalidInput``: the first error in them."""
+        """Rows [n, C] of reports; raises InvalidInput with the first issue."""
         if not 1 <= len(reports) <= self.layout.iterations:
             accepted = f"must be 1 to {self.layout.iterations}, the workload's iterations"
             raise invalid("/reports", accepted, len(reports))
@@ -170,21 +169,21 @@ class ReportSamples(ReportCodec):
         return np.array(rows)
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """One row per report."""
+        """Execution with one row per report; None without reports."""
         told = [msgspec.convert(report, self.report) for report in reports]
         rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
         return self.packed(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:
-        """Every iteration of stored bytes."""
+        """Every iteration of stored bytes, as JSON objects."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
 
     def as_json(self, execution: Stored) -> Iterator[str]:
-        """An execution as a line of JSON."""
+        """Yield an execution as a line of JSON."""
         yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 
 
-# What decisions say where one numbered action is taken; a kind's own model adds ``kind`` and what is allocated.
+# Schema of decisions with one numbered action; a kind's own model adds ``kind`` and the allocation.
 
 
 class ShadowAction(BaseModel):
@@ -204,16 +203,16 @@ class NumberedDecision(DecisionBase):
     shadow: ShadowAction | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
 
-# Baselines that any kind of numbered actions has.
+# Baselines for any kind of numbered actions.
 
 
 class Constant:
-    """The same action, whatever happens; -1 stands for the last of all."""
+    """Policy with a constant action; −1 is the last one."""
 
     def __init__(self, name: str, action: int) -> None:
         self.name, self._action = name, action
 
     def act(self, situation: Situation) -> Choice:
-        """The same action for each run, [B]."""
+        """The constant action for each run, [B]."""
         batch, actions = situation.view.mask.shape
         return Choice(np.full(batch, self._action % actions))

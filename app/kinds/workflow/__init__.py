@@ -1,1 +1,1 @@
-"""Batch jobs and workflow DAGs on priced nodes: which ready tasks start now, and where."""
+"""Kind ``workflow``, its serving half: starts of batch jobs and workflow tasks on priced nodes."""

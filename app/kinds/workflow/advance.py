@@ -1,4 +1,4 @@
-"""Applying reports to the queue of a live run."""
+"""Update of a live run's queue by a report."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Parents = Sequence[Any]
 
 
 class Draft:
-    """The next state while it is being made: columns as lists, issues as they are found.
+    """The next state under construction: columns as lists, and issues found so far.
 
     Attributes:
-        wrong: what can't be in any run.
-        against: what contradicts the reports before.
-        new: first row of the tasks that this report names first.
+        wrong: issues of values impossible in any run.
+        against: issues of contradictions with earlier reports.
+        new: first row of the tasks that this report introduces.
         gone: rows that leave the queue.
     """
 
@@ -58,7 +58,7 @@ class Draft:
         self.against: list[FieldIssue] = []
 
     def add(self, task: QueuedTask | RunningTask, pointer: str) -> int:
-        """A task that is named for the first time; its row."""
+        """Append a task reported for the first time; return its row."""
         row = self.row[task.id] = len(self.columns["names"])
         if task.processors is None:
             message = "is needed: this task has not been reported before"
@@ -87,7 +87,7 @@ class Draft:
         return row
 
     def begin(self, row: int, node: str | None, start: float | None, pointer: str) -> None:
-        """A task that waited runs."""
+        """Mark a waiting task as running."""
         where = self.layout.node_index.get(node or "")
         if where is None:
             self.wrong.append(FieldIssue(f"{pointer}/node", self.layout.known_nodes, node))
@@ -107,12 +107,12 @@ class Draft:
 
 
 def advance(layout: Layout, state: State, report: QueueReport) -> State:
-    """The state after a report.
+    """Return the state after a report.
 
     Raises:
         InvalidInput: duplicate ids, unknown nodes or parents, cycles, tasks larger than any node, negative run times,
-            more on a node than it holds.
-        Contradiction: time goes backwards, a task ends that never started, or is nowhere any more, or is elsewhere.
+            or more on a node than it holds.
+        Contradiction: time goes backwards, or a task ends that never started, is unknown, or runs elsewhere.
     """
     draft = Draft(layout, state, report)
     if report.now < state.now:
@@ -142,7 +142,7 @@ def _raise(draft: Draft) -> None:
 
 
 def _few(draft: Draft) -> None:
-    """No more tasks at once than are decided within the time, and the answer, of a request."""
+    """Raise InvalidInput if tasks at once, or the bytes of their ids, exceed the limits of a decision."""
     there = len(draft.columns["names"]) - len(draft.gone)
     if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
         message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
@@ -155,7 +155,7 @@ def _few(draft: Draft) -> None:
 
 
 def _few_edges(report: QueueReport) -> None:
-    """No more dependencies in a report than are read within its memory."""
+    """Raise InvalidInput if a report has more than ``MOST_EDGES`` dependencies."""
     edges = sum(len(task.parents) for task in (*report.queued, *report.running))
     if edges > MOST_EDGES:
         message = f"must name at most {MOST_EDGES:,} parents of all tasks together"
@@ -167,7 +167,7 @@ def _inputs(parents: Parents) -> Inputs:
 
 
 def _once(draft: Draft) -> None:
-    """No id twice, in whatever lists."""
+    """Add an issue for each id that occurs twice in the report."""
     report = draft.report
     parts = [(part, [task.id for task in getattr(report, part)]) for part in ("queued", "running", "finished")]
     parts.append(("withdrawn", list(report.withdrawn)))
@@ -266,7 +266,7 @@ def _finished(draft: Draft) -> None:
 
 
 def _end(draft: Draft, row: int, end: float) -> None:
-    """Remember what a task took, for its user, and where it ran, for its children."""
+    """Record a finished task's run time for its user, and its node for its children."""
     columns, node = draft.columns, draft.columns["node"][row]
     user = columns["users"][row]
     if user:
@@ -278,12 +278,12 @@ def _end(draft: Draft, row: int, end: float) -> None:
         _learn(draft.regression._replace(history=table([before])), ended)
         draft.history[user] = (*before, ended)[-LAST:]
         if len(draft.history) > MOST_USERS:
-            del draft.history[next(iter(draft.history))]  # the user who was seen longest ago
+            del draft.history[next(iter(draft.history))]  # the user seen longest ago
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
 
 
 def _learn(regression: Regression, ended: Finished) -> None:
-    """From a task of the regression's only user."""
+    """Update the regression by a finished task of its only user."""
     if ended.estimate > 0.0:
         length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
         remember(regression, 0, length, ended.processors, ran)
@@ -315,7 +315,8 @@ def _shown(names: Iterable[str]) -> list[str]:
 
 
 def _parents(draft: Draft) -> None:
-    """Every parent of a new task is known, no new tasks wait for each other, none waits for what is withdrawn."""
+    """Check that parents of new tasks are known, that new tasks form no cycle, and that none waits for a withdrawn
+    task."""
     columns, new = draft.columns, draft.new
     names, inputs = columns["names"], columns["inputs"]
     pointers = _pointers(draft)
@@ -366,7 +367,7 @@ def _orphans(draft: Draft) -> None:
 
 
 def _held(draft: Draft) -> None:
-    """No node holds more than it has, of processors and memory."""
+    """Check that no node holds more processors or memory than it has."""
     nodes, columns = draft.layout.nodes, draft.columns
     node = np.array(columns["node"], np.int64)
     node[list(draft.gone)] = WAITING
@@ -407,19 +408,19 @@ def _made(draft: Draft) -> State:
 
 
 def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
-    """Of the finished tasks those that some task still has as a parent, and those of a workflow that goes on."""
+    """Finished tasks that are a parent of some task, or belong to a workflow that goes on."""
     needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
     going = set(queue.groups) - {""}
     return {name: where for name, where in ended.items() if name in needed or where[1] in going}
 
 
 def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
-    """The nodes' states; those that are always rented are up unless they have failed."""
+    """Status of each node and its start in seconds, by index; permanent nodes are up unless they failed."""
     kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
     return {**kept, **draft.nodes}
 
 
-# What looks wrong in a report that can be taken nevertheless: values that seem to be told in another unit.
+# Warnings on valid reports: values that seem to be in another unit.
 
 
 FEWEST = 5  # values that say something of a unit
@@ -427,7 +428,7 @@ DAY = 86_400.0
 
 
 def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
-    """Warnings, each with the values that look so; ``state`` is that after the report."""
+    """Warnings with the suspicious values, for a report and the ``state`` after it."""
     found = []
     if report.now > LATEST_ORIGIN:
         found.append(
@@ -444,7 +445,7 @@ def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
 
 
 def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
-    """Estimates are upper limits in most systems: run times far above them are told in another unit."""
+    """Warning if run times far exceed estimates: these are upper limits in most systems, so the units may differ."""
     ratios, shown = _ratios(state, report.running, report.now)
     if len(ratios) < FEWEST or (median := float(np.median(ratios))) <= 10:
         return []

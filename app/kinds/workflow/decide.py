@@ -1,4 +1,4 @@
-"""Deciding: which tasks start where."""
+"""Decisions of kind ``workflow``: tasks to start and their nodes, by an order or a plan."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
 from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, Spec
 from app.policies.artifact import Artifact
 
-# Choices of an agent's policy: the order in which ready tasks start, and that in which they overtake.
+# Choice of an agent's policy: order of starting ready tasks, and order of backfilling.
 
 
 def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Choice:
-    """Scores of the ready tasks by a policy; tasks overtake in its order, where it has one of its own."""
+    """Scores of the ready tasks by a policy; backfilling follows the policy's order if it has one, else the spec's."""
     mechanism = MECHANISMS.index(spec.backfilling)
     scores, overtaking = policy.orders(waiting_of(situation, mechanism))
     if overtaking is None and spec.backfill_order != "fcfs":
@@ -37,7 +37,7 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
 
 
 def waiting_of(situation: QueueSituation, mechanism: int) -> Waiting:
-    """The ready tasks as a policy sees them."""
+    """Ready tasks as input of a policy."""
     ready, queue = situation.ready, situation.queue
     nodes = situation.layout.nodes
     machine = max(int(nodes.processors[situation.up].sum()), 1)
@@ -47,7 +47,7 @@ def waiting_of(situation: QueueSituation, mechanism: int) -> Waiting:
     return Waiting(situation.now, submit, expected, requested, situation.shares, need, machine, mechanism)
 
 
-# Whether a queue still goes as planned; if not, why.
+# Deviations of a queue from its plan.
 
 
 FAR = 0.05  # of a plan's length: tasks that end so much later or earlier than planned make a new plan worth its while
@@ -55,7 +55,7 @@ SHOWN = 3
 
 
 def broken(situation: QueueSituation, plan: QueuePlan) -> str:
-    """Why a plan can't be followed any longer; empty where it can."""
+    """Reason why a plan can't be followed any longer (a new task, or a lost node); empty: it can."""
     queue, names = situation.queue, situation.layout.names
     new = [queue.names[row] for row in np.flatnonzero(queue.node < 0) if queue.names[row] not in plan.turns]
     if new:
@@ -67,7 +67,7 @@ def broken(situation: QueueSituation, plan: QueuePlan) -> str:
 
 
 def departed(situation: QueueSituation, plan: QueuePlan) -> str:
-    """How reality differs from a plan so far that a new one is worth its while; empty where it doesn't."""
+    """Reason why a new plan is worthwhile, by differences from the present one; empty: there are none."""
     return _on_nodes(situation, plan) or _in_time(situation, plan)
 
 
@@ -98,24 +98,23 @@ def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
     return ""
 
 
-# Which plan a queue goes by: the one so far as long as reality keeps to it, else a new one.
+# Choice of the plan: the present one while it holds, else a new one.
 
 
 Search = Callable[[Remaining], Found]
 
 
 class Planned(NamedTuple):
-    """The plan of a queue (None: there is none now), and what there is to say of it."""
+    """Plan of a queue (None: there is none), and a text about it."""
 
     plan: QueuePlan | None
     text: str
 
 
 def planned(situation: QueueSituation, search: Search) -> Planned:
-    """The plan to go by, searched for anew where reality has departed from the one so far.
+    """Plan to follow, searched anew if the queue deviates from the present one.
 
-    A plan that is merely late is gone on with while no search can be had.
-    """
+    A plan that is only late continues to be followed while no search is possible."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
         return Planned(plan, described(plan) if plan else "nothing is left to plan")
@@ -134,7 +133,7 @@ def planned(situation: QueueSituation, search: Search) -> Planned:
 
 
 def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> QueuePlan:
-    """A search's answer, in names and the reports' clock."""
+    """Plan with names and report time, from a search's result."""
     now, nodes = situation.now, left.nodes
     columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
     turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
@@ -154,7 +153,7 @@ def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> 
 
 
 def described(plan: QueuePlan) -> str:
-    """A plan in words, with its reason."""
+    """Text about a plan, with the reason for it."""
     heft, took = f"HEFT's {number(plan.heft)} s", f"{plan.took:.2f} s"
     if not plan.followed:
         return f"HEFT answers: a search of {took} found no plan that is {WORTHWHILE:.0%} below {heft}"
@@ -163,24 +162,24 @@ def described(plan: QueuePlan) -> str:
     return f"follows a plan of {number(plan.length)} s found in {took}, {against} ({plan.because})"
 
 
-# What a workload's decisions rest on: its nodes, what is expected of tasks, and who chooses their order.
+# Compiled snapshot: nodes, run-time predictor, and the deciding policy.
 
 
 @cache
 def shipped() -> Artifact:
-    """The scheduler that comes with the package, read once."""
+    """Scheduler that comes with the package, cached."""
     return artifact(SHIPPED.read_bytes())
 
 
 class Compiled:
-    """A snapshot ready to decide with.
+    """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        heuristic: name of the strategy and mechanism that answer without a champion, or when it fails.
-        shipped: the scheduler that comes with the package, where the spec wants an agent from the beginning.
-        heft: who answers for workflows where an agent is wanted, and no plan can be had.
-        agent: whose policy answers: the champion's, else the shipped one's where the spec wants that; None: nobody's.
-        voice: who answers where nothing fails.
+        heuristic: name of strategy and backfilling used without a champion, or if it fails.
+        shipped: the package's scheduler, if the spec asks for an agent from the start; else None.
+        heft: chooser for workflows under an agent without a plan.
+        agent: the champion, else the shipped one; None: the strategy decides.
+        voice: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot, search: Search) -> None:
@@ -198,15 +197,15 @@ class Compiled:
         self.voice = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
 
     def situation(self, state: object) -> QueueSituation:
-        """What there is to decide."""
+        """Situation of a run's state."""
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
     def planned(self, situation: QueueSituation) -> Planned | None:
-        """The plan of a workflow; None where no agent is wanted, or no task depends on another."""
+        """Plan of a workflow; None without an agent, or if no task depends on another."""
         return planned(situation, self._search) if self.agent and situation.queue.linked else None
 
     def chooser(self, given: Artifact | None) -> Chooser:
-        """Who chooses: the policy of the one given, without one the strategy."""
+        """Chooser by the policy of an artifact, or the strategy if None."""
         if given is None:
             return self._own
         spec, policy = self.layout.spec, given.policy
@@ -217,14 +216,14 @@ class Compiled:
         return choose
 
 
-# Decisions by a plan: on every node what is next there, as soon as it is ready and fits.
+# Decisions by a plan: each node starts its next task once it is ready and fits.
 
 
 PLAN = "plan"
 
 
 def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
-    """What starts by ``plan``, which has all tasks that wait; nodes are ordered for what it has wait for a start-up."""
+    """Decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a startup."""
     starts, turns = _starts(situation, plan), list(plan.turns)
     place = {name: k for k, name in enumerate(turns)}
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
@@ -235,7 +234,7 @@ def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
 
 
 def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
-    """Rows and nodes; a task that can't start yet holds up what comes after it on its node, unless its user may not."""
+    """Rows and nodes of tasks to start; one that can't start blocks later ones on its node, except by user limits."""
     queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
     ready = set(situation.ready.tolist())
     held, starts = set[int](), list[tuple[int, int]]()
@@ -254,7 +253,8 @@ def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]
 
 
 def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int, int]], order: list[int]) -> Renting:
-    """The plain rule's, but a node that the plan soon needs stays, and none is ordered for what starts sooner."""
+    """Nodes by the default rule, but those needed soon are kept, and none is ordered for tasks that start before it is
+    up."""
     nodes, now, names = situation.layout.nodes, situation.now, situation.queue.names
     off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
     startup = float(nodes.startup[off].min()) if off else np.inf
@@ -267,18 +267,18 @@ def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int,
     return Renting(found.start, [j for j in found.release if j not in soon])
 
 
-# From situations to decisions: order → mechanism → nodes → words.
+# From situations to decisions.
 
 
 class Answer(NamedTuple):
-    """What was decided, and what there is to say of a plan (None: no plan was asked for)."""
+    """A decision, and the plan it was made with (None: without a plan)."""
 
     decided: Decided
     planned: Planned | None
 
 
 class Case(NamedTuple):
-    """A run after its report, what looks wrong in that, and its plan once that is made; see ``choose``."""
+    """A run after its report, warnings on the report, and its plan once made, in a list of at most one."""
 
     situation: QueueSituation
     warnings: Sequence[FieldIssue]
@@ -286,9 +286,12 @@ class Case(NamedTuple):
 
 
 def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
-    """By a plan where an agent answers and tasks depend on each other, else by the agent's order, or the strategy's.
+    """Decide by a plan if an agent decides and tasks depend on each other, else by the order of agent or strategy.
 
-    The plan is the same whoever asks, and is searched for once.
+    The plan is cached in ``case``, as it is the same for all agents.
+
+    Raises:
+        ValueError: a score of a ready task isn't finite.
     """
     if agent is not None and not case.plans:
         case.plans.append(compiled.planned(case.situation))
@@ -299,7 +302,7 @@ def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
 
 
 def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
-    """What a plan says; HEFT where there is none, or none that is better."""
+    """Decision by a plan; by HEFT if there is none, or none that is better."""
     if planned.plan is not None and planned.plan.followed:
         return followed(situation, planned.plan)
     decided = decide(situation, compiled.heft)
@@ -307,10 +310,10 @@ def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> 
 
 
 def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
-    """Ask who chooses, and make sure that it said something of every ready task.
+    """Decision by the artifact's policy, or the strategy if None.
 
     Raises:
-        ValueError: it did not.
+        ValueError: a score of a ready task isn't finite.
     """
     decided = decide(situation, compiled.chooser(artifact))
     if not np.isfinite(decided.choice.scores).all():

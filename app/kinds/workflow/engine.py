@@ -1,4 +1,4 @@
-"""Serving of kind ``workflow``: which tasks start where."""
+"""Serving of kind ``workflow``: tasks to start, and their nodes."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from app.kinds.workflow.views import risk
 from app.policies.artifact import Artifact, Memory
 
 TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
-"""Of numbers, texts and what holds them, as measured."""
+"""Measured memory in bytes of a task, an input, a remembered task, user or node, and a turn of a plan."""
 
 
 class Read(NamedTuple):
-    """The state after a report, and what looks wrong in it."""
+    """State after a report, and warnings on the report."""
 
     state: State
     warnings: tuple[FieldIssue, ...]
 
 
 class WorkflowServing(Serving):
-    """A run's state is its queue; reading a report is advancing it."""
+    """Serving of workflow runs: a run's state is its queue; reading a report advances it."""
 
     report = QueueReport
     silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
@@ -45,39 +45,39 @@ class WorkflowServing(Serving):
         self.search = PlanSearch()
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Nodes, run-time predictor, and who chooses."""
+        """Compile a snapshot: nodes, run-time predictor, and the deciding policy."""
         return Compiled(snapshot, self.search)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """All strategies, and the scheduler that ships with the package, with the spec's backfilling."""
+        """Names of all strategies and of the package's scheduler, with the spec's backfilling."""
         return (*STRATEGIES, AGENT)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """Nothing starts before the first report."""
+        """First decision of a run, before any report: nothing starts."""
         text = "nothing is reported yet: report the queue as iteration 0"
         first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
         return msgspec.structs.replace(first, source="heuristic", policy=compiled.heuristic)
 
     def takes_long(self, compiled: Compiled, state: State, report: QueueReport) -> bool:
-        """Whether there is any task: plans of few take long, too."""
+        """Whether there is any task; even plans of few tasks take long."""
         return bool(len(state.queue) or report.queued or report.running)
 
     def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:
-        """The state after the report.
+        """State after the report, and warnings.
 
         Raises:
-            InvalidInput: what can't be in any run.
-            Contradiction: what contradicts the reports before.
+            InvalidInput: the report is impossible in any run.
+            Contradiction: it contradicts earlier reports.
         """
         after = advance(compiled.layout, state, report)
         return Read(after, tuple(implausible(after, report)))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Case]:
-        """What there is to decide in each run."""
+        """Situation of each run, with its warnings."""
         return [Case(compiled.situation(one.report.state), one.report.warnings, []) for one in pending]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
-        """The artifact, if it schedules queues; raises IncompatibleArtifact."""
+        """Return the artifact; raises IncompatibleArtifact if it doesn't schedule queues."""
         check(made, compiled.layout)
         return made
 
@@ -89,23 +89,24 @@ class WorkflowServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """What starts, run by run."""
+        """Decide each run of the batch, by ``agent`` or the strategy if None; raises ValueError for scores that aren't
+        finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
     def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
-        """Placements, nodes and the plan's or strategy's reason."""
+        """Decisions with placements, nodes to order and release, and the reason of plan or strategy."""
         rows = zip(batch, choices.each, strict=True)
         return [_written(compiled, case, answer, voice) for case, answer in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Start nothing, and keep the nodes."""
+        """Decision after a failure: nothing starts, and nodes stay."""
         state, warnings = one.report
         return _nothing(compiled, state, "fallback", f"{failure}; nothing starts", state.now, warnings)
 
     def compare(
         self, compiled: Compiled, batch: Sequence[Case], row: int, done: Answer, other: Choices
     ) -> dict[str, Any]:
-        """What a shadow would have started; where a plan decides, that answers for it, too."""
+        """Placements of a shadow, and whether they equal those ``done``; a plan also decides for the shadow."""
         decided = other.each[row].decided
         return {
             "strategy": decided.choice.strategy,
@@ -115,15 +116,15 @@ class WorkflowServing(Serving):
         }
 
     def pack(self, state: State) -> list[Any]:
-        """Columns of the queue."""
+        """Columns of the queue as plain lists, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> State:
-        """The state that ``pack`` gave."""
+        """The state from lists that ``pack`` returned."""
         return unpack(stored)
 
     def weight(self, state: State) -> int:
-        """Bytes of tasks, of their inputs and plan, and of what is remembered of tasks and users that have gone."""
+        """Approximate size of a state in memory, in bytes."""
         queue = state.queue
         inputs = sum(map(len, queue.inputs)) if queue.linked else 0
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
@@ -135,7 +136,7 @@ ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
 def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
-    """The decision in the fields of the wire, with its reason."""
+    """Decision of one run in the form of the API, with its reason."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
     placements, source, policy = _placements(situation, decided), None, None
@@ -164,7 +165,7 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
 
 
 def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
-    """How many tasks wait and run once those are started, and the processors of the latter."""
+    """Number of waiting and running tasks after the starts, and busy processors."""
     queue = situation.queue
     runs = queue.node != WAITING
     runs[[row for row, _ in decided.started.starts]] = True
@@ -177,7 +178,7 @@ def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
 
 
 def _placements(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
-    """The tasks that start now, and where."""
+    """Tasks that start now, and their nodes, as fields of a decision."""
     names, nodes, now = situation.queue.names, situation.layout.names, situation.now
     return [{"task": names[row], "node": nodes[node], "start": now} for row, node in decided.started.starts]
 
@@ -191,10 +192,9 @@ def _nothing(
     warnings: Sequence[FieldIssue] = (),
     count: int | None = None,
 ) -> Written:
-    """Start nothing: before the first report, and when everything else has failed.
+    """Decision that starts nothing: before the first report, or after a failure.
 
-    ``count`` is the number of tasks that are there; None where they aren't counted.
-    """
+    ``count``: number of waiting and running tasks; None: not counted."""
     return Written(
         {
             "now": now,

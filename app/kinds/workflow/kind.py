@@ -1,4 +1,4 @@
-"""Kind ``workflow`` as the service knows it: batch jobs and workflow DAGs on priced nodes."""
+"""Registration of kind ``workflow``: batch jobs and workflow DAGs on priced nodes."""
 
 from typing import Any
 
@@ -15,24 +15,24 @@ from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
 
 
 def terms(spec: WorkflowSpec) -> Terms:
-    """Prices of nodes and weights of the goals."""
+    """Prices per node-hour by type, and weights of the goals."""
     return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
 def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
-    """Whether a finished run met its targets, by the deadlines of its tasks."""
+    """Judgement of a finished run by the deadlines of its tasks."""
     return views.judge(run)
 
 
 def describe(spec: WorkflowSpec) -> Description:
-    """A spec in a few words."""
+    """Short description of a spec: nodes, duration, and goals."""
     nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
     wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
     return Description(nodes, "as long as tasks come", "; ".join(wanted))
 
 
 def summarise(decision: QueueDecision) -> str:
-    """How many tasks a decision starts."""
+    """One line on the number of tasks that a decision starts."""
     started = len(decision.placements)
     return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"
 

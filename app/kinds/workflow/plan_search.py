@@ -1,4 +1,4 @@
-"""Search for a better plan of what remains."""
+"""Search for plans of the remaining tasks, in a child process."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from app.kinds.workflow.plans import Floats, Found, Indices, QueuePlan, Remainin
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
-# The search for plans: a child process, found by the entry-point group ``steward.plan_searches``.
+# Search in a child process, found by the entry-point group ``steward.plan_searches``.
 #
-# It is compiled code, which a serving process has no part of: it is started when a plan is wanted first, and until it
-# answers, or whenever it can't, the caller goes on without. One search at a time: other decisions never wait for one.
+# It is compiled code, kept out of serving processes. The child starts with the first request; until it is ready, or if
+# it fails, the caller continues without a plan. One search runs at a time, and other decisions never wait for it.
 
 
 GROUP, NAME = "steward.plan_searches", "workflow"
@@ -33,21 +33,21 @@ PAUSE_SECONDS = 60.0  # between an end of the child and the next start
 
 
 class SearchUnavailableError(Exception):
-    """No plan can be searched for now; the message says why."""
+    """No plan can be searched for now; the message is the reason."""
 
 
 def installed() -> str:
-    """The module that searches, as ``python -m`` runs it; empty without one."""
+    """Module of the installed search, for ``python -m``; empty: none."""
     found = entry_points(group=GROUP, name=NAME)
     return next((entry.value for entry in found), "")
 
 
 class PlanSearch:
-    """Called with what is left of a queue, it answers with a plan; safe to share between threads.
+    """Callable that searches a plan for remaining tasks; thread-safe.
 
     Args:
-        module: that searches; see ``installed``.
-        clock: seconds, for pauses after failures.
+        module: returns the module to run.
+        clock: returns seconds, for pauses after failures.
     """
 
     def __init__(self, module: Callable[[], str] = installed, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,10 +58,10 @@ class PlanSearch:
         self._ready, self._paused, self._problem = False, 0.0, ""
 
     def __call__(self, left: Remaining) -> Found:
-        """The best plan found.
+        """Return the best plan found within ``LIMIT_SECONDS``.
 
         Raises:
-            SearchUnavailableError: the child is starting, searches for somebody else, isn't installed, or has failed.
+            SearchUnavailableError: the child is starting, busy, not installed, or failed.
         """
         if not self._lock.acquire(blocking=False):
             raise SearchUnavailableError("another search goes on")
@@ -83,7 +83,7 @@ class PlanSearch:
         return Found(**decoded(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:
-        """The way to a child that is ready."""
+        """Connection to a child that is ready; raises SearchUnavailableError."""
         if self._connection is None:
             if self._clock() < self._paused:
                 raise SearchUnavailableError(self._problem)
@@ -109,7 +109,7 @@ class PlanSearch:
         return ours
 
     def _stop(self) -> int | None:
-        """End the child; its exit status."""
+        """Stop the child; return its exit status, None if there was none."""
         connection, process = self._connection, self._process
         self._connection, self._process, self._ready = None, None, False
         if connection is not None:
@@ -123,24 +123,24 @@ class PlanSearch:
             return process.wait()
 
     def close(self) -> None:
-        """End the child; the next call starts another."""
+        """Stop the child; the next call starts another."""
         atexit.unregister(self.close)
         with self._lock:
             self._stop()
 
 
-# What is left of a queue, as a search for plans takes it.
+# Remaining tasks of a queue as input of the search.
 
 
 MOST_TASKS, MOST_EDGES, MOST_PLACES = 2_000, 20_000, 200_000  # beyond, a tenth of a second betters little
 
 
 class UnplannableError(Exception):
-    """No plan can be made of what is left; the message says why."""
+    """No plan can be made of the remaining tasks; the message is the reason."""
 
 
 class Left(NamedTuple):
-    """``remaining`` with what its indices stand for: names of its tasks [N], indices of its nodes [M]."""
+    """``remaining`` with the names of its tasks [N] and the indices of its nodes [M]."""
 
     remaining: Remaining
     names: list[str]
@@ -148,15 +148,15 @@ class Left(NamedTuple):
 
 
 def rented(situation: QueueSituation) -> list[int]:
-    """The nodes that take tasks, now or when they have started."""
+    """Indices of nodes that are up or starting."""
     return [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
 
 
 def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
-    """What is left to do, and where ``plan`` has it.
+    """Remaining tasks, and their positions in ``plan``.
 
     Raises:
-        UnplannableError: it is too much for a search, or a task fits no rented node.
+        UnplannableError: there are too many for a search, or a task fits no rented node.
     """
     queue, ended = situation.queue, situation.state.ended
     _bounded(len(queue), 0, 0)  # before anything is made of them
@@ -200,7 +200,7 @@ def _bounded(tasks: int, edges: int, nodes: int) -> None:
 def _so_far(
     names: list[str], fixed: int, plan: QueuePlan | None, column: dict[int, int]
 ) -> tuple[list[int], list[int]]:
-    """All tasks, fixed ones first, the others in a plan's order; and where it has those, −1 where it hasn't."""
+    """All tasks, fixed ones first, others in the plan's order; and the planned nodes of the others, −1: none."""
     turns = plan.turns if plan else {}
     place = {name: k for k, name in enumerate(turns)}
     rest = sorted(range(fixed, len(names)), key=lambda k: place.get(names[k], len(place)))
@@ -209,7 +209,7 @@ def _so_far(
 
 
 def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:
-    """Edges from any task to those that wait."""
+    """Edges from any task to waiting ones: starts [N + 1], parents [E], bytes [E]."""
     index, queue = {name: k for k, name in enumerate(names)}, situation.queue
     ended = len(names) - len(rows)
     inside = [[(index[p], size) for p, size in queue.inputs[r]] if queue.node[r] < 0 else [] for r in rows]
@@ -219,7 +219,8 @@ def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tupl
 
 
 def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
-    """Seconds of each task on each node, [N, M]."""
+    """Seconds of each task on each node, infinite where it can't run, [N, M]; raises UnplannableError if a task fits
+    none."""
     known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
     fits = queue.processors[rows, None] <= known.processors[nodes]
     fits &= queue.memory[rows, None] <= known.memory[nodes]
@@ -235,7 +236,7 @@ def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[in
 
 
 def _available(situation: QueueSituation, nodes: list[int]) -> Floats:
-    """Seconds from now, from which each node takes tasks, [M]."""
+    """Seconds from now until each node accepts tasks, [M]."""
     startup, states = situation.layout.nodes.startup, situation.state.nodes
     since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
     return np.maximum(np.array(since, np.float64) - situation.now, 0.0)

@@ -1,4 +1,4 @@
-"""Plans of workflows: what is planned, how it is followed, and the message that another process plans by."""
+"""Plans of workflows, and messages to and from the search process."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ WORTHWHILE = 0.01  # share of the time of HEFT's starts by which a plan must be 
 
 @dataclass(frozen=True, eq=False)
 class Remaining:
-    """What is left of a queue, N tasks of which the first ``fixed`` run or have ended, on M nodes.
+    """Remaining tasks of a queue: N tasks, the first ``fixed`` of which run or have ended, and M nodes. Seconds from
+    now.
 
     Attributes:
-        parent_start, parents: the edges, as of ``ranks.graph``, [N + 1] and [E].
+        parent_start, parents: edges as compressed sparse rows, [N + 1] and [E].
         data: bytes along each edge, [E].
-        cost: seconds of each task on each node, infinite where it may not run; of fixed ones 0 on their own, [N, M].
-        processors: of each task; 0 of those that have ended, [N].
-        end: seconds, of fixed tasks, [fixed].
-        node: where fixed tasks run or ran, and the plan so far has the others (−1: it doesn't have them), [N].
-        order: tasks in the order of the plan so far, fixed ones first; those that it doesn't have come last, [N].
+        cost: seconds of each task on each node, infinite where it can't run; 0 for fixed ones on their own node, [N,
+            M].
+        processors: of each task; 0 if it has ended, [N].
+        end: expected end of fixed tasks, [fixed].
+        node: node of fixed tasks, and planned node of others (−1: not planned), [N].
+        order: tasks in the present plan's order, fixed ones first, unplanned ones last, [N].
         slots: processors of each node, [M].
-        available: seconds, from which a node takes tasks, [M].
-        pace: seconds that a byte takes to or from another node, [M].
+        available: seconds until a node accepts tasks, [M].
+        pace: seconds per byte transferred to or from another node, [M].
     """
 
     parent_start: Indices
@@ -49,21 +51,21 @@ class Remaining:
 
     @property
     def fixed(self) -> int:
-        """How many tasks run or have ended."""
+        """Number of tasks that run or have ended."""
         return len(self.end)
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A searched plan, or what HEFT will do where the search can't better that.
+    """Result of a search: a plan, or HEFT's schedule if the search found none better. Seconds from now.
 
     Attributes:
-        order: all tasks, every one after its parents, fixed ones first, [N].
-        node: where each runs, [N].
-        start, end: seconds, [N].
-        heft: seconds until the last end by HEFT's own plan.
-        base: the same if tasks are started by HEFT as they get ready.
-        better: whether it is a plan, shorter than ``base`` by more than ``WORTHWHILE``.
+        order: all tasks in topological order, fixed ones first, [N].
+        node: of each task, [N].
+        start, end: of each task, [N].
+        heft: end of the last task by HEFT's own plan.
+        base: the same if HEFT starts tasks as they become ready.
+        better: whether the plan is shorter than ``base`` by more than ``WORTHWHILE``.
         took: seconds of the search.
     """
 
@@ -78,23 +80,23 @@ class Found:
 
 
 def encoded(message: Remaining | Found) -> bytes:
-    """A message to or from the search, as bytes."""
+    """Serialise a message to or from the search."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}
     return written(arrays, {"numbers": json.dumps(numbers)})
 
 
 def decoded(data: bytes) -> dict[str, Any]:
-    """The fields of what ``encoded`` wrote.
+    """Fields of a message serialised by ``encoded``.
 
     Raises:
-        ValueError: it is no such message.
+        ValueError: ``data`` is no such message.
     """
     numbers: dict[str, float] = json.loads(read_header(data)["numbers"])
     return {**safetensors_numpy.load(data), **numbers}
 
 
-# A plan as a run keeps it, and what becomes of it with every report. Seconds are those of the reports' clock.
+# Plans as stored in runs, and their updates by reports. Seconds are those of the reports' clock.
 
 
 class Ended(Protocol):
@@ -102,17 +104,17 @@ class Ended(Protocol):
 
     @property
     def id(self) -> str:
-        """The name of the task."""
+        """Name of the task."""
         ...
 
     @property
     def end(self) -> float:
-        """When it ended, in seconds."""
+        """Time at which it ended, seconds of the reports' clock."""
         ...
 
 
 class Turn(NamedTuple):
-    """On which node, by index, and from when until when a task is to run."""
+    """Planned node (index), start and end of a task, seconds of the reports' clock."""
 
     node: int
     start: float
@@ -120,19 +122,19 @@ class Turn(NamedTuple):
 
 
 class QueuePlan(NamedTuple):
-    """A searched plan; on each node tasks start in its order.
+    """A plan; each node starts its tasks in the plan's order.
 
     Attributes:
-        turns: of the tasks that have not ended, in the plan's order.
-        nodes: indices of the nodes that it may use.
-        made: when.
+        turns: of tasks that have not ended, in order, by name.
+        nodes: indices of nodes it may use.
+        made: time of its creation.
         length: seconds from then until the last task ends.
-        heft: the same by HEFT, planned ahead or started as tasks get ready, whichever ends sooner.
+        heft: the same by HEFT, planned or started as tasks become ready, whichever ends earlier.
         took: seconds of the search.
-        followed: whether it is; otherwise HEFT answers, which the search could not better.
-        because: why it was made.
-        departed: of the tasks that have ended since, the one that did so furthest from its planned end, and by how many
-            seconds later; empty before any has.
+        followed: whether it is followed; otherwise HEFT decides, as the search found nothing better.
+        because: reason for its creation.
+        departed: finished task with the largest deviation from its planned end, and that in seconds (positive: later);
+            empty: none.
     """
 
     turns: dict[str, Turn]
@@ -147,7 +149,7 @@ class QueuePlan(NamedTuple):
 
 
 def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
-    """A plan after a report of tasks that have ``finished``; ``queue`` are the names of those that wait or run."""
+    """Plan after tasks ``finished``; ``queue``: names of waiting and running tasks. None if no planned task remains."""
     if plan is None:
         return None
     late = [(task.id, task.end - plan.turns[task.id].end) for task in finished if task.id in plan.turns]
@@ -157,12 +159,12 @@ def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container
 
 
 def pack(plan: QueuePlan | None) -> list[Any] | None:
-    """A plan as plain lists, numbers and texts, for JSON."""
+    """A plan as plain lists, numbers and texts, for JSON; None: null."""
     return None if plan is None else [{name: list(turn) for name, turn in plan.turns.items()}, *plan[1:]]
 
 
 def unpack(stored: list[Any] | None) -> QueuePlan | None:
-    """The plan whose ``pack`` went through JSON."""
+    """The plan from a result of ``pack`` after JSON."""
     if stored is None:
         return None
     turns, nodes, made, length, heft, took, followed, because, departed = stored

@@ -20,20 +20,20 @@ from app.kinds.workflow.trace import Seconds
 from app.policies.artifact import Artifact, parts
 from app.policies.base import Arrays, IncompatibleArtifact
 
-# The contract of a policy that orders tasks.
+# Interface of policies that order tasks.
 
 
 class Waiting(NamedTuple):
     """Q ready tasks at a decision.
 
     Attributes:
-        now: seconds.
-        submit: seconds, [Q].
+        now: seconds of the reports' clock.
+        submit: submission, seconds of that clock, [Q].
         expected: seconds that a task is planned with, [Q].
-        requested: its estimate, or as above where it has none, on the nodes that there are, [Q].
-        share: logarithm of the share of its estimate that a task is predicted to take, at most 0, [Q].
+        requested: its estimate, else ``expected``, in seconds at the mean speed of the nodes, [Q].
+        share: natural logarithm of the predicted share of its estimate that a task takes, at most 0, [Q].
         processors: [Q].
-        machine: processors of all nodes that take tasks.
+        machine: processors of all nodes that accept tasks.
         mechanism: index into ``MECHANISMS``.
     """
 
@@ -48,11 +48,11 @@ class Waiting(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What a policy says, the smallest scores first.
+    """Scores of a policy, smallest first.
 
     Attributes:
-        scores: by which tasks start, [Q].
-        overtaking: by which tasks overtake one that must wait, [Q]; None: as the workload has it.
+        scores: order of starting, [Q].
+        overtaking: order of backfilling, [Q]; None: the workload's.
     """
 
     scores: Seconds
@@ -60,70 +60,69 @@ class Orders(NamedTuple):
 
 
 class QueuePolicy(Protocol):
-    """A policy that orders tasks."""
+    """Policy that orders tasks."""
 
     @property
     def name(self) -> str:
-        """What reports call it."""
+        """Name of the policy in reports and decisions."""
         ...
 
     @property
     def config(self) -> dict[str, Any]:
-        """JSON object that, with ``arrays``, rebuilds it."""
+        """JSON object that, with ``arrays``, rebuilds the policy."""
         ...
 
     @property
     def arrays(self) -> Arrays:
-        """Its numbers by name."""
+        """Arrays of parameters by name; empty: none."""
         ...
 
     def orders(self, waiting: Waiting) -> Orders:
-        """The order in which tasks start, and that in which they overtake."""
+        """Orders of starting and of backfilling."""
         ...
 
 
-# Policies of queues: a rule, and tuned priorities.
+# Policies: a rule, and tuned priorities.
 
 
 @dataclass(frozen=True)
 class StrategyPolicy:
-    """The rule that ``config["rule"]`` names."""
+    """Policy of the rule named by ``config["rule"]``."""
 
     config: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """The name of the rule."""
+        """Name of the rule."""
         return str(self.config["rule"])
 
     @property
     def arrays(self) -> Arrays:
-        """No arrays: a rule has none."""
+        """Empty: a rule has no parameters."""
         return {}
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Look the rule up.
+        """Look up the rule.
 
         Raises:
-            IncompatibleArtifact: there is no such rule.
+            IncompatibleArtifact: there is no rule of that name, or ``arrays`` isn't empty.
         """
         if config.get("rule") not in RULES or arrays:
             raise IncompatibleArtifact(f"no rule is called {config.get('rule')!r}; known are {', '.join(RULES)}")
         return cls(config)
 
     def orders(self, waiting: Waiting) -> Orders:
-        """By the rule's scores."""
+        """Order by the rule's scores; backfilling in the workload's order."""
         rule = RULES.index(self.name)
         return Orders(scores(rule, waiting.now, waiting.submit, waiting.expected, waiting.processors), None)
 
 
 @dataclass(frozen=True, eq=False)
 class PriorityPolicy:
-    """Priorities of the family of ``scheduling.priority``: weights for none, rls and easy, [3, ``WEIGHTS``].
+    """Tuned priorities of the family in ``scheduling.priority``: weights under none, rls and easy, [3, ``WEIGHTS``].
 
-    Under conservative backfilling it orders as under EASY.
-    """
+    Conservative backfilling uses the weights of EASY."""
 
     weights: Seconds
 
@@ -136,15 +135,15 @@ class PriorityPolicy:
 
     @property
     def arrays(self) -> Arrays:
-        """The weights, by name."""
+        """The weights [3, ``WEIGHTS``] under the name ``weights``."""
         return {"weights": self.weights}
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Check names and shapes.
+        """Construct from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: there are other weights.
+            IncompatibleArtifact: the weights have other names or another shape.
         """
         weights = np.asarray(arrays.get("weights", np.zeros(0)), np.float64)
         if tuple(config.get("weights", ())) != NAMES or weights.shape != (CONSERVATIVE, WEIGHTS):
@@ -152,12 +151,12 @@ class PriorityPolicy:
         return cls(weights)
 
     def under(self, mechanism: int) -> Seconds:
-        """The weights for a mechanism, [``WEIGHTS``]."""
+        """Weights for a backfilling mechanism, [``WEIGHTS``]."""
         found: Seconds = self.weights[min(mechanism, EASY)]
         return found
 
     def orders(self, waiting: Waiting) -> Orders:
-        """By predicted run time, processors and wait."""
+        """Orders by predicted run time, processors and waiting time."""
         weights = self.under(waiting.mechanism)
         length = np.log(np.maximum(waiting.requested, SHORTEST)) + weights[planning.PREDICTION] * waiting.share
         need = waiting.processors
@@ -165,30 +164,30 @@ class PriorityPolicy:
         return Orders(first, planning.overtaking(weights, length, need))
 
 
-# Schedulers as files: a JSON header and arrays in safetensors.
+# Artifacts of schedulers: a JSON header and arrays in safetensors.
 
 
 FORMAT = 1
 KIND = "workflow"
 SHIPPED = Path(__file__).parent / "pretrained.safetensors"
-"""Priorities that ship with the package; ``python -m benchmarks.workflow_generalisation --ship FILE`` makes them."""
+"""Priorities shipped with the package, made by ``python -m benchmarks.workflow_generalisation --ship FILE``."""
 
 Scheduler = StrategyPolicy | PriorityPolicy
 SCHEDULERS: dict[str, type[Scheduler]] = {"strategy": StrategyPolicy, "priority": PriorityPolicy}
 
 
 def save(policy: Scheduler) -> bytes:
-    """A policy as the bytes of an artifact."""
+    """Serialise a policy as an artifact."""
     kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
     header = {"kind": KIND, "policy": kind, "config": policy.config}
     return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def load(data: bytes) -> Scheduler:
-    """Read what ``save`` wrote.
+    """Deserialise what ``save`` returned.
 
     Raises:
-        IncompatibleArtifact: bytes that are no artifact, of another kind or format, or whose parts do not fit.
+        IncompatibleArtifact: ``data`` is no artifact, or has another kind, format, or parts that don't fit.
     """
     version, header, arrays = parts(data)
     if version != str(FORMAT) or header.get("kind") != KIND or str(header.get("policy")) not in SCHEDULERS:
@@ -203,16 +202,16 @@ def load(data: bytes) -> Scheduler:
 
 
 def artifact(data: bytes) -> Artifact:
-    """A scheduler as the service holds it: it reads any number of candidates, and is made for any queue.
+    """Load a scheduler for the service; it accepts any number of candidates, and any queue.
 
     Raises:
-        IncompatibleArtifact: see ``load``.
+        IncompatibleArtifact: as ``load``.
     """
     return Artifact(load(data), (), 0, None, KIND)
 
 
 def check(made: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
-    """Make sure that a policy schedules queues.
+    """Check that a policy schedules queues.
 
     Raises:
         IncompatibleArtifact: it was made for another kind.

@@ -1,4 +1,4 @@
-"""State of a live run's queue, its log, and its reports."""
+"""Nodes of a workload, state of a run's queue, logs of runs, and schemas of reports."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from app.kinds.workflow.run_times import Finished, blank
 from app.kinds.workflow.spec import MAXIMUM_NODES, NodeType, Spec
 from app.kinds.workflow.trace import Trace
 
-# What a spec says, as arrays: the nodes that there may be, and their names.
+# Nodes of a spec as arrays, with their names.
 
 
 MEGA, GIGA, HOUR = 1e6, 1e9, 3600.0
 
 
 class Nodes(NamedTuple):
-    """M nodes, those of a type beside each other; a node's name is its type's and a number from 0.
+    """M nodes, those of a type next to each other, named by type and number from 0.
 
     Attributes:
-        kind: index of the node's type, [M].
+        kind: index of the type, [M].
         processors: [M].
         speed: a task of t seconds takes t / speed, [M].
         price: per second of rented time, [M].
-        billing: rented time is billed in whole multiples of so many seconds, [M].
-        startup: seconds from the order to the first task, [M].
-        memory: bytes; infinite where there is no limit, [M].
-        bandwidth: bytes per second to and from other nodes; infinite where transfers take no time, [M].
-        kept: whether the node is rented all the time (one of its type's minimum), [M].
+        billing: billing period in seconds; rented time is rounded up to multiples of it, [M].
+        startup: seconds from order to first task, [M].
+        memory: bytes; infinite: unlimited, [M].
+        bandwidth: bytes per second to and from other nodes; infinite: transfers take no time, [M].
+        kept: whether the node is rented permanently (part of its type's minimum), [M].
     """
 
     kind: NDArray[np.int64]
@@ -53,7 +53,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
-    """All nodes that may be rented at a time."""
+    """All nodes of ``types`` that may be rented at once, as arrays [M]."""
     counts = [node.maximum for node in types]
 
     def each(values: list[float]) -> NDArray[np.float64]:
@@ -73,11 +73,11 @@ def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
 
 
 class Layout:
-    """A workload's spec, ready to compute with.
+    """A workload's spec as arrays.
 
     Attributes:
         nodes: all nodes that may be rented.
-        names: of the nodes, in their order.
+        names: of the nodes, [M].
         weights: of the objective's terms, in the order of ``TERMS``, [6].
     """
 
@@ -89,12 +89,12 @@ class Layout:
 
     @cached_property
     def node_index(self) -> dict[str, int]:
-        """Where each name stands."""
+        """Position of each node by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
     def known_nodes(self) -> str:
-        """What a name of a node must be, in words."""
+        """Error message that lists valid node names."""
         ranges = [
             f"{node.name}-0" if node.maximum == 1 else f"{node.name}-0 to {node.name}-{node.maximum - 1}"
             for node in self.spec.nodes
@@ -103,12 +103,12 @@ class Layout:
 
     @cached_property
     def kept(self) -> list[int]:
-        """The nodes that are rented all the time."""
+        """Positions of permanently rented nodes."""
         return [int(node) for node in np.flatnonzero(self.nodes.kept)]
 
     @cached_property
     def first(self) -> list[int]:
-        """The first node of each type, and the number of all at the end."""
+        """Position of the first node of each type, and the number of nodes at the end."""
         return [0, *np.cumsum([node.maximum for node in self.spec.nodes]).tolist()]
 
     @cached_property
@@ -116,7 +116,7 @@ class Layout:
         return [(n.processors, np.inf if n.memory_gb is None else n.memory_gb * GIGA) for n in self.spec.nodes]
 
     def misfit(self, processors: int, memory: float) -> FieldIssue | None:
-        """Why a task of so many processors and bytes is larger than any node; None where one can take it."""
+        """Issue of a task with ``processors`` and ``memory`` (bytes) that fits no node; None: it fits one."""
         if any(processors <= most and memory <= size for most, size in self._shapes):
             return None
         largest = max(most for most, _ in self._shapes)
@@ -128,11 +128,11 @@ class Layout:
 
 
 def pool(processors: int) -> Nodes:
-    """One machine of so many processors: what batch logs are played on."""
+    """Arrays of a single node with ``processors``, on which batch logs are simulated."""
     return nodes_of((NodeType(name="pool", processors=processors, minimum=1, maximum=1),))
 
 
-# A run's state: the queue as its reports so far tell it. It never changes in place.
+# State of a run: its queue as reported. Immutable.
 
 
 Floats = NDArray[np.float64]
@@ -145,16 +145,16 @@ MOST_USERS = 2_000
 
 
 class Queue:
-    """N tasks that wait or run, in the order in which they were reported first.
+    """N waiting or running tasks, in the order of their first report.
 
     Attributes:
         names: [N].
-        submit, estimate, deadline, start: seconds, [N]; not a number where unknown (``start``: while it waits).
-        memory: bytes; 0 where unknown, [N].
+        submit, estimate, deadline, start: seconds, [N]; NaN: unknown, or ``start`` of a waiting task.
+        memory: bytes; 0: unknown, [N].
         processors: [N].
-        node: index of the node that it runs on, ``WAITING`` while it waits, [N].
-        users, groups: names; empty where unknown, [N].
-        inputs: parents and the bytes that are read of each, [N].
+        node: index of the node it runs on, ``WAITING`` if none, [N].
+        users, groups: names of user and workflow; empty: unknown, [N].
+        inputs: parents, and bytes read from each, [N].
     """
 
     def __init__(self, columns: dict[str, Any]) -> None:
@@ -171,12 +171,12 @@ class Queue:
         self.inputs: list[Inputs] = columns["inputs"]
 
     def __len__(self) -> int:
-        """How many tasks wait or run."""
+        """Number N of waiting and running tasks."""
         return len(self.names)
 
     @cached_property
     def row(self) -> dict[str, int]:
-        """Where each task stands."""
+        """Row of each task by name."""
         return {name: i for i, name in enumerate(self.names)}
 
     @cached_property
@@ -185,7 +185,7 @@ class Queue:
         return any(self.inputs)
 
     def columns(self) -> dict[str, Any]:
-        """Its columns by name, as plain lists."""
+        """Columns by name, as plain lists."""
         return {
             name: value if isinstance(value, list) else value.tolist()
             for name in COLUMNS
@@ -209,12 +209,12 @@ COLUMNS = (
 
 
 class Reserved(NamedTuple):
-    """What was reserved, and by what it shows that reservations may move forward since.
+    """Reservations of waiting tasks, and the state they were made in, to detect when they may move forward.
 
     Attributes:
-        done: how many tasks had finished.
+        done: number of finished tasks then.
         free: processors that the decision left free.
-        starts: seconds, by task.
+        starts: reserved start in seconds, by task.
     """
 
     done: int
@@ -226,21 +226,20 @@ NOTHING_RESERVED = Reserved(0, 0, {})
 
 
 class State(NamedTuple):
-    """A run between two reports.
+    """A run between two reports. Times are seconds of the reports' clock.
 
     Attributes:
-        now: of the last report; −1 before the first.
-        before: of the one before it.
-        queue: tasks that wait or run.
-        ended: finished tasks that others may still depend on: the node that each ran on, and its workflow.
-        nodes: state and moment of each node that isn't off, by index.
-        head: a committed task, its earliest start and the processors spare then; empty where none is.
-        history: the last tasks of each user, ``run_times.LAST`` at most, the newest last.
-        done: how many tasks have finished.
-        weight: of the regression of run times, see ``run_times.Regression``.
-        covariance: of the same.
-        plan: of a workflow, by which it goes on; None where none was searched for.
-        reserved: starts that tasks hold.
+        now: time of the last report; −1 before the first.
+        before: time of the report before it; −1: none.
+        queue: waiting and running tasks.
+        ended: node index and workflow of finished tasks that others may still depend on, by name.
+        nodes: status and its start, of each node that isn't off, by index.
+        head: committed task, its earliest start, and spare processors then; empty: none.
+        history: last tasks of each user, at most ``run_times.LAST``, newest last.
+        done: number of finished tasks.
+        weight, covariance: of the regression of run times (``run_times.Regression``).
+        plan: of a workflow; None: none was made.
+        reserved: reservations of waiting tasks.
     """
 
     now: float
@@ -258,7 +257,7 @@ class State(NamedTuple):
 
 
 def begin(layout: Layout) -> State:
-    """A run that has reported nothing: no task, and the nodes up that are always rented."""
+    """State of a run before its first report: no tasks, and permanent nodes up."""
     empty = Queue({name: [] for name in COLUMNS})
     return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
 
@@ -282,7 +281,7 @@ def pack(state: State) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> State:
-    """The state whose ``pack`` went through JSON; earlier releases stored less, from the regression on."""
+    """The state from lists of ``pack`` after JSON; fields that older releases didn't store get defaults."""
     now, before, columns, ended, nodes, head, history, done, *more = stored
     weight, covariance = more[:2] or blank(0)[:2]
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
@@ -309,19 +308,19 @@ def _finished(stored: Any) -> Finished:
     return Finished(seconds, np.nan if estimate is None else estimate, processors)
 
 
-# What a run was: its tasks as a trace, and where and when each ran, from its reports in order.
+# Log of a run: its tasks as a trace, with node and start of each, from its reports.
 
 
 Task = dict[str, Any]
 
 
 class Log(NamedTuple):
-    """The N tasks of a run that have ended, whoever decided their starts.
+    """The N finished tasks of a run, whichever policy decided their starts.
 
     Attributes:
-        trace: run times at speed 1; times are seconds after the first submission, which is its origin.
+        trace: run times at speed 1; times are seconds after the first submission, its origin.
         start: seconds after the origin, [N].
-        node: index of the node that each ran on, [N].
+        node: index of each task's node, [N].
     """
 
     trace: Trace
@@ -330,12 +329,10 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
-    """The log of a run whose reports were all accepted, in order; None where no task has ended.
+    """Log of a run from its accepted reports, in order; None if no task has finished.
 
-    Tasks that have not ended are left out: nothing is known of their run times. Edges to them are left out too. An
-    identifier that is used again after its task has ended names another task; a parent is the task that bears its
-    identifier when the child is first reported.
-    """
+    Unfinished tasks, and edges to them, are left out. An id reused after its task finished names a new task; a parent
+    is the task with that id when the child is first reported."""
     read = _Reading()
     for report in reports:
         read.take(report)
@@ -345,7 +342,7 @@ def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | 
 
 
 class _Reading:
-    """Tasks of reports, in the order in which they were first described."""
+    """Tasks of reports, in the order of their first description."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -353,7 +350,7 @@ class _Reading:
         """The task that an identifier names now."""
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """Read one more report of the run."""
+        """Apply one more report of the run: descriptions, starts and ends of its tasks."""
         known, now = len(self.tasks), report["now"]
         for told in report.get("queued", ()):
             self._described(told, now).pop("begun", None)
@@ -367,7 +364,7 @@ class _Reading:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
     def _described(self, told: Mapping[str, Any], now: float) -> Task:
-        """The task as it was first described."""
+        """The task as first described."""
         task = self._by_id.get(told["id"])
         if task is None or "end" in task:
             begun = told.get("start")
@@ -419,7 +416,7 @@ def _log(layout: Layout, tasks: Sequence[Task]) -> Log:
 
 
 def _names(identifiers: Sequence[str]) -> tuple[str, ...]:
-    """Identifiers; of those that tasks share, the later ones with a number that makes them unique."""
+    """Unique names: later tasks with a shared id get a number."""
     used, times, names = set(identifiers), Counter[str](), []
     for identifier in identifiers:
         times[identifier] += 1
@@ -437,22 +434,21 @@ def _parents(task: Task) -> list[tuple[str, float]]:
     return [(one, 0.0) if isinstance(one, str) else (one["task"], one.get("bytes", 0.0)) for one in parents]
 
 
-# What a run of kind ``workflow`` reports: a queue, whole or as what has changed. Times are seconds of one clock.
+# Reports of kind ``workflow``. Times are seconds of one clock.
 #
-# A report is *whole* (it lists every task that waits or runs, and what has ended since the last one) or a *delta* (it
-# lists tasks that were submitted, started, ended or withdrawn since). A task is described when it is first named; after
-# that its id is enough.
+# A report is *whole* (all waiting and running tasks, and those that ended since the last one) or a *delta* (tasks
+# submitted, started, ended or withdrawn since). A task is described when first named; later its id suffices.
 
 
 Id = Annotated[str, Meta(min_length=1, max_length=255)]
 Text = Annotated[str, Meta(max_length=255)]
 NodeState = Literal["off", "starting", "up", "failed"]
 MOST_TASKS = 5_000
-"""That wait or run in a run at once, or that a list of a report names."""
+"""Most tasks present in a run at once, and most entries of a list in a report."""
 MOST_NAMES = 300_000
-"""Bytes of the ids of those that wait or run: a decision may name all of them."""
+"""Most bytes of the ids of all present tasks: a decision may list them all."""
 MOST_PARENTS, MOST_EDGES = 10_000, 100_000
-"""Of a task, and of all tasks of a report."""
+"""Most parents of a task, and of all tasks of a report."""
 AtMost = Meta(max_length=MOST_TASKS)
 
 

@@ -1,4 +1,4 @@
-"""Decisions of kind `workflow` on the wire, and their reasons."""
+"""Schema of decisions of kind `workflow`, and the texts of their reasons."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class QueueDecision(DecisionBase):
     shadow: QueueShadow | None = None
 
 
-# Reasons in words that a person accepts, with the numbers: who starts, who waits until when, and who may overtake.
+# Reasons with numbers: tasks that start or wait, until when, and what may overtake.
 #
 # ==================  ===============================================================================
 # ``begun``           nothing is reported yet
@@ -128,11 +128,14 @@ SHOWN = 3
 
 
 def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> dict[str, Any]:
-    """Why a decision is what it is.
+    """Reason of a decision, as fields of ``QueueReason``.
 
     Args:
-        code, preface: in place of the decision's own code, and before its text; empty where nothing failed.
-        plan: what there is to say of a workflow's plan.
+        situation: at the decision.
+        decided: the decision.
+        code: replaces the decision's own code; empty: no failure.
+        preface: goes before the text; empty: no failure.
+        plan: text about a workflow's plan; empty: none.
     """
     window = _window(situation, decided)
     text = ". ".join(
@@ -172,7 +175,7 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
 
 
 def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
-    """The two most urgent tasks."""
+    """The two most urgent tasks, with their scores."""
     score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
     return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
 

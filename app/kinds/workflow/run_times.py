@@ -1,4 +1,4 @@
-"""Predicted run times of tasks."""
+"""Prediction of run times: a regression on users' recent tasks, and fitted families."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SHARE, LENGTH, SIZE, RAN = range(4)
 INPUTS = 9
 
 Numbers = Any
-"""A number, or an array [N]; compiled code and the service differ in nothing else."""
+"""A number, or an array [N]; the code is the same for compiled scalars and arrays."""
 
 
 class Finished(NamedTuple):
-    """A task that has ended: seconds at speed 1, requested seconds (not a number where unknown), and processors."""
+    """A finished task: seconds at speed 1, requested seconds (NaN: unknown), and processors."""
 
     seconds: float
     estimate: float
@@ -35,14 +35,14 @@ class Finished(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """What has been learned, brought up to date in place.
+    """Recursive least squares of the share of the requested time, updated in place.
 
     Attributes:
         weight: [``INPUTS``].
-        covariance: of the weights, in units of the noise, [``INPUTS``, ``INPUTS``].
-        history: of the last tasks of each user, the newest first: the logarithm of the share of the request that it
-            took, that of its request, its processors (0: no such task) and the logarithm of its seconds,
-            [U + 1, ``LAST``, 4]; the last row is for unknown users, and stays empty.
+        covariance: of the weights, in units of the noise variance, [``INPUTS``, ``INPUTS``].
+        history: last tasks of each user, newest first: natural logarithms of the share taken and of the request,
+            processors (0: no task), log of its seconds, [U + 1, ``LAST``, 4]; the last row, for unknown users, stays
+            empty.
     """
 
     weight: Seconds
@@ -51,19 +51,19 @@ class Regression(NamedTuple):
 
 
 def blank(users: int) -> Regression:
-    """Before any task has ended: a task takes the share that its user's last ones took, and the request without any."""
+    """Initial regression: a task takes the share of its user's last ones, or all of the request without any."""
     weight = np.zeros(INPUTS)
     weight[2:5] = 0.5, 0.25, 0.25
     return Regression(weight, PRIOR_VARIANCE * np.eye(INPUTS), np.zeros((users + 1, LAST, 4)))
 
 
 def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) -> tuple[Numbers, ...]:
-    """Inputs of the regression, ``INPUTS`` of them.
+    """Inputs of the regression, ``INPUTS`` numbers or arrays.
 
     Args:
-        history: see ``Regression``.
-        user: index; −1 where unknown.
-        length: logarithm of the requested time, at least ``SHORTEST`` seconds.
+        history: of ``Regression``.
+        user: index; −1: unknown.
+        length: natural logarithm of the requested seconds, at least of ``SHORTEST``.
         size: processors.
     """
     weight, known = 1.0, (history[user, 0, SIZE] > 0.0) * 1.0
@@ -97,7 +97,7 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
 
 
 def learn(regression: Regression, inputs: Seconds, share: float) -> None:
-    """Learn from a task that has ended: its inputs [``INPUTS``], and the logarithm of the share that it took."""
+    """Update by a finished task with ``inputs`` [``INPUTS``] and ``share``, the natural log of the share taken."""
     weight, covariance = regression.weight, regression.covariance
     along = covariance @ inputs
     gain = along / (1.0 + inputs @ along)
@@ -107,14 +107,14 @@ def learn(regression: Regression, inputs: Seconds, share: float) -> None:
 
 
 def remember(regression: Regression, user: int, length: float, size: int, ran: float) -> None:
-    """Learn from a task of a known user that has ended, and keep it among the user's last.
+    """Update by a finished task of a known user, and add it to the user's history.
 
     Args:
-        regression: is brought up to date.
+        regression: updated in place.
         user: index, at least 0.
-        length: logarithm of the requested time, at least ``SHORTEST`` seconds.
+        length: natural logarithm of the requested seconds, at least of ``SHORTEST``.
         size: processors.
-        ran: logarithm of the seconds that it took, at least ``SHORTEST``.
+        ran: natural logarithm of its run time in seconds, at least of ``SHORTEST``.
     """
     history, inputs = regression.history, np.zeros(INPUTS)
     found = describe(history, user, length, size)
@@ -128,17 +128,15 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
 
 
 def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
-    """Logarithm of the share of its request that each task is predicted to take, at most 0, [N]."""
+    """Predicted natural logarithm of the share of its request that each task takes, at most 0, [N]."""
     inputs = np.stack([*map(np.asarray, describe(regression.history, user, length, size))])
     found: Seconds = np.minimum(regression.weight @ inputs, 0.0)
     return found
 
 
 def table(users: Sequence[Sequence[Finished]]) -> Seconds:
-    """The last tasks of each user, the newest last, as ``Regression`` has them; those without an estimate are left out.
-
-    [U + 1, ``LAST``, 4]
-    """
+    """``Regression.history`` of users from their last tasks, newest last; tasks without an estimate are left out, [U +
+    1, ``LAST``, 4]."""
     found = np.zeros((len(users) + 1, LAST, 4))
     for row, tasks in zip(found, users, strict=False):
         told = [task for task in tasks if task.estimate > 0.0][::-1]
@@ -148,27 +146,27 @@ def table(users: Sequence[Sequence[Finished]]) -> Seconds:
     return found
 
 
-# How long tasks will run, when their users can't be relied on: the domain model of kind ``workflow``.
+# Domain model of kind ``workflow``: run times where users' estimates are unreliable.
 #
-# Families, from few to many parameters: *mean*, one run time for all; *estimate*, what the user asked for; *ratio*,
-# that times the user's usual share of it; *history*, the mean of the user's last two run times (Tsafrir, Etsion and
-# Feitelson 2007). None exceeds the estimate, beyond which batch systems end a task.
+# Families, from few to many parameters: *mean*, one run time for all; *estimate*, the user's request; *ratio*, the
+# request times the user's usual share of it; *history*, the mean of the user's last two run times (Tsafrir, Etsion and
+# Feitelson 2007). None exceeds the estimate, at which batch systems end a task.
 
 
 Floats = NDArray[np.float64]
 FAMILIES = ("mean", "estimate", "ratio", "history")
-UNKNOWN_SECONDS = 3600.0  # what is assumed of a task before anything is known
+UNKNOWN_SECONDS = 3600.0  # assumed for a task before any data
 
 
 @dataclass(frozen=True)
 class Predictor:
-    """A fitted family; as it stands without any sample it believes the user.
+    """Fitted predictor of run times; by default it returns the estimate.
 
     Attributes:
         family: one of ``FAMILIES``.
-        mean: seconds at speed 1, over all tasks; not a number before any is known.
+        mean: seconds at speed 1 over all tasks; NaN: unknown.
         ratio: run time over estimate, over all tasks.
-        ratios: the same of each user.
+        ratios: the same by user.
     """
 
     family: str = "estimate"
@@ -177,12 +175,12 @@ class Predictor:
     ratios: Mapping[str, float] = field(default_factory=dict)
 
     def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, Sequence[Finished]]) -> Floats:
-        """Seconds at speed 1 that each task is planned with, [N]: more than 0, and no more than its estimate.
+        """Predicted seconds at speed 1 of each task, above 0 and at most its estimate, [N].
 
         Args:
-            estimate: seconds, not a number where unknown, [N].
-            users: empty where unknown, [N].
-            history: the last tasks of users, the newest last.
+            estimate: seconds, NaN: unknown, [N].
+            users: names; empty: unknown, [N].
+            history: last tasks of users, newest last.
         """
         last = {user: [task.seconds for task in tasks[-2:]] for user, tasks in history.items() if tasks}
         usual = {user: sum(seconds) / len(seconds) for user, seconds in last.items()}
@@ -201,7 +199,7 @@ class Predictor:
         return estimate * np.array([self.ratios.get(user, self.ratio) for user in users])
 
     def to_bytes(self) -> bytes:
-        """The predictor as JSON."""
+        """Serialise the predictor as JSON."""
         mean = None if np.isnan(self.mean) else self.mean
         return json.dumps(
             {"family": self.family, "mean": mean, "ratio": self.ratio, "ratios": dict(self.ratios)}
@@ -209,10 +207,10 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """What ``to_bytes`` wrote.
+        """Deserialise what ``to_bytes`` returned.
 
         Raises:
-            IncompatibleModel: ``data`` is no such predictor, or one of another version.
+            IncompatibleModel: ``data`` is no such predictor.
         """
         try:
             known = read_json(data)

@@ -1,4 +1,4 @@
-"""Samples of kind `workflow`: an execution is a trace of tasks, read from a batch log or a workflow document."""
+"""Samples of kind `workflow`: an execution is a trace of tasks, from a batch log or a workflow document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SWF_EXAMPLE = (
 )
 
 
-# A trace in numbers, as the API answers it.
+# Schemas of traces in the API.
 
 
 class Spread(BaseModel):
@@ -68,7 +68,7 @@ class TraceExecution(ExecutionBase):
 
 
 def summary(trace: Trace) -> TraceRead:
-    """Counts, spreads and sums of a trace."""
+    """Counts, distributions and sums of a trace."""
     known = ~np.isnan(trace.runtime)
     return TraceRead(
         tasks=trace.tasks,
@@ -98,11 +98,11 @@ def _spread(values: NDArray[np.float64]) -> Spread | None:
     )
 
 
-# Reading and storing.
+# Readers and codec.
 
 
 class TraceReader:
-    """Reads one trace for the nodes of a layout; ``titled``: the file names itself where the caller doesn't."""
+    """Reads one trace for the nodes of a layout; ``titled``: the file's own name is used if the caller gives none."""
 
     def __init__(
         self, reading: Callable[[Source], Reading], layout: Layout, name: str | None, *, titled: bool = False
@@ -113,10 +113,10 @@ class TraceReader:
         self._titled = titled
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """The trace.
+        """Yield the trace.
 
         Raises:
-            InvalidInput: with lines or pointers: it can't be read, or a task fits no node.
+            InvalidInput: with lines or pointers: it can't be read, a task fits no node, or the name is invalid.
         """
         try:
             reading = self._reading(blocks)
@@ -131,19 +131,19 @@ class TraceReader:
 
 
 def stored(name: str, trace: Trace) -> Sample:
-    """A trace as it is stored, under a name; an empty one stands for a name by its content."""
+    """Sample of a trace; an empty ``name`` is replaced by one from its content."""
     plain = packed(trace)
     digest = hashlib.sha256(plain).hexdigest()
     return Sample(name or f"trace-{digest[:12]}", 1, compressed(plain), trace.tasks, digest, shown_in_lists(trace))
 
 
 def shown_in_lists(trace: Trace) -> dict[str, Any]:
-    """What lists show of a trace: fields of ``TraceExecution``, as JSON."""
+    """Summary of a trace for lists, as JSON: fields of ``TraceExecution``."""
     return {"seconds": float(np.nansum(trace.runtime)), "trace": summary(trace).model_dump(mode="json")}
 
 
 class TraceSamples(SampleCodec):
-    """Traces as compressed safetensors."""
+    """Codec of traces as compressed safetensors."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         SWF: Format(
@@ -180,14 +180,14 @@ class TraceSamples(SampleCodec):
     execution: ClassVar[type[ExecutionBase]] = TraceExecution
 
     def unpacked(self, data: bytes) -> Trace:
-        """The trace of an execution."""
+        """Trace of an execution."""
         return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """What lists show of stored bytes."""
+        """Summary of stored bytes for lists."""
         return shown_in_lists(unpacked(data))
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """The tasks that have ended in the run."""
+        """Sample of the finished tasks of a run; None if there are none."""
         log = from_reports(self.layout, reports)
         return None if log is None else stored(run, log.trace)

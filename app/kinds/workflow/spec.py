@@ -1,4 +1,4 @@
-"""Specs of kind `workflow`, and which changes of one are accepted."""
+"""Specs of kind `workflow`, and the changes accepted while one is served."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
 MAXIMUM_NODES = 4_096
-"""Of all types together: a decision may order all of them at once, by name."""
+"""Most nodes of all types: a decision may order them all by name."""
 
 Count = Annotated[int, Field(ge=0, le=MAXIMUM_NODES)]
 Backfilling = Literal["none", "rls", "easy", "conservative"]
@@ -115,7 +115,7 @@ class WorkflowSpec(Strict):
 Spec = WorkflowSpec  # each kind's is found under this name; in the API's schema names must differ
 
 
-# What of a ``workflow`` workload may change while it is served: prices of node types, and weights.
+# Changes to a ``workflow`` workload while it is served: prices of node types, and weights.
 
 
 class WorkflowPatch(BaseModel):
@@ -133,10 +133,10 @@ class WorkflowPatch(BaseModel):
 
 
 def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
-    """A spec with a patch applied.
+    """Return ``spec`` with ``patch`` applied.
 
     Raises:
-        InvalidInput: a node type or a weight that the spec hasn't.
+        InvalidInput: ``patch`` names a node type or weight that the spec doesn't have.
     """
     issues = [
         *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),

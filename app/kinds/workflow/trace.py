@@ -1,4 +1,4 @@
-"""Traces of tasks: columns, bytes, summary and words."""
+"""Traces of tasks as columns, and their serialisation."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ Seconds = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """N tasks in order of submission; what is unknown is not a number (times, bytes) or −1 (indices).
+    """N tasks in order of submission; unknown values are NaN (times, bytes) or −1 (indices).
 
     Attributes:
-        names: identifier of each task, unique, [N].
-        submit: seconds after the trace's origin, ascending, [N]; a task becomes ready when it is submitted and all
-            of its parents have ended.
-        runtime: seconds at speed 1, [N]; not a number for a task that has not run.
-        estimate: seconds that the user asked for, [N].
+        names: unique identifiers, [N].
+        submit: seconds after the trace's origin, ascending, [N]; a task is ready when submitted and its parents have
+            ended.
+        runtime: seconds at speed 1, [N]; NaN: it has not run.
+        estimate: seconds requested by the user, [N].
         processors: [N].
         memory: bytes, [N].
         user: index into ``users``, [N].
         deadline: seconds after the origin, [N].
-        group: index of the workflow that a task belongs to, [N]; −1 for a job by itself.
-        parent_start: the parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
-        parents: indices of tasks, each less than N, [E].
-        data: bytes that go along each of those edges, [E].
+        group: index of the workflow, [N]; −1: an independent job.
+        parent_start: parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
+        parents: task indices, [E].
+        data: bytes along each edge, [E].
         users: names, [U].
-        origin: seconds since 1970 of time 0; 0 when unknown.
-        predicted: seconds that a run-time predictor says, [N]; not stored. None: users are believed.
+        origin: seconds since 1970 of time 0; 0: unknown.
+        predicted: seconds predicted by a run-time predictor, [N]; not stored. None: estimates are used.
     """
 
     names: tuple[str, ...]
@@ -54,23 +54,23 @@ class Trace(NamedTuple):
 
     @property
     def tasks(self) -> int:
-        """Number of tasks, N."""
+        """Number of tasks N."""
         return len(self.submit)
 
     @property
     def requested(self) -> Seconds:
-        """What the user asked for, [N]: the estimate, and where there is none what is predicted, or the run time."""
+        """Requested seconds, [N]: the estimate, else the prediction, else the run time."""
         return np.where(
             np.isnan(self.estimate), self.runtime if self.predicted is None else self.predicted, self.estimate
         )
 
     @property
     def expected(self) -> Seconds:
-        """What a scheduler plans with, [N]: what is predicted, or else ``requested``."""
+        """Seconds that a scheduler plans with, [N]: the prediction, else ``requested``."""
         return self.requested if self.predicted is None else self.predicted
 
     def scaled(self, factor: Seconds | float) -> Trace:
-        """The same with run times that are ``factor`` ([N]) times as long, as asked for and as predicted."""
+        """The trace with run times, estimates and predictions multiplied by ``factor`` (number or [N])."""
         predicted = None if self.predicted is None else self.predicted * factor
         return self._replace(runtime=self.runtime * factor, estimate=self.estimate * factor, predicted=predicted)
 
@@ -78,7 +78,7 @@ class Trace(NamedTuple):
 def independent(
     submit: Seconds, runtime: Seconds, estimate: Seconds, processors: NDArray[np.int64], user: NDArray[np.int64]
 ) -> Trace:
-    """Batch jobs without parents, in order of submission, named by their index; [N] each."""
+    """Trace of batch jobs without parents, in order of submission, named by index; [N] each."""
     count = len(submit)
     unknown = np.full(count, np.nan)
     return Trace(
@@ -99,7 +99,7 @@ def independent(
 
 
 def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
-    """Some of a trace's tasks, in their order, without parents."""
+    """Some of a trace's tasks, in order, without parents."""
     chosen = np.arange(trace.tasks)[rows]
     return trace._replace(
         names=tuple(trace.names[row] for row in chosen.tolist()),
@@ -118,21 +118,19 @@ def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
     )
 
 
-# A trace as bytes of its own and back: what a workload of kind ``workflow`` keeps as an execution.
+# Serialisation of traces, as executions are stored.
 
 
 LEVEL = 3
 ARRAYS = tuple(name for name in Trace._fields if name not in ("names", "users", "origin", "predicted"))
 SILENT = ("user", "group", "parents")
-"""Arrays of indices that may say nothing."""
+"""Index arrays that may be all unknown."""
 
 
 def packed(trace: Trace) -> bytes:
-    """Everything that a trace says, as safetensors; equal traces give equal bytes.
+    """Serialise as safetensors; equal traces give equal bytes.
 
-    Left out is an array that says nothing (all unknown, or no edge at all); names that are whole numbers are kept as
-    such.
-    """
+    Arrays without known values are left out; names that are whole numbers are stored as numbers."""
     arrays = {name: array for name in ARRAYS if _says(name, array := getattr(trace, name))}
     known: dict[str, Any] = {"tasks": trace.tasks, "users": trace.users, "origin": trace.origin}
     numbers = _numbers(trace.names)
@@ -145,12 +143,12 @@ def packed(trace: Trace) -> bytes:
 
 
 def compressed(plain: bytes) -> bytes:
-    """As it is stored."""
+    """Compress serialised bytes for storage."""
     return zlib.compress(plain, LEVEL)
 
 
 def unpacked(stored: bytes) -> Trace:
-    """The trace out of what ``compressed`` gave of ``packed``."""
+    """Trace from compressed bytes."""
     plain = zlib.decompress(stored)
     arrays = safetensors.load(plain)
     header = json.loads(plain[8 : 8 + int.from_bytes(plain[:8], "little")])
@@ -168,7 +166,7 @@ def _says(name: str, array: NDArray[Any]) -> bool:
 
 
 def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Names as numbers that read back as the same names."""
+    """Names as integers that convert back to the same names, [N]; None: not possible."""
     try:
         numbers = np.array([int(name) for name in names], np.int64)
     except (ValueError, OverflowError):
@@ -177,7 +175,7 @@ def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
 
 
 def _unknown(name: str, tasks: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """An array that says nothing."""
+    """Array ``name`` of unknown values: −1 [N], NaN [N] or [E], or no edges."""
     if name in ("user", "group"):
         return np.full(tasks, -1, np.int64)
     if name == "parents":

@@ -1,4 +1,4 @@
-"""Pages of kind `workflow`, hindsight, and how runs ended."""
+"""Pages of kind `workflow`, hindsight, and risk and outcome of runs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from app.kinds.workflow.decide import Compiled
 from app.kinds.workflow.queue import WAITING, QueueReport, State, begin
 from app.kinds.workflow.scheduling.decide import by_strategy, decide
 
-# What other strategies would have started over a run, each asked about the queue that was reported then.
+# Hindsight: what other strategies would have started at the reports of a run.
 
 
 POINTS = 30
-"""Decisions that are looked at, at most."""
+"""Most decisions that are compared."""
 MOST_TASKS = 300
-"""In a queue, up to which it is told: somebody waits for it."""
+"""Most tasks of a queue for which hindsight is computed, as a page waits for it."""
 ASKED = ("fcfs", "sjf", "saf", "wfp3", "unicep", "f1", "heft", "cpop")
 KNOWN = ("easy", "conservative")
-"""Mechanisms that go by the queue alone; others keep to what they promised before, which is not kept."""
+"""Mechanisms that need the queue only; others depend on earlier commitments, which are not stored."""
 PROMISED = (
     "It can't be told with backfilling {}: what the task that waits first was promised at each decision is not kept. "
     f"It is told with {' and '.join(KNOWN)}."
@@ -50,7 +50,7 @@ TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """The queue made anew from the reports, and every strategy asked at some decisions where tasks waited."""
+    """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a wait."""
     spec = compiled.layout.spec
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
@@ -78,14 +78,14 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
 
 
 def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, str]]:
-    """Tasks that start, and where."""
+    """Tasks that start under a strategy, with their nodes."""
     spec, situation = compiled.layout.spec, compiled.situation(state)
     decided = decide(situation, by_strategy(strategy, spec.backfilling, spec.backfill_order))
     return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
 
 
 def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
-    """The queue after each report, until it grows too large."""
+    """Yield the state after each report, until the queue exceeds ``MOST_TASKS``."""
     state = begin(compiled.layout)
     for step in shown.steps:
         state = advance(compiled.layout, state, msgspec.convert(step.report, QueueReport))
@@ -94,17 +94,17 @@ def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
         yield state
 
 
-# What pages show of queues: when each task ran where, how busy the nodes were, what waited, and for what.
+# Run page: schedule, busy processors, waiting tasks.
 
 
 Json = Mapping[str, Any]
 Course = list[tuple[float, float]]
 MOST_ASKED = 300
-"""Tasks up to which other strategies are asked: a page waits for them."""
+"""Most tasks for which other strategies are run, as a page waits for it."""
 
 
 class _Queue:
-    """A queue as reports and decisions tell it: all of them, or some, which tell of some of the tasks."""
+    """A queue reconstructed from reports and decisions; if some are skipped, so are some tasks."""
 
     def __init__(self) -> None:
         self.waiting: set[str] = set()
@@ -113,7 +113,7 @@ class _Queue:
         self.processors: dict[str, int] = {}
 
     def take(self, step: Step) -> None:
-        """One more report with its decision."""
+        """Apply one more report and its decision."""
         report = step.report
         if not report.get("delta"):
             self.waiting = set()
@@ -141,22 +141,23 @@ class _Queue:
         self.bars.append(Bar(task, node, start, max(end, start)))
 
     def drawn(self, now: float, there: Collection[str] | None) -> list[Bar]:
-        """Every task that is known to have run, in the order of its node's name, and those that still run.
+        """Bars of all tasks known to have run, by node, and of running ones.
 
         Args:
-            there: tasks of the run as it stands; None where that isn't known.
+            now: time of the last report, seconds.
+            there: names of tasks in the present state; None: unknown.
         """
         open_ones = {task: at for task, at in self.running.items() if there is None or task in there}
         running = [Bar(task, *at, max(now, at[1]), open=True) for task, at in open_ones.items()]
         return sorted([*self.bars, *running], key=lambda bar: (bar.lane, bar.start))
 
     def busy(self) -> int:
-        """Processors of the tasks that run."""
+        """Processors of the running tasks."""
         return sum(self.processors.get(task, 1) for task in self.running)
 
 
 class WorkflowViews(Views):
-    """What pages show of runs and workloads of kind ``workflow``."""
+    """Pages of runs and workloads of kind ``workflow``."""
 
     most = 1_000
 
@@ -202,7 +203,7 @@ class WorkflowViews(Views):
 
     @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """By each strategy, of the tasks that waited at the last report."""
+        """Starts by each strategy for the queue at the last report; empty if nothing waits or the queue is large."""
         state: State | None = shown.state
         if state is None or not shown.steps or len(state.queue) > MOST_ASKED or not (state.queue.node == WAITING).any():
             return []
@@ -222,7 +223,7 @@ class WorkflowViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """Each task that starts, and each node."""
+        """One line for each task that starts, and each node ordered or released."""
         nodes = decision["nodes"]
         starts = [f"{one['task']} starts on {one['node']}" for one in decision["placements"]]
         return [
@@ -233,7 +234,7 @@ class WorkflowViews(Views):
 
 
 def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
-    """The queue that reports tell, the processors that were busy after each, and how many tasks waited."""
+    """The reconstructed queue, with busy processors and number of waiting tasks after each report."""
     queue, used, waits = _Queue(), Course(), Course()
     for step in steps:
         queue.take(step)
@@ -242,20 +243,20 @@ def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
     return queue, used, waits
 
 
-# What it means for a queue to be at risk, and to have met its targets: the deadlines of its tasks.
+# Risk and outcome of a run by the deadlines of its tasks.
 
 
 def risk(compiled: Compiled, state: State) -> str:
-    """Which tasks have passed their deadlines, or would not end in time if they started now on the fastest node; empty
-    where none is late. A task is expected to take what the domain model predicts, else its estimate.
-    """
+    """Text naming a task past its deadline, or that would miss it if started now on the fastest node; empty: none.
+
+    Run times are the domain model's predictions, else estimates."""
     queue, predictor = state.queue, compiled.predictor
     if np.isnan(queue.deadline).all():
         return ""
     known = queue.estimate if predictor is None else predictor.expected(queue.estimate, queue.users, state.history)
     expected = np.nan_to_num(known) / compiled.layout.nodes.speed.max()
     rest = np.where(queue.node == WAITING, expected, 0.0)
-    late = np.flatnonzero(state.now + rest > queue.deadline).tolist()  # no comparison holds for what is not a number
+    late = np.flatnonzero(state.now + rest > queue.deadline).tolist()  # comparisons with NaN are False
     if not late:
         return ""
     task, due = queue.names[late[0]], float(queue.deadline[late[0]])
@@ -268,7 +269,7 @@ def risk(compiled: Compiled, state: State) -> str:
 
 
 def judge(run: Ended) -> Judgement:
-    """Every task that had a deadline and ended, by what was reported; unended ones are late once it passed."""
+    """Count the tasks with deadlines that ended in time, and those late; unfinished ones count once overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
     for report in run.reports:
@@ -282,7 +283,7 @@ def judge(run: Ended) -> Judgement:
                 late, met = late + (task["end"] > deadline), met + (task["end"] <= deadline)
         for name in report.get("withdrawn", ()):
             due.pop(name, None)
-        if not report.get("delta"):  # a whole queue: who is left out was withdrawn
+        if not report.get("delta"):  # whole report: tasks left out were withdrawn
             listed = {task["id"] for task in (*report.get("queued", ()), *report.get("running", ()))}
             due = {name: deadline for name, deadline in due.items() if name in listed}
     late += sum(deadline < now for deadline in due.values())

@@ -1,1 +1,1 @@
-"""What the `steward` command can do with logs of jobs; found by the entry points `steward.commands`."""
+"""Subcommands of `steward` for job logs, found by the entry points `steward.commands`."""

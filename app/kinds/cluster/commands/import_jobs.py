@@ -1,4 +1,4 @@
-"""``steward import jobs``: what is told of logs, steps and curves, and of the model that is fitted to them."""
+"""Text that ``steward import jobs`` prints about imported logs, steps and curves, and about the model fitted to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``steward import jobs`` on the command line; what it does is imported when it is asked for."""
+"""Registration of ``steward import jobs``; its implementation is imported only when the command runs."""
 
 import typer
 
@@ -6,7 +6,7 @@ from app.cli.imports import add_import
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the import of jobs to the ``steward`` command."""
+    """Add the subcommand ``steward import jobs`` to ``cli``."""
     add_import(
         cli,
         "jobs",

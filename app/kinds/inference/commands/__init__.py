@@ -1,1 +1,1 @@
-"""What the `steward` command can do with logs of requests; found by the entry points `steward.commands`."""
+"""Subcommands of `steward` for request logs, found by the entry points `steward.commands`."""

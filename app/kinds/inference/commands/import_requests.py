@@ -1,4 +1,4 @@
-"""``steward import requests``: what is told of logs and measured batches, and of the model that is fitted to them."""
+"""Text that ``steward import requests`` prints about imported logs and batches, and about the model fitted to them."""
 
 from __future__ import annotations
 

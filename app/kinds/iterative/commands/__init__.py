@@ -1,1 +1,1 @@
-"""What the kind adds to the `steward` command."""
+"""Subcommands of `steward` for kind ``iterative``, found by the entry points `steward.commands`."""

@@ -1,4 +1,4 @@
-"""The parts of a spec by question and answer, on a terminal or from a pipe: what is left empty is as proposed."""
+"""Interactive questions for the parts of a spec, on a terminal or a pipe; empty answers take the default."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ DEADLINE, PACE, NOTHING = "deadline", "pace", "nothing"
 
 
 class Questions:
-    """Asks one after the other; where the answers end, all further ones are as proposed."""
+    """Asks questions on a console; after the end of input all answers are the defaults."""
 
     def __init__(self, console: Console) -> None:
         self._console, self._ended = console, False
 
     def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
-        """A word of the user's, or the default."""
+        """Ask for a word; empty: the default."""
         return self._asked(Prompt.ask, question, default, choices=choices)
 
     def number(self, question: str, default: float) -> float:
-        """A number; whole ones without a point."""
+        """Ask for a number; whole numbers are returned as int."""
         found = self._asked(FloatPrompt.ask, question, float(default))
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
-        """A whole number of 1 or more."""
+        """Ask for an integer of at least 1."""
         while (found := self._asked(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found
 
     def agreed(self, question: str) -> bool:
-        """Yes, or (as proposed) no."""
+        """Ask for yes or no; the default is no."""
         return self._asked(Confirm.ask, question, False)
 
     def refuse(self, words: str) -> None:
-        """What was wrong with an answer, which is then asked for again.
+        """Print why an answer is invalid, before it is asked for again.
 
         Raises:
-            InvalidInput: there are no more answers.
+            InvalidInput: the input has ended.
         """
         if self._ended:
             raise InvalidInput([FieldIssue("", words, None)])
@@ -61,7 +61,7 @@ class Questions:
 
 
 def ask(questions: Questions, iterations: int | None, deadline: float | None) -> dict[str, Any]:
-    """The parts of a spec."""
+    """Ask for the resources, iterations, metrics and features of a spec, except those given."""
     resources = [_resource(questions, "cpu")]
     while questions.agreed("Is there another resource?"):
         resources.append(_resource(questions, "memory"))
@@ -75,7 +75,7 @@ def ask(questions: Questions, iterations: int | None, deadline: float | None) ->
 
 
 def _resource(questions: Questions, name: str) -> dict[str, Any]:
-    """Asked again, with what was said as the proposal, until it can be right."""
+    """Ask for a resource until it is valid; earlier answers become the defaults."""
     found: dict[str, Any] = {"name": name, "minimum": 1, "maximum": 8, "step": 1, "price_per_hour": 1}
     while True:
         found["name"] = questions.text("What is allocated?", found["name"])

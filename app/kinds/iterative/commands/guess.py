@@ -1,4 +1,4 @@
-"""What a log of samples tells of its workload: every guess with its reason."""
+"""Inference of a spec from a log of samples, with a reason for every inferred part."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ TEXT: dict[str, Any] = {"encoding": "utf-8-sig", "newline": ""}
 PREFIXES = ("allocation.", "metric.", "feature.")
 HEADER = "execution, iteration, allocation.<resource>, metric.<metric>, feature.<feature>"
 FAST, FEW = 2, 4
-"""Steps at a time, where there are at most so many resources."""
+"""Steps per change for up to ``FEW`` resources."""
 
 
 @dataclass
 class Log:
-    """Values of a log by column, and how long each execution is.
+    """Values of a log by column, and the length of each execution.
 
     Attributes:
-        values: distinct ones of each column, as they are written.
-        seconds: of each iteration, where they are measured.
-        lengths: iterations of each execution.
+        values: distinct values of each column.
+        seconds: measured seconds of iterations.
+        lengths: number of iterations of each execution.
     """
 
     values: dict[str, set[Decimal]]
@@ -38,7 +38,7 @@ class Log:
     lengths: dict[str, int] = field(default_factory=dict)
 
     def of(self, prefix: str) -> dict[str, list[Decimal]]:
-        """Sorted values of all columns of a sort, by name."""
+        """Sorted distinct values of the columns that begin with ``prefix``, by name without it."""
         return {
             name.removeprefix(prefix): sorted(found) for name, found in self.values.items() if name.startswith(prefix)
         }
@@ -46,7 +46,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Guess:
-    """Parts of a spec, and why each is as it is, a sentence each."""
+    """Parts of a spec, and a sentence of reason for each."""
 
     spec: dict[str, Any]
     reasons: list[str]
@@ -56,7 +56,7 @@ def read(path: Path) -> Log:
     """Read a CSV file, plain or gzip, row by row.
 
     Raises:
-        InvalidInput: its header or a cell can't be right; the line is named.
+        InvalidInput: the header or a cell is invalid, or the file has no row; the line is named.
     """
     with path.open("rb") as file:
         packed = file.read(2) == GZIP_MAGIC
@@ -104,10 +104,10 @@ def _refusal(path: Path, line: int, message: str) -> InvalidInput:
 
 
 def guess(log: Log, iterations: int | None, deadline: float | None) -> Guess:
-    """The parts of a spec that a log tells.
+    """Infer the parts of a spec from a log; ``iterations`` and ``deadline`` (seconds) are inferred if None.
 
     Raises:
-        InvalidInput: it has no column of a resource.
+        InvalidInput: the log has no resource column, or one is empty.
     """
     reasons: list[str] = []
     resources = log.of("allocation.")
@@ -149,7 +149,7 @@ def _resource(name: str, values: list[Decimal], resources: int, reasons: list[st
 
 
 def _step(values: list[Decimal]) -> Decimal:
-    """The largest step of which all values are a whole number apart."""
+    """The largest step of which all differences of values are multiples."""
     digits = max(max(0, -int(value.as_tuple().exponent)) for value in values)
     whole = [int((value - values[0]).scaleb(digits)) for value in values]
     return Decimal(math.gcd(*whole) or 10**digits).scaleb(-digits).normalize()

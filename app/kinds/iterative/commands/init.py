@@ -1,4 +1,4 @@
-"""``steward init`` on the command line; what it does is imported when it is asked for."""
+"""Registration of ``steward init``; its implementation is imported only when the command runs."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ Log = Annotated[
 
 
 def register(cli: typer.Typer) -> None:
-    """Add it to the ``steward`` command."""
+    """Add the command ``steward init`` to ``cli``."""
     cli.command()(init)
 
 

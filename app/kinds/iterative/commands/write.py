@@ -1,4 +1,4 @@
-"""``steward init``: the spec put together, checked, and written; then what to do next."""
+"""``steward init``: builds, validates and writes a spec, and prints the next steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.kinds.iterative.spec import IterativeSpec
 
 
 class Given(NamedTuple):
-    """What the command line says, and is not asked for."""
+    """Arguments of the command line, which are not asked for; None: not given."""
 
     name: str | None
     log: Path | None
@@ -26,10 +26,10 @@ class Given(NamedTuple):
 
 
 def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
-    """Write a spec to a file, with what is said about it on standard error.
+    """Write a spec to a file, with notes on standard error.
 
     Raises:
-        InvalidInput: the log can't be right, the file is there already, or the whole is no spec.
+        InvalidInput: the log is invalid, the file exists and ``force`` is False, or the spec is invalid.
     """
     notes = notes or Console(stderr=True)
     if out.exists() and not force:
@@ -69,7 +69,7 @@ def _from_answers(given: Given, notes: Console) -> dict[str, Any]:
 
 
 def _slug(name: str) -> str:
-    """As names of workloads may be."""
+    """``name`` converted to a valid workload name."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:63] or "my-training"
 
 

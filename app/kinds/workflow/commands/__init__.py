@@ -1,1 +1,1 @@
-"""What the `steward` command can do with batch logs and workflows; found by the entry points `steward.commands`."""
+"""Subcommands of `steward` for batch logs and workflows, found by the entry points `steward.commands`."""

@@ -1,4 +1,4 @@
-"""``steward import``: read traces, say what is in them and what is wrong with them, write and upload them."""
+"""``steward import``: reads traces, prints a summary and their issues, converts and uploads them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SUFFIXES = (".gz", ".swf", ".json", ".txt")
 
 
 class Format(NamedTuple):
-    """How a format is read, written and called."""
+    """Functions and media type of a trace format."""
 
     read: Callable[..., Reading]
     write: Callable[[Trace, str, int | None], Iterator[str]]
@@ -49,7 +49,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What may be said on the command line."""
+    """Options of the command line."""
 
     format: str
     files: list[Path]
@@ -64,7 +64,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Do it; the exit status. What was found goes to ``output``, complaints to ``notes``."""
+    """Run the command; return the exit status. Findings go to ``output``, errors to ``notes``."""
     output, notes = output or Console(), notes or Console(stderr=True)
     if len(options.files) > 1 and (options.export is not None or options.name is not None):
         notes.print(Text("--export and --name are for one file", "red"))
@@ -84,10 +84,9 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
-    """One file, from reading to uploading; what is worth telling is added to ``found``.
+    """Process one file, from reading to uploading; adds its JSON entry to ``found`` and returns the status.
 
-    What is in the file is told before what was refused of it.
-    """
+    The summary is printed before the errors."""
     entry: Json = {"file": str(path), "format": options.format}
     found.append(entry)
     complaints, status = list[str](), DONE
@@ -112,7 +111,7 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
 
 
 def _hint(issue: FieldIssue, options: Options) -> str:
-    """What to do about it, where there is an option for that."""
+    """Text on an option that would avoid the error; empty if there is none."""
     if issue.message.startswith(OUT_OF_ORDER):
         return "; --sort sorts them"
     skippable = options.reading.get("skip_bad") is False and issue.pointer.startswith("/lines/")
@@ -120,7 +119,7 @@ def _hint(issue: FieldIssue, options: Options) -> str:
 
 
 def _read(path: Path, options: Options) -> Reading:
-    """A file; tasks that fit no node are refused where the largest node is told."""
+    """Read a file; raises InvalidInput for tasks larger than the largest node, if its processors are given."""
     reading = FORMATS[options.format].read(path, **options.reading)
     if options.processors is not None:
         refuse(misfits(reading.trace, pool(options.processors), reading.where))
@@ -154,7 +153,7 @@ def _export(reading: Reading, path: Path, options: Options, target: Path) -> Jso
 
 
 def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Json:
-    """What was read, as it was read: mended, and without what is left out."""
+    """Upload what was read, with repairs and without skipped lines; raises RefusedError or UnreachableError."""
     form = FORMATS[options.format]
     text = "".join(form.write(reading.trace, reading.name, max(reading.machines, default=None)))
     headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
@@ -171,7 +170,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
 
 
 def _called(path: Path) -> str:
-    """A file's name without what tells its format."""
+    """File name without the suffixes of its format."""
     while path.suffix in SUFFIXES:
         path = path.with_suffix("")
     return path.name
@@ -198,13 +197,13 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
 
 
 def _left_out(skipped: Skipped) -> str:
-    """``2 lines (12, 90): runtime: must be …``."""
+    """Text such as ``2 lines (12, 90): runtime: must be …``."""
     lines = ", ".join(map(str, skipped.lines)) + (", …" if skipped.count > len(skipped.lines) else "")
     return f"{counted(skipped.count, 'line')} ({lines}): {': '.join(filter(None, (skipped.field, skipped.reason)))}"
 
 
 def _words(issue: FieldIssue) -> str:
-    """``line 12, runtime: must be …, not -5``."""
+    """Text such as ``line 12, runtime: must be …, not -5``."""
     pointer = issue.pointer
     if pointer.startswith("/lines/"):
         pointer = "line " + pointer.removeprefix("/lines/").replace("/", ", ")
@@ -212,11 +211,11 @@ def _words(issue: FieldIssue) -> str:
     return f"{pointer}: {issue.message}{shown}" if pointer else f"{issue.message}{shown}"
 
 
-# A trace in words.
+# Summary of a trace as text.
 
 
 def words(reading: Reading) -> Iterator[str]:
-    """Lines for people: how many tasks, of what size, over what time, on what."""
+    """Yield lines on number of tasks, sizes, duration and machines."""
     found = summary(reading.trace)
     yield _tasks(found, reading)
     yield _time(found, reading)
@@ -260,7 +259,7 @@ def _seconds(found: TraceRead) -> str:
 
 
 def _load(found: TraceRead, reading: Reading) -> Iterator[str]:
-    """What the tasks ask of the recorded machines, where that is told."""
+    """Yield a line on the load of the recorded machines, if they are known."""
     total = sum(reading.machines)
     if not total:
         return

@@ -1,4 +1,4 @@
-"""``steward import`` on the command line; what it does is imported when it is asked for."""
+"""Registration of ``steward import``; its implementation is imported only when the command runs."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print a JSON list, one entry
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the import of traces to the ``steward`` command."""
+    """Add the trace imports to the ``steward`` command."""
     imports = group(cli)
     imports.command()(swf)
     imports.command()(wfformat)

@@ -1,4 +1,4 @@
-"""``steward simulate`` on the command line; what plays runs in a process of its own, and is never imported here."""
+"""Registration of ``steward simulate``; the simulator runs in a child process and is never imported here."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,7 +9,7 @@ from app.cli.options import drawable
 
 
 def register(cli: typer.Typer) -> None:
-    """Add the simulation of traces to the ``steward`` command."""
+    """Add the command ``steward simulate`` to ``cli``."""
     cli.command()(simulate)
 
 

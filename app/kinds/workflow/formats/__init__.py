@@ -1,1 +1,1 @@
-"""Trace formats: Standard Workload Format and WfFormat, read, checked and written."""
+"""Readers and writers of trace formats: Standard Workload Format and WfFormat."""

@@ -1,4 +1,4 @@
-"""JSON read as it comes: the members of named containers one by one, with no more than one of them in memory."""
+"""Streaming JSON parser: yields members of named containers one by one, with only one in memory."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Any, NamedTuple
 from app.kinds.contract.inputs import DEEPEST, TOO_DEEP, FieldIssue, InvalidInput, too_deep
 
 LONGEST_VALUE = 64 << 20
-"""Characters of the largest single value that is held."""
+"""Most characters of a single value."""
 MOST_NAMES = 1_000
-"""Members of one object that are told one by one."""
+"""Most members of an object that is walked."""
 MOST_MEMBERS = 1_000_000
-"""Members of one array that are told one by one: each takes a thousand times the memory of its shortest text."""
+"""Most members of an array that is walked: each takes up to a thousand times its text in memory."""
 _spaces = re.compile(r"[ \t\n\r]*+").match
 _decoder = json.JSONDecoder()
 
 
 class Found(NamedTuple):
-    """A value and the JSON pointer to it."""
+    """A value, and the JSON pointer to it."""
 
     pointer: str
     value: Any
 
 
 def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
-    """Values in order of the document.
+    """Yield values in document order.
 
     Args:
         pieces: the document in UTF-8, cut anywhere.
-        into: pointers of objects and arrays whose members are told one by one; the whole document is ``""``. A value
-            there that is neither object nor array is told itself.
+        into: pointers of objects and arrays whose members are yielded one by one; ``""`` is the document. Other values
+            there are yielded themselves.
 
     Raises:
-        InvalidInput: it is not JSON, with line and column; or it is nested too deeply, or has too many members.
+        InvalidInput: it is not JSON (with line and column), is nested too deeply, or has too many members.
     """
     text = _Text(pieces)
     try:
@@ -48,7 +48,7 @@ def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
 
 
 def token(name: str | int) -> str:
-    """One step of a JSON pointer (RFC 6901)."""
+    """One step of a JSON pointer, escaped (RFC 6901)."""
     return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
@@ -79,7 +79,7 @@ def _key(text: _Text, pointer: str) -> str:
 
 
 class _Text:
-    """The document from the place that has been reached."""
+    """The document from the present position on."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -90,7 +90,7 @@ class _Text:
         self._lines, self._columns = 0, 0  # that are behind
 
     def peek(self) -> str:
-        """The next character that is not space; empty at the end."""
+        """Next character that isn't white space; empty at the end."""
         while True:
             found = _spaces(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -100,17 +100,17 @@ class _Text:
                 return ""
 
     def skip(self) -> None:
-        """Go past the character that ``peek`` saw."""
+        """Move past the character that ``peek`` returned."""
         self._at += 1
 
     def expect(self, pointer: str, character: str) -> None:
-        """Go past that character."""
+        """Move past ``character``; raises InvalidInput if another follows."""
         if self.peek() != character:
             raise self.error(pointer, f"expected {character!r}")
         self.skip()
 
     def value(self, pointer: str) -> Any:
-        """The value that begins here."""
+        """Parse the value at the present position; raises InvalidInput."""
         self.peek()
         while True:
             try:
@@ -134,12 +134,12 @@ class _Text:
             return found
 
     def _openings(self, length: int) -> int:
-        """No value in the next so many characters is nested more deeply than this."""
+        """Upper bound of the nesting depth of a value in the next ``length`` characters."""
         end = self._at + length
         return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
-        """What is wrong at a place of the text."""
+        """Return an InvalidInput with line and column of position ``at``, or the present one."""
         place = self._at if at is None else at
         before = self._text[:place]
         line = self._lines + before.count("\n") + 1
@@ -148,7 +148,12 @@ class _Text:
         return InvalidInput([FieldIssue(pointer, f"malformed JSON in line {line}, column {column}: {message}", found)])
 
     def _more(self, least: int) -> bool:
-        """Forget what is behind, and read at least so many characters on; whether there were any."""
+        """Drop the text before the position, and read at least ``least`` more characters; return whether there were
+        any.
+
+        Raises:
+            InvalidInput: a value is longer than ``LONGEST_VALUE`` characters.
+        """
         gone = self._text[: self._at]
         self._lines += gone.count("\n")
         self._columns = len(gone) - gone.rfind("\n") - 1 + (0 if "\n" in gone else self._columns)

@@ -1,4 +1,4 @@
-"""Reading of files in pieces: notation, skipping, checks."""
+"""Readers of trace files: sources, checks, node notation, and skipped lines."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 
 LISTED = 20
-"""Most errors that are told of one file."""
+"""Most errors reported per file."""
 
 
 Where = Callable[[int, str], str]
-"""The pointer of a task (by index) and a field (``runtime``, ``submit``, ``memory``, ``processors``, ``parents``)."""
+"""Pointer to a field (``runtime``, ``submit``, ``memory``, ``processors``, ``parents``) of a task, by its index."""
 
 
 class Reading(NamedTuple):
-    """A trace as read, and what a reader of the file should know.
+    """A trace as read, with notes about the file.
 
     Attributes:
         trace: its tasks.
-        where: points to a task's field in the file.
-        lacks: sentences on what the file does not say, and what that means.
-        warnings: what was mended, left out, or looks wrong: the line (``/lines/12/runtime``) or JSON pointer of its
-            first or worst case, a sentence, and the value there.
-        name: what the file calls itself; may be empty.
-        machines: processors of each recorded machine; empty when unknown.
-        dropped: tasks in the file that are not in the trace; each kind of them has a warning.
-        skipped: lines that can't be right, left out because that was asked for; not counted in ``dropped``.
+        where: pointer to a task's field in the file.
+        lacks: sentences on missing information and its consequence.
+        warnings: repaired, dropped or suspicious values: pointer to the first or worst (``/lines/12/runtime``),
+            message, value.
+        name: given in the file; may be empty.
+        machines: processors of each recorded machine; empty: unknown.
+        dropped: number of tasks in the file that are not in the trace; each reason has a warning.
+        skipped: invalid lines left out on request, not counted in ``dropped``.
     """
 
     trace: Trace
@@ -55,46 +55,46 @@ class Reading(NamedTuple):
 
 
 def refuse(issues: Sequence[FieldIssue]) -> None:
-    """Raise what is wrong, if anything is.
+    """Raise if there are issues.
 
     Raises:
-        InvalidInput: the first ``LISTED`` issues, in order.
+        InvalidInput: with the first ``LISTED`` issues, in order.
     """
     if issues:
         raise InvalidInput(issues[:LISTED])
 
 
 def counted(count: int, noun: str) -> str:
-    """``1 job``, ``28,481 jobs``."""
+    """Format a count such as ``1 job``, ``28,481 jobs``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def share_lacking(missing: int, tasks: int, noun: str, thing: str, consequence: str) -> tuple[str, ...]:
-    """The sentence on something that all or some tasks lack; none where nothing is missing."""
+    """Sentence on information that all or some tasks lack; empty if ``missing`` is 0."""
     if not missing:
         return ()
     who = f"no {noun} has {thing}" if missing == tasks else f"{counted(missing, noun)} of {tasks:,} without {thing}"
     return (f"{who}: {consequence}",)
 
 
-# What can be wrong with a trace whatever it was read from: cycles, tasks that fit no node, units that look wrong.
+# Checks of any trace: cycles, tasks larger than all nodes, suspicious units.
 
 
 DAY = 86_400.0
 LONG_MEDIAN = 2 * DAY
-"""Half of a log's tasks seldom run for longer than this, and easily do when seconds are read as milliseconds."""
+"""Median run time in seconds above which milliseconds are suspected."""
 LONG_SPAN = 30 * 365 * DAY
 LATEST_ORIGIN = 1e11
-"""Seconds since 1970 in the year 5138; milliseconds since 1970 have been above it since 1973."""
+"""Seconds since 1970 in the year 5138; milliseconds since 1970 exceed it since 1973."""
 SMALL_MEMORY = 1e6
 SHOWN = 3
 
 
 class Edges(NamedTuple):
-    """Parents as compressed rows, as in ``Trace``; N tasks, E edges.
+    """Parents as compressed sparse rows, as in ``Trace``; N tasks, E edges.
 
     Attributes:
-        start: [N + 1].
+        start: first edge of each task, [N + 1].
         parents: [E].
     """
 
@@ -103,7 +103,7 @@ class Edges(NamedTuple):
 
 
 def cycle(edges: Edges) -> list[int]:
-    """Tasks of one cycle from its lowest index on, each the parent of the next; empty where there is none."""
+    """Tasks of one cycle from its lowest index, each a parent of the next; empty: acyclic."""
     count = len(edges.start) - 1
     if not len(edges.parents):
         return []
@@ -124,10 +124,9 @@ def cycle(edges: Edges) -> list[int]:
 
 
 def order(edges: Edges) -> list[int]:
-    """Tasks after all of their parents; without those that have a cycle among their ancestors.
+    """Topological order of tasks; tasks with a cycle among their ancestors are left out.
 
-    Kahn (1962): tasks without parents are taken away until none is left. Time is linear in tasks and edges.
-    """
+    Kahn's algorithm (1962), linear in tasks and edges."""
     count = len(edges.start) - 1
     waits = np.diff(edges.start).tolist()
     child = np.repeat(np.arange(count), np.diff(edges.start))
@@ -144,7 +143,7 @@ def order(edges: Edges) -> list[int]:
 
 
 def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldIssue]:
-    """A cycle, named task by task; empty where there is none."""
+    """Issue that names the tasks of a cycle; empty: acyclic."""
     found = cycle(edges)
     if not found:
         return []
@@ -157,12 +156,12 @@ def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldI
 
 
 def trace_where(trace: Trace) -> Where:
-    """Pointers into a trace that has no file any more: ``/tasks/<name>/<field>``."""
+    """Pointers into a trace without a file: ``/tasks/<name>/<field>``."""
     return lambda task, field: f"/tasks/{trace.names[task]}/{field}"
 
 
 def misfits(trace: Trace, nodes: Nodes, where: Where | None = None) -> list[FieldIssue]:
-    """The first tasks that no node can take, for their processors or for their processors and memory together."""
+    """Issues of up to ``LISTED`` tasks that fit no node by processors, or by processors and memory."""
     at = where or trace_where(trace)
     memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)
     shapes = np.unique(np.stack([nodes.processors, nodes.memory]), axis=1)  # equal nodes are looked at once
@@ -184,7 +183,7 @@ def misfits(trace: Trace, nodes: Nodes, where: Where | None = None) -> list[Fiel
 
 
 def doubtful_units(trace: Trace, where: Where) -> list[FieldIssue]:
-    """Values that look like another unit than seconds or bytes: a warning each, with the values that look so."""
+    """Warnings on values that seem to be in another unit than seconds or bytes."""
     return [
         *_long_run_times(trace, where),
         *_against_estimates(trace, where),
@@ -207,7 +206,7 @@ def _long_run_times(trace: Trace, where: Where) -> list[FieldIssue]:
 
 
 def _against_estimates(trace: Trace, where: Where) -> list[FieldIssue]:
-    """Estimates are upper limits in most systems: run times far above them are told in another unit."""
+    """Warning if run times and estimates differ by orders of magnitude, which suggests different units."""
     both = np.flatnonzero((trace.runtime > 0) & (trace.estimate > 0))
     if len(both) < SHOWN:
         return []
@@ -252,7 +251,8 @@ def _small_memory(trace: Trace, where: Where) -> list[FieldIssue]:
     return [FieldIssue(where(int(shown[0]), "memory"), message, trace.memory[shown].tolist())]
 
 
-# Nodes in a line: ``4x16@1.0:0.48,2x8@2`` is four nodes of 16 processors at speed 1 for 0.48 an hour, and two more.
+# Compact notation of nodes: ``4x16@1.0:0.48,2x8@2`` is four nodes of 16 processors at speed 1 for 0.48 per hour, and
+# two more.
 
 
 FORM = "count x processors @ speed : price per hour, as in 4x16@1.0:0.48; speed (1) and price (0) may be left out"
@@ -266,10 +266,10 @@ def nodes_written(
     billing_seconds: float = 1.0,
     rented: bool = False,
 ) -> tuple[NodeType, ...]:
-    """The node types of ``text``, named for their place in it; ``rented`` ones are paid for only while needed.
+    """Parse node types, named by position; ``rented`` ones are paid for only while needed.
 
     Raises:
-        ValueError: the text is not of the form, or a number in it is out of range.
+        ValueError: ``text`` doesn't have the form, or a number is out of range.
     """
     types = []
     for number, part in enumerate(text.split(",")):
@@ -297,7 +297,7 @@ def _node(part: str, fields: dict[str, Any]) -> NodeType:
         raise ValueError(f"nodes: {part!r}: {where}: {first['msg']}, not {first['input']!r}") from error
 
 
-# Lines that are left out of a log because they can't be right: how many, which, and why.
+# Skipped lines of a log: number, positions and reasons.
 
 
 OTHER = "other reasons"
@@ -305,17 +305,17 @@ MOST_SKIPPED = 100_000
 
 
 class Skipping:
-    """Collects the lines that a reader leaves out; of each reason the first ``LISTED`` line numbers are kept."""
+    """Counts lines that a reader leaves out, and keeps the first ``LISTED`` line numbers of each reason."""
 
     def __init__(self) -> None:
         self.count = 0
         self._found: dict[tuple[str, str], tuple[int, list[int]]] = {}
 
     def add(self, line: int, field: str, reason: str) -> None:
-        """A line was left out. Reasons beyond the first ``LISTED`` are counted together.
+        """Count a skipped line; reasons beyond the first ``LISTED`` are combined.
 
         Raises:
-            InvalidInput: too many were, for this to be a log with a few bad lines.
+            InvalidInput: more than ``MOST_SKIPPED`` lines.
         """
         if self.count == MOST_SKIPPED:
             message = f"would be the {MOST_SKIPPED + 1:,}th line to be left out: is this a log in this format?"
@@ -331,36 +331,36 @@ class Skipping:
 
     @property
     def found(self) -> tuple[Skipped, ...]:
-        """What was left out, the most frequent reason first."""
+        """Skipped lines by reason, the most frequent first."""
         every = [Skipped(field, reason, count, tuple(lines)) for (field, reason), (count, lines) in self._found.items()]
         return tuple(sorted(every, key=lambda one: -one.count))
 
 
 def field_of(issue: FieldIssue) -> str:
-    """The column that an issue of a line points at; empty for the whole line."""
+    """Column that an issue of a line points to; empty: the whole line."""
     return "/".join(issue.pointer.split("/")[3:])
 
 
 def line_of(issue: FieldIssue) -> int:
-    """The number of the line that an issue points at."""
+    """Line number that an issue points to."""
     return int(issue.pointer.split("/")[2])
 
 
-# Where a trace is read from: a file or lines, plain or gzip; never more than a piece of it in memory.
+# Sources of traces: files or lines, plain or gzip, read in pieces.
 
 
 Source = str | PathLike[str] | Iterable[bytes] | Iterable[str]
-"""Path of a file, plain or gzip, or its content, bytes or text: one or more whole lines at a time, or pieces for what
-is not read by lines."""
+"""Path of a file, plain or gzip, or its content as bytes or text: whole lines, or pieces for formats not read by lines.
+"""
 GZIP_MAGIC = b"\x1f\x8b"
 PIECE = 1 << 16
 
 
 def lines(source: Source) -> Iterator[bytes]:
-    """The lines of a source, or the blocks of lines that it is given as.
+    """Yield the lines of a source, or the blocks it consists of.
 
     Raises:
-        InvalidInput: it is gzip, and broken.
+        InvalidInput: the gzip data is damaged.
         OSError: the file can't be read.
     """
     if not isinstance(source, (str, PathLike)):
@@ -371,7 +371,7 @@ def lines(source: Source) -> Iterator[bytes]:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """Many whole lines at a time, without the end of the last; errors as of ``lines``."""
+    """Yield blocks of whole lines of about ``PIECE`` bytes, without the last line end; raises as ``lines``."""
     held: list[bytes] = []
     size = 0
     for line in lines(source):
@@ -385,7 +385,7 @@ def blocks(source: Source) -> Iterator[bytes]:
 
 
 def pieces(source: Source) -> Iterator[bytes]:
-    """The bytes of a file, ``PIECE`` at a time, or what is given as it comes; errors as of ``lines``."""
+    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raises as ``lines``."""
     if not isinstance(source, (str, PathLike)):
         yield from lines(source)
         return

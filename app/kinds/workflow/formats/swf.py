@@ -1,4 +1,4 @@
-"""The Standard Workload Format: lines to tables of jobs."""
+"""Reader of the Standard Workload Format."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.kinds.workflow.formats.reading import (
 )
 from app.kinds.workflow.trace import Trace
 
-# The lines of a file in Standard Workload Format as a table of numbers, each checked by itself.
+# Lines of the Standard Workload Format as a table of numbers, each validated by itself.
 
 
 COLUMNS = (
@@ -39,29 +39,30 @@ WIDTH = len(COLUMNS)
 JOB, SUBMIT, WAIT, RUNTIME, ALLOCATED, _, USED_MEMORY, REQUESTED, ESTIMATE, MEMORY, STATUS, USER = range(12)
 PRECEDING = 16
 PARTIAL = (2, 3, 4)
-"""Status of lines that repeat a part of a job which was swapped out; the whole job has a line of its own."""
+"""Status of lines on a part of a job that was swapped out; the whole job has its own line."""
 _HEADER = re.compile(rb"^;[ \t]*+(MaxProcs|MaxNodes|Computer|UnixStartTime)[ \t]*+:(.*)", re.MULTILINE)
-"""The comments that say something that is used."""
+"""Header comments that are used."""
 _SPACE = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
 _COMMENT, _COMMA, _NEWLINE = b";,\n"
 
 GIVEN = "job {:.0f} has been given"
 LARGEST = 1e15
+"""Largest absolute value in a log; whole numbers are exact up to it."""
 NOT_A_LOG = "is JSON, not a log in Standard Workload Format; `steward import wfformat` reads workflows in WfFormat"
-"""No number of a log is larger: whole ones are exact up to there."""
+"""Message for JSON input."""
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 
 class Table(NamedTuple):
-    """Rows as they stand in the file.
+    """Rows as in the file.
 
     Attributes:
         cells: [n, 18].
-        line: number of each row's line, [n].
-        header: what the comments of the form ``Name: value`` say that are used.
-        wide: how many lines have more than 18 columns, and the first of them.
+        line: line number of each row, [n].
+        header: used comments of the form ``Name: value``.
+        wide: number of lines with more than 18 columns, and the first of them.
     """
 
     cells: Floats
@@ -74,19 +75,17 @@ class Table(NamedTuple):
         return f"/lines/{int(self.line[row])}/{field}"
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
-        """Some of the rows."""
+        """The selected rows, by mask or indices."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         return self._replace(cells=self.cells[rows], line=self.line[rows])
 
 
 def read_table(source: Source, skipping: Skipping | None = None) -> Table:
-    """All rows of a source. No line is an object of its own: a block of them is taken apart at once.
-
-    With ``skipping`` lines that can't be read are left out.
+    """Read all rows of a source, a block of lines at a time; with ``skipping``, unreadable lines are left out.
 
     Raises:
-        InvalidInput: JSON, a line with too few columns, or with what is not a finite number.
+        InvalidInput: the source is JSON, or a line has too few columns or a value that isn't a finite number.
         OSError: the file can't be read.
     """
     header: dict[str, str] = {}
@@ -116,14 +115,14 @@ def read_table(source: Source, skipping: Skipping | None = None) -> Table:
 
 
 class _Rows:
-    """An array that grows at its end. Its memory is moved, not copied, so that it is never there twice."""
+    """An array that grows at its end in place, so that it is never in memory twice."""
 
     def __init__(self, empty: NDArray[Any]) -> None:
         self._all = empty
         self._used = 0
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Add rows to the table."""
+        """Append ``rows`` [n] or [n, columns]."""
         end = self._used + len(rows)
         if end > len(self._all):
             self._all.resize((end + end // 2, *self._all.shape[1:]), refcheck=False)
@@ -131,22 +130,22 @@ class _Rows:
         self._used = end
 
     def taken(self) -> NDArray[Any]:
-        """All rows; nothing can be appended any more."""
+        """All rows, [n] or [n, columns]; nothing can be appended afterwards."""
         self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
         return self._all
 
 
 class _Words:
-    """Where the words of a block of lines stand.
+    """Positions of words in a block of lines.
 
     Attributes:
-        text: the block as bytes, with an end to its last line.
-        ends: where each word ends, [words].
-        line_ends: where each line ends, [lines].
-        lines: how many lines there are.
-        comments: whether any of them begins with ``;``.
-        rows: the lines that hold words and are no comment, counting from 0, [n].
-        first, widths: their first word, and how many they have, [n].
+        text: the block as bytes, with a final line end.
+        ends: end of each word, [words].
+        line_ends: end of each line, [lines].
+        lines: number of lines.
+        comments: whether any line begins with ``;``.
+        rows: indices of lines with words that are no comments, [n].
+        first, widths: index of their first word, and number of words, [n].
     """
 
     def __init__(self, block: bytes) -> None:
@@ -165,12 +164,12 @@ class _Words:
         self.first, self.widths = first[self.rows], (following - first)[self.rows]
 
     def line(self, row: int) -> bytes:
-        """The text of one of the rows."""
+        """Text of one of the rows."""
         at = int(self.rows[row])
         return self.text[int(self.line_ends[at - 1]) + 1 if at else 0 : int(self.line_ends[at])].tobytes()
 
     def separated(self) -> bytes:
-        """The first 18 words of every row, with a comma after each but the last."""
+        """First 18 words of every row, separated by commas."""
         words = self.first[:, None] + np.arange(WIDTH)
         text = self.text.copy()
         text[self.ends[words]] = _COMMA
@@ -181,7 +180,7 @@ class _Words:
 
 
 def _numbers(words: _Words) -> Floats | None:
-    """Rows as numbers, [n, 18]; None where there are too few columns, or what is not a finite number."""
+    """Rows as numbers, [n, 18]; None if a row has too few columns or a value that isn't a finite number."""
     table = np.zeros(0)
     if words.widths.min() >= WIDTH:
         try:
@@ -194,7 +193,7 @@ def _numbers(words: _Words) -> Floats | None:
 
 
 def _leave_out(words: _Words, before: int, issues: list[FieldIssue], skipping: Skipping) -> None:
-    """Drop the rows with issues, and write down each one's first."""
+    """Remove rows with issues from ``words``, and record the first issue of each."""
     first: dict[int, FieldIssue] = {}
     for issue in issues:
         first.setdefault(line_of(issue), issue)
@@ -228,7 +227,7 @@ def _no_numbers(cells: list[bytes], line: int) -> list[FieldIssue]:
 
 
 def _is_number(cell: bytes) -> bool:
-    """Python's digit grouping (``1_000``) isn't one."""
+    """Whether ``cell`` is a finite number; Python's digit grouping (``1_000``) isn't."""
     try:
         return abs(float(cell)) <= LARGEST and b"_" not in cell
     except ValueError:
@@ -236,7 +235,7 @@ def _is_number(cell: bytes) -> bool:
 
 
 def sound(table: Table, skipping: Skipping) -> Table:
-    """The rows whose values a job can have; of a job number that is given twice, the first."""
+    """Rows with valid values; of duplicate job numbers the first."""
     while issues := faults(table, MOST_SKIPPED + 1):
         first: dict[int, FieldIssue] = {}
         for issue in issues:
@@ -249,7 +248,7 @@ def sound(table: Table, skipping: Skipping) -> Table:
 
 
 def faults(table: Table, most: int = LISTED) -> list[FieldIssue]:
-    """Values that no job can have, in order of lines; at most so many of each column."""
+    """Issues of invalid values, by line, at most ``most`` per column; else of duplicate job numbers."""
     cells = table.cells
     unknown = cells == -1
     bad = {
@@ -280,7 +279,7 @@ def _no_count(values: Floats) -> NDArray[np.bool_]:
 
 
 def _twice(table: Table, most: int) -> list[FieldIssue]:
-    """Job numbers that stand on more than one line, those about parts of jobs aside."""
+    """Issues of job numbers on more than one line, except lines about parts of jobs."""
     whole = np.flatnonzero(~np.isin(table.cells[:, STATUS], PARTIAL))
     jobs = table.cells[whole, JOB]
     order = np.argsort(jobs, kind="stable")
@@ -294,7 +293,7 @@ def _twice(table: Table, most: int) -> list[FieldIssue]:
     return issues
 
 
-# The Standard Workload Format: batch jobs, one per line of 18 numbers, −1 where something is unknown.
+# Standard Workload Format: batch jobs, one per line of 18 numbers, −1 if unknown.
 #
 # Chapin et al., *Benchmarks and Standards for the Evaluation of Parallel Job Schedulers*, JSSPP 1999; version 2.2.
 # Lines that begin with ``;`` are comments, those of the header ``; Name: value``.
@@ -310,22 +309,22 @@ def read_swf(
 ) -> Reading:
     """Read a batch log, plain or gzip.
 
-    Processors are those that were requested, else those allocated; estimates are requested times; memory (kilobytes
-    per processor in the file) is what was requested, else what was used, of all processors together. Jobs without a
-    run time or processors are left out, and so are lines about parts of jobs; each is counted in a warning.
+    Processors are those requested, else allocated; estimates are requested times; memory (kilobytes per processor in
+    the file) is that requested, else used, of all processors. Jobs without a run time or processors, and lines about
+    parts of jobs, are dropped and counted in warnings.
 
     Args:
         source: path, or lines.
-        clip: cut run times above the estimate down to it, as a system does that ends such jobs.
-        sort: bring jobs into order of submission, then of job numbers, where they are not; otherwise that is an error.
-        preceding: take the preceding job (column 17) as a parent; otherwise it is ignored, as recorded submit times
-            mostly follow it already.
-        skip_bad: leave out lines that can't be read or can't be right, and jobs whose preceding job is not there if
-            that is taken; otherwise each is an error. Submit times out of order are one still: see ``sort``.
+        clip: cut run times to the estimate, as systems do that end such jobs.
+        sort: sort jobs by submission and number; otherwise a wrong order is an error.
+        preceding: use the preceding job (column 17) as a parent; otherwise it is ignored, as recorded submit times
+            mostly follow from it already.
+        skip_bad: leave out invalid lines, and jobs whose preceding job is missing; otherwise these are errors. Wrong
+            order stays an error without ``sort``.
 
     Raises:
-        InvalidInput: with the lines: what can't be read, negative run times, job numbers given twice, submit times out
-            of order, unknown preceding jobs, cycles of them, no job at all.
+        InvalidInput: with line numbers: unreadable values, negative run times, duplicate job numbers, submit times out
+            of order, unknown or cyclic preceding jobs, or no job.
         OSError: the file can't be read.
     """
     skipping = Skipping() if skip_bad else None
@@ -371,7 +370,7 @@ def _wide_warning(table: Table) -> list[FieldIssue]:
 
 
 def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
-    """The rows that are whole jobs with a run time and processors, and how many others there were."""
+    """Rows of whole jobs with a run time and processors, and the number of other rows."""
     cells = table.cells
     partial = np.isin(cells[:, STATUS], PARTIAL)
     no_runtime = ~partial & (cells[:, RUNTIME] <= 0)
@@ -391,7 +390,7 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
 
 
 def _processors(cells: Floats) -> Floats:
-    """Requested, else allocated, [n]; at most 0 where neither is known."""
+    """Processors requested, else allocated, [n]; at most 0: unknown."""
     return np.where(cells[:, REQUESTED] > 0, cells[:, REQUESTED], cells[:, ALLOCATED])
 
 
@@ -434,7 +433,7 @@ def _trace(table: Table) -> Trace:
 
 
 def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Users in order of their first job, and each job's, [n]."""
+    """Names of users in order of their first job, and the position of each job's user, [n]; −1: unknown."""
     names, first, index = np.unique(given, return_index=True, return_inverse=True)
     known = [int(at) for at in np.argsort(first) if names[at] >= 0]
     place = np.full(len(names), -1)
@@ -443,10 +442,10 @@ def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
 
 
 def _with_parents(trace: Trace, table: Table) -> Trace:
-    """Preceding jobs as parents.
+    """``trace`` with preceding jobs as parents.
 
     Raises:
-        InvalidInput: one that is not in the log, or a cycle of them.
+        InvalidInput: a preceding job is not in the log, or there is a cycle.
     """
     index = {name: task for task, name in enumerate(trace.names)}
     given = table.cells[:, PRECEDING]
@@ -461,7 +460,7 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
 
 
 def _preceded(table: Table, skipping: Skipping) -> Table:
-    """The jobs whose preceding job is there; without one, others may have lost theirs."""
+    """Jobs whose preceding job is present; applied until none is missing."""
     while True:
         given = table.cells[:, PRECEDING]
         lost = (given > 0) & ~np.isin(given, table.cells[:, JOB])
@@ -484,7 +483,7 @@ def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bo
 
 
 def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
-    """Jobs larger than the machine that the header tells of: a warning, as it may be wrong."""
+    """Warning on jobs larger than the machine in the header, which may be wrong."""
     over = np.flatnonzero(trace.processors > machine) if machine else np.zeros(0, np.int64)
     if not len(over):
         return []
@@ -493,7 +492,7 @@ def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
 
 
 def _number(text: str | None) -> float | None:
-    """A positive number at the start of a header's value."""
+    """Positive number at the start of a header's value; None: none."""
     match = re.match(r"\d+(\.\d+)?", text or "")
     return float(match[0]) or None if match else None
 

@@ -1,4 +1,4 @@
-"""WfFormat: documents to tables of tasks."""
+"""Reader of WfFormat, the workflow format of WfCommons."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from app.kinds.workflow.formats.reading import (
 )
 from app.kinds.workflow.trace import Trace
 
-# A document in WfFormat, reduced while it is read to what scheduling needs; from here on versions look the same.
+# Document in WfFormat, reduced while reading to what scheduling needs; the same for all versions.
 
 
 FLAT, SPLIT = ("1.4",), ("1.5", "1.6")
@@ -44,7 +44,7 @@ Count = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
-    """What is needed of an object; the rest of it is left alone. Numbers are numbers, not words."""
+    """The needed fields of an object; others are ignored. Numbers must not be text."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
@@ -60,7 +60,7 @@ class _FlatFile(_Part):
 
 
 class Task(_Part):
-    """A task, of the specification, of the execution, or of both."""
+    """A task of the specification, of the execution, or of both."""
 
     id: Text | None = None
     name: str = ""
@@ -74,7 +74,7 @@ class Task(_Part):
 
     @property
     def identifier(self) -> str:
-        """What it is called."""
+        """Id of the task, else its name."""
         return self.id or self.name
 
 
@@ -112,12 +112,16 @@ class Document:
     """One workflow.
 
     Attributes:
-        tasks: with what was measured where the file tells both in one place (1.4).
-        executed: what was measured, where it stands apart (1.5).
+        name: given in the file.
+        version: of the schema.
+        makespan: recorded duration, seconds.
+        executed_at: recorded date.
+        tasks: with measurements if the file has both together (1.4).
+        executed: measurements, if separate (1.5).
         sizes: bytes of each file.
-        machines: processors of each machine that tells them.
+        machines: processors of each machine, if given.
         place: pointer to the list of tasks.
-        issues: what was wrong with single parts, in their order.
+        issues: of single parts, in order.
     """
 
     name: str = ""
@@ -133,16 +137,16 @@ class Document:
 
     @property
     def flat(self) -> bool:
-        """Whether it has the form of 1.4."""
+        """Whether the document has the form of 1.4."""
         return self.place == "/workflow/tasks"
 
     @property
     def execution_place(self) -> str:
-        """Pointer to what tells of the execution."""
+        """Pointer to the object with data of the execution."""
         return WORKFLOW if self.flat else EXECUTION
 
     def pointer(self, task: int, name: str) -> str:
-        """Pointer to a field of a task; those that are measured stand apart in 1.5."""
+        """Pointer to a field of a task; measured ones are separate in 1.5."""
         if not self.flat and name in ("runtimeInSeconds", "memoryInBytes", "coreCount"):
             identifier = self.tasks[task].identifier
             at = next((i for i, each in enumerate(self.executed) if each.id == identifier), None)
@@ -151,10 +155,10 @@ class Document:
         return f"{self.place}/{task}{token(name) if name else ''}"
 
     def measured(self, index: Mapping[str, int] | None) -> list[Task]:
-        """What was measured of each task, in their order; with an index, also checked.
+        """Measurements of each task, in their order; ``index``: tasks by identifier, None: by own identifiers.
 
         Raises:
-            InvalidInput: it tells of a task that there is not, or twice of one.
+            InvalidInput: measurements of an unknown task, or two of one task.
         """
         if self.flat:
             return self.tasks
@@ -173,10 +177,10 @@ class Document:
 
 
 def read_document(source: Source) -> Document:
-    """A document out of its JSON.
+    """Parse a document.
 
     Raises:
-        InvalidInput: it is not JSON, not of a version that is known, or has parts that are not what they should be.
+        InvalidInput: it is not JSON, has an unknown version, or invalid parts.
         OSError: the file can't be read.
     """
     document = Document()
@@ -200,7 +204,7 @@ def _check_version(document: Document) -> None:
 
 
 def _take(document: Document, found: Found) -> None:
-    """Keep what is needed of one value."""
+    """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
     parent, _, last = found.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
         document.place = parent
@@ -277,18 +281,18 @@ def _issues(error: ValidationError, pointer: str) -> list[FieldIssue]:
 
 
 def _short(value: Any) -> Any:
-    """A value that is worth showing."""
+    """``value``, or the name of its type if it is a container."""
     return value if isinstance(value, (int, float, str, type(None))) else type(value).__name__
 
 
-# WfFormat, the JSON of WfCommons: one workflow, its tasks, files, and what an execution of it measured.
+# WfFormat, the JSON of WfCommons: one workflow with tasks, files, and measurements of an execution.
 #
 # Coleman et al., *WfCommons: A Framework for Enabling Scientific Workflow Research and Development*, FGCS 128 (2022);
-# versions 1.4 (all in one list of tasks), 1.5 and 1.6 (a specification and an execution).
+# versions 1.4 (one list of tasks), 1.5 and 1.6 (a specification and an execution).
 
 
 MOST_SHARED = 10_000_000
-"""Files times edges that they may go along. Few bytes can say very many: a file that all tasks write and read."""
+"""Most pairs of file and edge: few bytes can describe very many, by a file that all tasks write and read."""
 FIELDS = {
     "runtime": "runtimeInSeconds",
     "memory": "memoryInBytes",
@@ -300,13 +304,13 @@ FIELDS = {
 def read_wfformat(source: Source) -> Reading:
     """Read a workflow, plain or gzip.
 
-    All tasks are submitted at time 0 in the order of the file. Processors are ``coreCount``, rounded up, and 1 where it
-    is missing; an edge carries the bytes of the files that the parent writes and the child reads. Edges may be told at
-    either end; where no task names parents or children, they are those between the writers and readers of files.
+    All tasks are submitted at time 0 in file order. Processors are ``coreCount`` rounded up, 1 if missing; an edge
+    carries the bytes of files that the parent writes and the child reads. Edges may be given at either end; if no task
+    has parents or children, they follow from writers and readers of files.
 
     Raises:
-        InvalidInput: with JSON pointers: what can't be read, identifiers given twice, unknown parents, children or
-            tasks, negative run times and sizes, a cycle.
+        InvalidInput: with JSON pointers: unreadable values, duplicate identifiers, unknown parents, children or tasks,
+            negative run times or sizes, or a cycle.
         OSError: the file can't be read.
     """
     document = read_document(source)
@@ -326,10 +330,10 @@ def read_wfformat(source: Source) -> Reading:
 
 
 def _identified(document: Document) -> dict[str, int]:
-    """Index of every task by what others may call it: its id, or its name where that is unique.
+    """Index of every task by id, or by name if that is unique.
 
     Raises:
-        InvalidInput: an id that is given twice, or no task at all.
+        InvalidInput: a duplicate id, or no task.
     """
     if not document.tasks:
         refuse([FieldIssue(document.place, "must hold at least one task", None)])
@@ -349,10 +353,10 @@ def _identified(document: Document) -> dict[str, int]:
 
 
 def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]) -> Edges:
-    """The parents of each task, each once, in the order in which they are told.
+    """Parents of each task, each once, in the order given.
 
     Raises:
-        InvalidInput: a parent or child that there is not.
+        InvalidInput: a parent or child is unknown.
     """
     parents: list[dict[int, None]] = [{} for _ in document.tasks]
     issues = []
@@ -431,7 +435,7 @@ def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
     """Bytes of the files that the parent writes and the child reads, [E].
 
     Raises:
-        InvalidInput: these are too many to be looked at.
+        InvalidInput: there are more than ``MOST_SHARED`` of these files.
     """
     written = [frozenset(task.outputs) for task in document.tasks]
     read = [frozenset(task.inputs) for task in document.tasks]
@@ -452,7 +456,7 @@ def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
 
 
 def _origin(document: Document, warnings: list[FieldIssue]) -> float:
-    """When it was executed, seconds since 1970; 0 when that is not told. Without a time zone it is UTC."""
+    """Time of execution, seconds since 1970; 0: unknown. Without a time zone it is UTC."""
     given = document.executed_at
     if given is None:
         return 0.0
@@ -466,7 +470,7 @@ def _origin(document: Document, warnings: list[FieldIssue]) -> float:
 
 
 def _against_makespan(trace: Trace, document: Document, where: Where) -> list[FieldIssue]:
-    """No task can have run for longer than the whole."""
+    """Warning if a task ran longer than twice the makespan."""
     makespan = document.makespan
     if makespan is None or makespan <= 0 or not (trace.runtime > 2 * makespan).any():
         return []

@@ -1,4 +1,4 @@
-"""Traces as Standard Workload Format and as WfFormat."""
+"""Writers of traces in Standard Workload Format and WfFormat."""
 
 from __future__ import annotations
 
@@ -15,20 +15,19 @@ from app.kinds.workflow.formats.reading import Edges, counted, order
 from app.kinds.workflow.formats.swf import KIBI
 from app.kinds.workflow.trace import Trace
 
-# Traces written in WfFormat 1.5, and what of them the format has no place for.
+# Writer of WfFormat 1.5, and what that format can't represent.
 
 
 Json = dict[str, Any]
 VERSION = "1.5"
 LATEST = 2.5e11
-"""Seconds since 1970 near the end of the year 9891: dates end in 9999."""
+"""Seconds since 1970 in the year 9891, near the largest date."""
 
 
 def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
-    """Pieces of a document; reading it gives the trace again, but for what ``wfformat_omits`` tells.
+    """Yield a document in pieces; reading it restores the trace except for ``wfformat_omits``.
 
-    The makespan, which the format asks for, is the critical path: what the run would take on any number of nodes.
-    """
+    The required makespan is the critical path, the duration on unlimited nodes."""
     omitted = "; ".join(wfformat_omits(trace))
     said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
     yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '
@@ -46,7 +45,7 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
 
 
 def wfformat_omits(trace: Trace) -> tuple[str, ...]:
-    """Sentences on what WfFormat can't hold of a trace."""
+    """Sentences on parts of a trace that WfFormat can't represent."""
     silent = np.isnan(trace.runtime)
     said = (
         (bool((silent & (trace.processors != 1)).any()), "processors and memory of tasks without a run time"),
@@ -60,7 +59,7 @@ def wfformat_omits(trace: Trace) -> tuple[str, ...]:
 
 
 def critical_path(trace: Trace) -> float:
-    """Seconds from the first submission to the end of the longest way; tasks without a run time take none."""
+    """Seconds from the first submission to the end of the longest path; tasks without a run time take 0."""
     start, parents = trace.parent_start.tolist(), trace.parents.tolist()
     runtime, submit = np.nan_to_num(trace.runtime).tolist(), (trace.submit - trace.submit[:1]).tolist()
     end = [0.0] * trace.tasks
@@ -106,7 +105,7 @@ def _specified(trace: Trace) -> Iterator[Json]:
 
 
 def _files(trace: Trace) -> Iterator[Json]:
-    """One file per edge that carries data."""
+    """Yield one file per edge with data."""
     for edge, size in enumerate(trace.data.tolist()):
         if size > 0:
             yield {"id": f"edge-{edge}", "sizeInBytes": _number(size)}
@@ -121,7 +120,7 @@ def _executed(trace: Trace) -> Iterator[Json]:
             yield {"id": name, "runtimeInSeconds": _number(runtime), "coreCount": processors, **known}
 
 
-# Traces written in Standard Workload Format, and what of them the format has no place for.
+# Writer of Standard Workload Format, and what that format can't represent.
 
 
 UNKNOWN = "-1"
@@ -131,12 +130,13 @@ COMPLETED = "1"
 def write_swf(
     trace: Trace, *, name: str = "", machine: int | None = None, wait: NDArray[np.float64] | None = None
 ) -> Iterator[str]:
-    """Lines of a batch log, with their ends; reading them gives the trace again, but for what ``swf_omits`` tells.
+    """Yield the lines of a batch log; reading them restores the trace except for ``swf_omits``.
 
     Args:
+        trace: to write.
         name: of the machine, for the header.
-        machine: its processors, for the header.
-        wait: seconds that each job waited under some schedule, [N]; unknown when None.
+        machine: its processors, for the header; None: unknown.
+        wait: seconds that each job waited under some schedule, [N]; None: unknown.
     """
     yield from _header(trace, name, machine)
     memory = trace.memory / KIBI / trace.processors
@@ -158,7 +158,7 @@ def write_swf(
 
 
 def swf_omits(trace: Trace) -> tuple[str, ...]:
-    """Sentences on what Standard Workload Format can't hold of a trace."""
+    """Sentences on parts of a trace that Standard Workload Format can't represent."""
     silent = int(np.isnan(trace.runtime).sum())
     edges = len(trace.parents)
     said = (
@@ -191,12 +191,12 @@ def _texts(values: NDArray[np.float64]) -> list[str]:
 
 
 def _text(value: float) -> str:
-    """The shortest text that reads back as the same number; −1 where it is not one."""
+    """Shortest text that parses to the same number; −1 for NaN."""
     return UNKNOWN if math.isnan(value) else repr(value).removesuffix(".0")
 
 
 def _numbers(names: Sequence[str]) -> list[str] | None:
-    """Names that are whole numbers from 0 already; None when one is not."""
+    """Names if all are whole numbers from 0, else None."""
     good = all(
         name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 16 for name in names
     )
@@ -209,7 +209,7 @@ def _users(trace: Trace) -> list[str]:
 
 
 def _preceding(trace: Trace) -> list[str] | None:
-    """Number of each task's only parent; None when one has several, or there is no parent at all."""
+    """Number of each task's only parent; None if a task has several, or there are no parents."""
     degree = np.diff(trace.parent_start)
     if not len(trace.parents) or degree.max() > 1:
         return None

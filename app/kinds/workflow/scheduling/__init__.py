@@ -1,1 +1,1 @@
-"""Scheduling: rules, ranks, mechanisms, placement and renting."""
+"""Scheduling: priority rules, ranks, backfilling, placement and rental of nodes."""

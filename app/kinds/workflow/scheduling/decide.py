@@ -1,4 +1,4 @@
-"""One decision: an order of the ready tasks, a mechanism that turns it into starts, and the nodes that it takes."""
+"""One decision: order of the ready tasks, backfilling mechanism, and nodes."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -13,13 +13,13 @@ from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ran
 
 
 class Choice(NamedTuple):
-    """What a strategy, or a policy that chooses among several, says of the ready tasks.
+    """Order of Q ready tasks by a strategy or policy.
 
     Attributes:
-        strategy: whose order it is.
-        scores: of each ready task, the smallest first, [Q].
+        strategy: name.
+        scores: of each ready task, smallest first, [Q].
         mechanism: index into ``MECHANISMS``.
-        fill: scores by which tasks overtake, [Q]; None: in order of submission.
+        fill: scores of the backfilling order, [Q]; None: by submission.
     """
 
     strategy: str
@@ -32,14 +32,14 @@ Chooser = Callable[[QueueSituation], Choice]
 
 
 class Decided(NamedTuple):
-    """A decision in indices.
+    """A decision, by rows of the queue and indices of nodes.
 
     Attributes:
-        choice: what it rests on.
-        order: rows of the ready tasks, the most urgent first, [Q].
-        started: what starts, and what the first of the others waits for.
+        choice: order that it follows.
+        order: rows of the ready tasks, most urgent first, [Q].
+        started: tasks that start, and the window of the first waiting one.
         renting: nodes to order and to release.
-        state: with the committed head.
+        state: after the decision, with the committed task.
     """
 
     choice: Choice
@@ -50,7 +50,7 @@ class Decided(NamedTuple):
 
 
 def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
-    """The order of one strategy; ``fill``: the one in which tasks overtake."""
+    """Chooser by a strategy; ``fill``: strategy of the backfilling order."""
     mechanism = MECHANISMS.index(backfilling)
 
     def choose(situation: QueueSituation) -> Choice:
@@ -61,7 +61,7 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
 
 
 def decide(situation: QueueSituation, choose: Chooser) -> Decided:
-    """Choose an order, start what may start, and order and release nodes."""
+    """One decision: choose an order by ``choose``, start tasks, and select nodes to order and release."""
     choice = choose(situation)
     order = _sorted(situation, choice.scores)
     fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
@@ -79,7 +79,7 @@ def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
 
 
 def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
-    """What the next decision must keep to; with some mechanisms nothing."""
+    """Committed task's id, start in seconds, spare processors for the next decision; empty for some mechanisms."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
         return ()
@@ -98,7 +98,7 @@ def _started(situation: QueueSituation, choice: Choice, order: dispatch.Indices,
 
 
 def is_pool(situation: QueueSituation) -> bool:
-    """One machine that is always there, without limits of memory: what the simulators of batch logs play."""
+    """Whether there is a single permanent node without a memory limit, as in simulations of batch logs."""
     nodes = situation.layout.nodes
     return (
         len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and situation.up == [0]
@@ -106,7 +106,7 @@ def is_pool(situation: QueueSituation) -> bool:
 
 
 def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
-    """The decision of the simulators, on the one node that there is."""
+    """Decision on a single node, by the simulator's code; ``order`` and ``fill`` are rows, [Q]."""
     speed, state = float(situation.layout.nodes.speed[0]), situation.state
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order) + 1, np.int64)
     before = Head(situation.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)
@@ -118,11 +118,10 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
 
 
 def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
-    """Conservative backfilling on the one node that there is, which keeps what the last decision has reserved.
+    """Conservative backfilling on a single node, which keeps the last decision's reservations.
 
-    What fell due while nothing was reported falls due now. Reservations may move forward where a task has ended, or
-    more is free than the last decision left, or a reservation was given up.
-    """
+    Overdue reservations are due now. Reservations may move forward if a task has ended, more processors are free than
+    the last decision left, or a reservation was given up."""
     speed, now, queue = float(situation.layout.nodes.speed[0]), situation.now, situation.queue
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
     done, free, before = situation.state.reserved
@@ -145,7 +144,7 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:
-    """Of the tasks that start those that stand behind the one that waits."""
+    """Tasks of ``started`` that are behind the waiting one in ``order``."""
     if window.task < 0:
         return []
     behind = set(order[order.index(window.task) :]) if window.task in order else set(order)

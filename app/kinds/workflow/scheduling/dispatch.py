@@ -1,4 +1,4 @@
-"""Dispatch of a queue with backfilling and reservations."""
+"""Dispatch of a queue on one machine, with backfilling and reservations; also compiled by Numba."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ UNLIMITED = np.iinfo(np.int64).max
 
 
 class Tasks(NamedTuple):
-    """What a decision knows of tasks, [N] each.
+    """Tasks at a decision, [N] each.
 
     Attributes:
         submit: seconds after the trace's origin.
         expected: seconds that a task is planned with.
-        processors: how many it needs.
-        user: index of its user, −1 where unknown.
-        waiting: whether it is submitted and not started; starting a task clears it.
+        processors: number needed.
+        user: index of the user, −1: unknown.
+        waiting: whether it is submitted and not started; cleared on start.
     """
 
     submit: Seconds
@@ -35,15 +35,15 @@ class Tasks(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The machine, and what the limits leave to each user.
+    """The machine, and the remaining limits of users.
 
     Attributes:
-        level: processors free now, and how many tasks run, [2].
-        ends: when each running task is expected to end, ascending, none before now, in the first of [R].
-        held: processors of each of those, [R].
-        task: each of those, [R].
-        room_tasks: how many more tasks each user may start, [U + 1]; the last is for unknown users.
-        room_processors: how many more processors each user may take, [U + 1].
+        level: free processors, and number of running tasks, [2].
+        ends: expected end of running tasks, ascending, none before now, in the first entries of [R].
+        held: processors of each, [R].
+        task: row of each, [R].
+        room_tasks: further tasks that each user may start, [U + 1]; the last is for unknown users.
+        room_processors: further processors that each user may take, [U + 1].
     """
 
     level: Indices
@@ -55,12 +55,12 @@ class Pool(NamedTuple):
 
 
 class Head(NamedTuple):
-    """The task that all wait for, and what may overtake it.
+    """The first waiting task, which others must not delay.
 
     Attributes:
-        task: −1 where none must wait.
-        until: seconds; its earliest start if running tasks end as expected.
-        spare: processors that it leaves free then.
+        task: row; −1: none.
+        until: its earliest start in seconds, if running tasks end as expected.
+        spare: processors it leaves free then.
     """
 
     task: int
@@ -71,22 +71,22 @@ class Head(NamedTuple):
 def decide(
     mechanism: int, now: float, head: Head, order: Indices, fill: Indices, tasks: Tasks, pool: Pool, chosen: Indices
 ) -> tuple[int, Head]:
-    """Choose what starts now.
+    """Choose the tasks that start now.
 
-    The caller puts it on the machine: of ``pool`` only what the limits leave is changed here.
+    The caller updates the machine: of ``pool`` only users' limits are changed here.
 
     Args:
-        mechanism: index into ``MECHANISMS``; not conservative.
+        mechanism: index into ``MECHANISMS``, not conservative.
         now: seconds.
-        head: of the last decision: it is kept until it starts, except by ``easy``.
-        order: tasks, the most urgent first; those that no longer wait are skipped.
-        fill: tasks in the order in which they may overtake.
-        tasks: ``waiting`` is cleared for those that start.
-        pool: the machine before they start.
-        chosen: receives the tasks that start, in order, [at least as many as wait].
+        head: of the last decision, kept until it starts, except under ``easy``.
+        order: rows, most urgent first; tasks that no longer wait are skipped.
+        fill: rows in the backfilling order.
+        tasks: ``waiting`` is cleared for tasks that start.
+        pool: the machine before.
+        chosen: receives the rows that start, in order; at least as long as the number waiting.
 
     Returns:
-        How many tasks start, and what the others wait for.
+        Number of tasks that start, and the first waiting one.
     """
     free, count, blocked = pool.level[0], 0, -1
     if head.task >= 0 and mechanism != EASY:
@@ -108,10 +108,10 @@ def decide(
 
 
 def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, chosen: Indices) -> tuple[int, int, int]:
-    """Choose tasks in their order up to the first that does not fit; users at their limit are passed over.
+    """Choose tasks in order up to the first that doesn't fit; users at their limit are skipped.
 
     Returns:
-        The first that does not fit, −1 if all do; how many are chosen; processors still free.
+        First row that doesn't fit (−1: all fit), number chosen, and free processors left.
     """
     waiting, processors, user = tasks.waiting, tasks.processors, tasks.user
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
@@ -131,15 +131,15 @@ def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, cho
 
 
 def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started: Indices) -> tuple[float, int]:
-    """When ``need`` processors are expected to be free, and how many more are free then.
+    """Expected time at which ``need`` processors are free, and how many more are free then.
 
     Args:
         now: seconds.
-        free: processors, less than ``need``.
+        free: processors, fewer than ``need``.
         need: processors.
-        tasks: for those that start now.
-        pool: the machine before they start.
-        started: tasks that start now, those that end first before the others, [S].
+        tasks: of the queue.
+        pool: the machine before ``started``.
+        started: rows that start now, by expected end, [S].
 
     Returns:
         Seconds, at least ``now``, and processors.
@@ -162,7 +162,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
 
 
 def by_end(tasks: Tasks, started: Indices) -> Indices:
-    """Tasks that start together, the shortest first, [S]."""
+    """Rows that start together, shortest first, [S]."""
     if len(started) < 2:
         return started
     return started[np.argsort(tasks.expected[started])]
@@ -179,7 +179,7 @@ def overtake(
     pool: Pool,
     chosen: Indices,
 ) -> int:
-    """Choose those that may overtake ``head``; how many tasks are chosen then."""
+    """Choose tasks that may overtake ``head``; return the number chosen in all."""
     waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
     first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0
@@ -203,14 +203,13 @@ def overtake(
     return count
 
 
-# Conservative backfilling: every waiting task holds a reservation, and none is ever put off by another.
+# Conservative backfilling: every waiting task has a reservation that others don't delay.
 #
-# A task gets the earliest start at which it disturbs nobody. Whenever a task has ended, each in turn may move to an
-# earlier place, the first of the order before the others; it never moves to a later one (Mu'alem and Feitelson 2001).
-# But where a task runs longer than expected, reservations cannot be kept: all are made anew. Users at their limit hold
-# none, nor do more than ``MOST`` tasks at a time: others wait until one of those starts.
+# A task gets the earliest start at which it disturbs none. When a task ends, each in order may move to an earlier
+# start, never to a later one (Mu'alem and Feitelson 2001). If a task overruns its expected time, all reservations are
+# made anew. Users at their limit get none; and at most ``MOST`` tasks hold one at a time.
 #
-# Written in what Numba compiles too. A profile says how many processors are free from each of some times to the next.
+# Compiled by Numba too. A profile holds the free processors between successive times.
 
 
 LEAST = 1.0  # seconds: a reservation of no length would hold nothing, and be overtaken for ever
@@ -218,11 +217,11 @@ MOST = 100  # reservations at a time: each that is looked for takes as long as t
 
 
 class Profile(NamedTuple):
-    """Free processors over time, in the first ``size[0]`` of [P]; the last holds for ever.
+    """Free processors over time, in the first ``size[0]`` entries of [P]; the last holds from then on.
 
     Attributes:
-        times: seconds, ascending, the first is now, [P].
-        free: processors from then on, [P]; negative where more is promised than there is.
+        times: seconds, ascending from now, [P].
+        free: processors from then on, [P]; negative if overcommitted.
         size: [1].
     """
 
@@ -232,13 +231,13 @@ class Profile(NamedTuple):
 
 
 def empty_profile(tasks: int, running: int) -> Profile:
-    """Room for the reservations of so many tasks beside so many that run."""
-    points = 3 * tasks + running + 4  # what is kept has a start and an end, and each may get another end
+    """Profile with room for reservations of ``tasks`` beside ``running`` tasks."""
+    points = 3 * tasks + running + 4  # reservations have a start and an end, and may get another end
     return Profile(np.zeros(points), np.zeros(points, np.int64), np.zeros(1, np.int64))
 
 
 def begin(now: float, pool: Pool, profile: Profile) -> None:
-    """The profile of what runs alone."""
+    """Reset the profile in place to the running tasks only, from ``now`` on."""
     times, free, size = profile.times, profile.free, profile.size
     times[0], free[0], last = now, pool.level[0], 0
     for i in range(pool.level[1]):
@@ -250,7 +249,7 @@ def begin(now: float, pool: Pool, profile: Profile) -> None:
 
 
 def point(profile: Profile, at: float) -> int:
-    """Index of a time, which is added if need be."""
+    """Index of time ``at`` in the profile, inserted if missing."""
     times, free, count = profile.times, profile.free, profile.size[0]
     i = int(np.searchsorted(times[:count], at))
     if i == count or times[i] != at:
@@ -262,14 +261,14 @@ def point(profile: Profile, at: float) -> int:
 
 
 def hold(profile: Profile, begun: float, end: float, processors: int) -> None:
-    """Take processors for a time; give back a negative number."""
+    """Take processors from ``begun`` to ``end``; a negative number returns them."""
     first, free = point(profile, begun), profile.free
     for i in range(first, point(profile, end)):
         free[i] -= processors
 
 
 def place(profile: Profile, length: float, processors: int) -> float:
-    """The earliest start at which so many processors are free for so long, seconds."""
+    """Earliest start in seconds at which ``processors`` are free for ``length`` seconds."""
     times, free, count, first = profile.times, profile.free, profile.size[0], 0
     for i in range(count):
         if free[i] < processors:
@@ -280,7 +279,7 @@ def place(profile: Profile, length: float, processors: int) -> float:
 
 
 def keep(order: Indices, tasks: Tasks, profile: Profile, reserved: Seconds) -> bool:
-    """Put the reservations into the profile of what runs; False where they cannot be kept."""
+    """Add the reservations to a profile of running tasks; return False if they can't be kept."""
     times, free = profile.times, profile.free
     late = False
     for task in order:
@@ -302,27 +301,27 @@ def reserve(
     profile: Profile,
     chosen: Indices,
 ) -> int:
-    """Choose what starts now, and reserve a start for all others.
+    """Choose the tasks that start now, and reserve a start for the others.
 
     Args:
         now: seconds.
-        order: waiting tasks, the first to move forward first.
-        anew: whether reservations may move; otherwise only new tasks get one, and only those that are due start.
-        tasks: ``waiting`` is cleared for those that start.
-        pool: the machine before they start; all that runs is expected to end after ``now``.
-        reserved: start of each task, seconds, infinite for none, [N]; changed.
-        profile: scratch.
-        chosen: receives the tasks that start, in order, [at least as many as wait].
+        order: rows of waiting tasks, the first to move forward first.
+        anew: whether reservations may move; otherwise only new tasks get one, and only due tasks start.
+        tasks: ``waiting`` is cleared for tasks that start.
+        pool: the machine before; running tasks are expected to end after ``now``.
+        reserved: reserved starts in seconds, infinite: none, [N]; updated.
+        profile: scratch space.
+        chosen: receives the rows that start, in order; at least as long as the number waiting.
 
     Returns:
-        How many tasks start.
+        Number of tasks that start.
     """
     begin(now, pool, profile)
     if not keep(order, tasks, profile, reserved):
         reserved[order] = np.inf
         begin(now, pool, profile)
     count, kept, skipped = 0, np.isfinite(reserved[order]).sum(), 0
-    for again in (False, True):  # those that found no room among ``MOST`` come after those that have left it
+    for again in (False, True):  # second pass: tasks beyond ``MOST``, if reservations were released
         if again and (skipped == 0 or kept >= MOST):
             break
         for task in order:

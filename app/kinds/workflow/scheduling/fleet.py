@@ -1,4 +1,4 @@
-"""Machines that are rented or owned, and when they are free."""
+"""Dispatch of a queue on several nodes, and the rental of nodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ MOST_LOOKS = 1_500  # tasks times nodes that it looks at: on many nodes it reser
 
 
 class Window(NamedTuple):
-    """What a task waits for.
+    """Reservation of the first waiting task.
 
     Attributes:
-        task: row of the task that others must not delay; −1 where none waits.
-        node: where it will start; −1 where no rented node can ever hold it.
-        until: seconds; when, if running tasks end as expected.
-        spare: processors that it leaves free there.
-        spare_memory: bytes.
+        task: row of the task that others must not delay; −1: none.
+        node: node it will start on; −1: no rented node can hold it.
+        until: start in seconds, if running tasks end as expected.
+        spare: processors it leaves free there.
+        spare_memory: bytes it leaves free there.
     """
 
     task: int
@@ -39,8 +39,8 @@ OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 
 class Started(NamedTuple):
-    """Tasks that start now, with their nodes; which of them overtook; what the first of the others waits for; and
-    what later decisions must keep."""
+    """Tasks that start now with their nodes; those of them that overtook; the first waiting task; and reservations to
+    keep."""
 
     starts: list[tuple[int, int]]
     overtook: list[int]
@@ -49,7 +49,7 @@ class Started(NamedTuple):
 
 
 class Allowed:
-    """Which tasks still wait, and what the limits leave to their users; rows are those of the queue."""
+    """Waiting tasks and remaining user limits, by row of the queue."""
 
     def __init__(self, situation: QueueSituation) -> None:
         tasks, processors = situation.room()
@@ -58,12 +58,12 @@ class Allowed:
         self.waiting = set(situation.ready.tolist())
 
     def __contains__(self, task: int) -> bool:
-        """Whether it waits, and may start as far as its user goes."""
+        """Whether the task waits and its user's limits allow it to start."""
         user = self.user[task]
         return task in self.waiting and self.tasks[user] > 0 and self.processors[user] >= self.need[task]
 
     def take(self, task: int) -> None:
-        """Count a task that starts against its user's limits."""
+        """Count a task that starts against its user's limits, and as no longer waiting."""
         user = self.user[task]
         self.tasks[user] -= 1
         self.processors[user] -= self.need[task]
@@ -71,7 +71,7 @@ class Allowed:
 
 
 class Free:
-    """What is free on the nodes that take tasks, by type, each type's nodes in order of their free processors."""
+    """Free processors and memory of nodes that are up; nodes of a type are ordered by free processors."""
 
     def __init__(self, situation: QueueSituation) -> None:
         nodes, first = situation.layout.nodes, situation.layout.first
@@ -96,11 +96,11 @@ class Free:
 
     @property
     def most(self) -> int:
-        """Processors free on the emptiest node."""
+        """Free processors of the emptiest node."""
         return max((of_type[-1][0] for of_type in self.ordered if of_type), default=0)
 
     def best(self, kind: int, need: int, memory: float, without: int = -1) -> int:
-        """Of a type's nodes with room the one with the least; −1 where there is none."""
+        """Node of a type with enough room and fewest free processors, other than ``without``; −1: none."""
         of_type = self.ordered[kind]
         for at in range(bisect_left(of_type, (need, -1)), len(of_type)):
             node = of_type[at][1]
@@ -109,11 +109,11 @@ class Free:
         return -1
 
     def fits(self, node: int, need: int, memory: float) -> bool:
-        """Whether a node that takes tasks has room."""
+        """Whether a node is up and has ``need`` processors and ``memory`` bytes free."""
         return self.processors.get(node, -1) >= need and self.memory[node] >= memory
 
     def hold(self, node: int, need: int, memory: float) -> None:
-        """Take room on a node."""
+        """Take processors and memory (bytes) of a node."""
         of_type, free = self.ordered[self.kind[node]], self.processors[node]
         of_type.pop(bisect_left(of_type, (free, node)))
         insort(of_type, (free - need, node))
@@ -122,7 +122,7 @@ class Free:
 
 
 class Dispatcher:
-    """One decision on several nodes; ``thrifty``: a task goes where it costs least, not where it ends first."""
+    """One decision on several nodes; ``thrifty``: a task goes to the cheapest node, otherwise where it ends first."""
 
     def __init__(self, situation: QueueSituation, *, thrifty: bool) -> None:
         self.situation, self.thrifty = situation, thrifty
@@ -137,7 +137,8 @@ class Dispatcher:
         self.until: dict[int, list[tuple[float, int, float]]] = {}
 
     def node_for(self, task: int, window: Window = OPEN, *, spare: bool = False) -> int:
-        """Where a task starts now, −1 if nowhere; where ``window`` waits it must not delay it."""
+        """Node on which a task starts now, −1: none; the task must not delay ``window``, except by its spare room if
+        ``spare``."""
         need, memory, chosen, value = self.need[task], self.memory[task], -1, (float("inf"), float("inf"))
         candidates = [
             self.free.best(kind, need, memory, -1 if self._passes(task, kind, window, spare=spare) else window.node)
@@ -167,20 +168,20 @@ class Dispatcher:
         return (money, seconds) if self.thrifty else (seconds, money)
 
     def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
-        """Whether a task may start on the node that the head waits for."""
+        """Whether a task may start on the node reserved by ``window``."""
         if window.node < 0:
             return True
         inside = self.situation.now + self.expected[task] / self.speed[kind] <= window.until
         return inside or (spare and self.need[task] <= window.spare and self.memory[task] <= window.spare_memory)
 
     def start(self, task: int, node: int) -> None:
-        """Start a task on a node, which holds its processors and memory."""
+        """Start a task on a node."""
         self.free.hold(node, self.need[task], self.memory[task])
         self.allowed.take(task)
         self.starts.append((task, node))
 
     def window(self, task: int) -> Window:
-        """Where and when a task that fits nowhere now has room first."""
+        """Reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
         for node in self._rented():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
@@ -196,7 +197,7 @@ class Dispatcher:
         ]
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
-        """When a node has room, and what is free there then; infinite where it never has."""
+        """Time at which a node has room, and its free processors and bytes then; infinite: never."""
         nodes, situation = self.situation.layout.nodes, self.situation
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
@@ -211,7 +212,7 @@ class Dispatcher:
         return at, processors, room
 
     def _releases(self, node: int) -> list[tuple[float, int, float]]:
-        """When which processors and bytes of a node become free, of those that ran and those that start now."""
+        """End, processors and bytes of each running or starting task on a node."""
         if not self.until:
             queue = self.situation.queue
             for row, end in zip(self.situation.running.tolist(), self.situation.ends.tolist(), strict=True):
@@ -232,15 +233,15 @@ class Dispatcher:
 def decide(
     situation: QueueSituation, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
 ) -> Started:
-    """Choose what starts now, and where.
+    """Choose the tasks that start now, and their nodes.
 
     Args:
-        situation: what there is to decide.
-        mechanism: index into ``dispatch.MECHANISMS``; not conservative.
-        order: rows of ready tasks, the most urgent first.
-        fill: the same in the order in which they may overtake.
-        head: row of the task that the last decision committed; −1 for none.
-        thrifty: whether a task goes where it costs least.
+        situation: at the decision.
+        mechanism: index into ``dispatch.MECHANISMS``, not conservative.
+        order: rows of ready tasks, most urgent first.
+        fill: rows in the backfilling order.
+        head: row of the committed task; −1: none.
+        thrifty: whether tasks go to the cheapest node.
     """
     engine = Dispatcher(situation, thrifty=thrifty)
     window = OPEN
@@ -278,10 +279,10 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
 
 
 def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
-    """Each task in turn gets the earliest time at which a rented node has room beside all before it; those whose time
-    is now start (Mu'alem and Feitelson 2001). Time is reserved for the first ``reservations.MOST`` that can't start, or
-    for fewer on many nodes; those behind them wait. Later decisions don't keep these reservations.
-    """
+    """Conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
+
+    Each task in turn gets the earliest time at which a rented node has room besides all earlier tasks; those due now
+    start. At most ``dispatch.MOST`` tasks, fewer on many nodes, hold reservations; later decisions don't keep them."""
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
@@ -316,7 +317,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
 def _first_place(
     situation: QueueSituation, calendar: Calendar, nodes: Sequence[int], task: int
 ) -> tuple[float, int, float]:
-    """Earliest start of a task, on which of ``nodes`` (−1: none), and how long it takes there; seconds."""
+    """Earliest start of a task in seconds, position in ``nodes`` (−1: none), and its seconds there."""
     all_nodes, linked = situation.layout.nodes, situation.queue.linked
     need, memory = int(situation.queue.processors[task]), float(situation.queue.memory[task])
     fits = (all_nodes.processors[nodes] >= need) & (all_nodes.memory[nodes] >= memory)
@@ -333,7 +334,7 @@ def _first_place(
 
 
 def _calendar(situation: QueueSituation, nodes: Sequence[int]) -> Calendar:
-    """What is free on the rented nodes from now on."""
+    """Free capacity of the rented nodes from now on."""
     all_nodes, index, span = (
         situation.layout.nodes,
         {node: i for i, node in enumerate(nodes)},
@@ -359,12 +360,12 @@ def _calendar(situation: QueueSituation, nodes: Sequence[int]) -> Calendar:
     return calendar
 
 
-# Which nodes to order and to release: a plain rule for priced types of nodes.
+# Rental rule for priced node types.
 #
-# Ready tasks that no rented node has room for are put together, in their order, on nodes that could be ordered: each on
-# the cheapest type that fits it. A node is ordered when its work takes as long as its start-up, or when one of its
-# tasks fits no rented node at all. An idle node is released when the period that it is paid for ends before it is
-# likely to be asked about again, unless a task waits that it could take; those that are always rented stay.
+# Ready tasks that no rented node has room for are packed, in order, on nodes that could be ordered, each on the
+# cheapest type that fits. A node is ordered if its work takes as long as its startup, or if one of its tasks fits no
+# rented node at all. An idle node is released if its paid period ends before the next report is likely, unless a
+# waiting task fits it; permanent nodes stay.
 
 
 PATIENCE_SECONDS = 60.0  # until the next report, before two have come
@@ -378,7 +379,7 @@ class Renting(NamedTuple):
 
 
 class Node:
-    """A node that is starting, or might be ordered, and what is put on it."""
+    """A node that is starting or could be ordered, and its remaining capacity and work."""
 
     def __init__(self, index: int, processors: int, memory: float) -> None:
         self.index, self.processors, self.memory = index, processors, memory
@@ -386,7 +387,7 @@ class Node:
 
 
 def rent(situation: QueueSituation, starts: Sequence[tuple[int, int]], order: Sequence[int]) -> Renting:
-    """What to order and release after the decision ``starts``; ``order`` are the ready tasks, the most urgent first."""
+    """Nodes to order and release after ``starts`` (row, node); ``order``: rows of ready tasks, most urgent first."""
     started = {task for task, _ in starts}
     left = [task for task in order if task not in started]
     return Renting(_ordered(situation, left), _released(situation, {node for _, node in starts}, left))

@@ -1,4 +1,4 @@
-"""Placement of tasks on machines, and their ranks."""
+"""Ranks of tasks in workflows, and insertion-based placement on nodes; also compiled by Numba."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-# Ranks of the tasks of a workflow: how much of it still hangs on each task.
+# Ranks of tasks: the length of what depends on each.
 #
-# Plain functions over arrays that also compile. ``average`` is a task's run time averaged over the nodes, seconds [N];
-# ``along`` is the time its data take along each edge between two different nodes, averaged over their pairs, seconds
-# [E].
+# Functions over arrays that also compile. ``average``: run time averaged over nodes, seconds [N]; ``along``: transfer
+# time along each edge between different nodes, averaged over pairs, seconds [E].
 
 
 Floats = NDArray[np.float64]
@@ -21,15 +20,15 @@ Indices = NDArray[np.int64]
 
 
 class Graph(NamedTuple):
-    """The edges of N tasks, seen from both ends.
+    """Edges of N tasks, from both ends.
 
     Attributes:
-        parent_start: the parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
-        parents: indices of tasks, [E]; an edge's place here is its number.
-        child_start: the children of task i are ``children[child_start[i]:child_start[i + 1]]``, [N + 1].
-        children: indices of tasks, [E].
-        edge: the number of the edge to each of ``children``, [E].
-        sequence: all tasks, every one after its parents, [N].
+        parent_start: parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
+        parents: task indices, [E]; the position is the edge's number.
+        child_start: children of task i are ``children[child_start[i]:child_start[i + 1]]``, [N + 1].
+        children: task indices, [E].
+        edge: number of the edge to each of ``children``, [E].
+        sequence: tasks in topological order, [N].
     """
 
     parent_start: Indices
@@ -41,10 +40,10 @@ class Graph(NamedTuple):
 
 
 def graph(parent_start: Indices, parents: Indices) -> Graph:
-    """The graph of tasks with these parents.
+    """Graph of tasks from their parents.
 
     Raises:
-        ValueError: the tasks depend on each other in a circle.
+        ValueError: there is a cycle.
     """
     count = len(parent_start) - 1
     child_of = np.repeat(np.arange(count), np.diff(parent_start))
@@ -58,10 +57,8 @@ def graph(parent_start: Indices, parents: Indices) -> Graph:
 
 
 def first_ready(graph: Graph, priority: Floats) -> Indices:
-    """All tasks, every one after its parents, of those that may come next the one of the highest ``priority`` [N].
-
-    Equal priorities come in the order of their indices. Tasks in a circle, or after one, are left out.
-    """
+    """Topological order by descending ``priority`` [N] among ready tasks, ties by index; tasks in or after a cycle are
+    left out."""
     count = len(graph.parent_start) - 1
     missing = np.empty(count, np.int64)
     order = np.empty(count, np.int64)
@@ -85,7 +82,7 @@ def first_ready(graph: Graph, priority: Floats) -> Indices:
 
 
 def upward(graph: Graph, average: Floats, along: Floats) -> Floats:
-    """Longest way from the start of each task to the end of the workflow, seconds [N] (Topcuoglu 2002, eq. 8)."""
+    """Upward rank: longest path from each task's start to the workflow's end, seconds [N] (Topcuoglu 2002, eq. 8)."""
     rank = average.copy()
     for k in range(len(graph.sequence) - 1, -1, -1):
         task = graph.sequence[k]
@@ -97,7 +94,7 @@ def upward(graph: Graph, average: Floats, along: Floats) -> Floats:
 
 
 def downward(graph: Graph, average: Floats, along: Floats) -> Floats:
-    """Longest way from the workflow's beginning to the start of each task, seconds [N] (Topcuoglu 2002, eq. 10)."""
+    """Downward rank: longest path from the workflow's start to each task's, seconds [N] (Topcuoglu 2002, eq. 10)."""
     rank = np.zeros(len(average))
     for task in graph.sequence:
         for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
@@ -107,17 +104,16 @@ def downward(graph: Graph, average: Floats, along: Floats) -> Floats:
 
 
 def levels(graph: Graph) -> Floats:
-    """Most edges between a task without parents and each task, [N]."""
+    """Level of each task: most edges from a task without parents, [N]."""
     count = len(graph.sequence)
     return downward(graph, np.ones(count), np.zeros(len(graph.parents)))
 
 
 def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
-    """Whether each task is on the critical path, [N]; ``length`` is that of the longest way through it, [N].
+    """Whether each task is on the critical path, [N]; ``length``: longest path through each task, seconds [N].
 
-    The path begins at the task without parents of the greatest length, and goes on with a child of the same length
-    (Topcuoglu 2002, CPOP, steps 5 to 9).
-    """
+    The path begins at the entry task of greatest length and continues with a child of equal length (Topcuoglu 2002,
+    CPOP, steps 5 to 9)."""
     on = np.zeros(len(length), np.bool_)
     task = -1
     for other in graph.sequence:
@@ -136,11 +132,10 @@ def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
 
 
 def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
-    """Optimistic cost table, seconds [N, M]: what follows each task at best when it runs on each node.
+    """Optimistic cost table: least seconds after each task if it runs on each node, [N, M].
 
-    ``cost`` is each task's run time on each node, infinite where it does not fit, [N, M] (Arabnejad and Barbosa 2014,
-    eq. 3).
-    """
+    ``cost``: run time of each task on each node, seconds, infinite if it doesn't fit, [N, M] (Arabnejad and Barbosa
+    2014, eq. 3)."""
     tasks, nodes = cost.shape
     table = np.zeros((tasks, nodes))
     for k in range(tasks - 1, -1, -1):
@@ -153,7 +148,7 @@ def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
 
 
 class Ranks(NamedTuple):
-    """The functions that rules are made from; simulators have them compiled."""
+    """Rank functions used by rules; simulators pass compiled ones."""
 
     upward: Callable[[Graph, Floats, Floats], Floats]
     downward: Callable[[Graph, Floats, Floats], Floats]
@@ -164,23 +159,23 @@ class Ranks(NamedTuple):
 PLAIN = Ranks(upward, downward, optimistic, first_ready)
 
 
-# Where tasks run: every task in turn at the earliest time at which a node has room for it, between others if need be.
+# Placement: each task in turn at the earliest time at which a node has room, also between other tasks.
 #
 # The insertion-based policy of HEFT (Topcuoglu, Hariri and Wu 2002), for nodes with several processors and limited
-# memory. Plain functions over arrays that also compile.
+# memory. Functions over arrays that also compile.
 
 
 SPARE = 16  # spans that a calendar has room for at first
 
 
 class Work(NamedTuple):
-    """What there is to do.
+    """N tasks to place.
 
     Attributes:
-        cost: run time of each task on each node, seconds; infinite where it may not run, [N, M].
-        submit: seconds, before which a task does not start, [N].
+        cost: run time of each task on each node, seconds; infinite where it can't run, [N, M].
+        submit: earliest start, seconds, [N].
         processors: [N].
-        memory: bytes; 0 where unknown, [N].
+        memory: bytes; 0: unknown, [N].
         data: bytes along each edge, [E].
     """
 
@@ -192,16 +187,16 @@ class Work(NamedTuple):
 
 
 class Fleet(NamedTuple):
-    """What it is done on.
+    """M nodes to place tasks on.
 
     Attributes:
         processors: [M].
         memory: bytes, [M].
-        pace: seconds that a byte takes to or from another node, [M]; the slower of two nodes counts.
-        available: seconds, from which a node takes tasks, [M].
+        pace: seconds per byte to or from other nodes, [M]; the slower node of a pair counts.
+        available: time from which a node accepts tasks, seconds, [M].
         price: per second, [M].
-        billing: rented time is billed in whole multiples of so many seconds, [M].
-        startup: seconds that are rented before a node's first task, [M]; 0 where it runs anyway.
+        billing: billing period, seconds, [M].
+        startup: rented seconds before a node's first task, [M]; 0 if it runs anyway.
     """
 
     processors: Indices
@@ -214,15 +209,15 @@ class Fleet(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """In which order tasks are placed, and which node each one gets.
+    """Order of placement, and choice of the node for each task.
 
-    Of the nodes on which a task ends by its ``latest``, it gets the one of the smallest ``time_weight * (end + bias) +
-    cost_weight * money``, where money is what the node's bill grows by; if there is none, that of the smallest
-    ``end + bias``.
+    Among the nodes on which a task ends by ``latest``, it gets the one of least ``time_weight * (end + bias) +
+    cost_weight * money``, where money is the increase of the node's bill; if there is none, that of least ``end +
+    bias``.
 
     Attributes:
-        order: all tasks, every one after its parents, [N].
-        bias: seconds, added to the end on each node; infinite where a task must not run, [N, M].
+        order: tasks in topological order, [N].
+        bias: seconds added to the end on each node; infinite: excluded, [N, M].
         latest: seconds, [N].
         time_weight: weight of a second.
         cost_weight: weight of a unit of money.
@@ -236,7 +231,7 @@ class Rule(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Where and when each task is to run: seconds [N], seconds [N], index of a node [N] (−1: it fits none)."""
+    """Start and end in seconds, and node index (−1: fits none) of each task, [N] each."""
 
     start: Floats
     end: Floats
@@ -244,13 +239,13 @@ class Plan(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """What is free on each node over time: from ``time[j, k]`` on until the next, or for ever.
+    """Free capacity of each node over time: from ``time[j, k]`` until the next entry, or for ever.
 
     Attributes:
-        time: ascending, seconds, [M, C].
+        time: seconds, ascending, [M, C].
         processors: free, [M, C].
-        memory: free, bytes, [M, C].
-        spans: how many of the C are in use, [M].
+        memory: free bytes, [M, C].
+        spans: number of entries in use, [M].
     """
 
     time: Floats
@@ -260,7 +255,7 @@ class Calendar(NamedTuple):
 
 
 def opened(fleet: Fleet, room: int) -> Calendar:
-    """All nodes empty from when they are available, with ``room`` spans each."""
+    """Calendar of empty nodes from when they are available, with ``room`` entries each."""
     count = len(fleet.processors)
     calendar = Calendar(
         np.full((count, room), np.inf),
@@ -276,7 +271,7 @@ def opened(fleet: Fleet, room: int) -> Calendar:
 
 
 def grown(calendar: Calendar) -> Calendar:
-    """The same with twice the room."""
+    """Copy with twice the number of entries."""
     count, room = calendar.time.shape
     time = np.full((count, 2 * room), np.inf)
     processors = np.zeros((count, 2 * room), np.int64)
@@ -290,7 +285,7 @@ def grown(calendar: Calendar) -> Calendar:
 
 
 def earliest(calendar: Calendar, j: int, ready: float, duration: float, processors: int, memory: float) -> float:
-    """First time from ``ready`` on at which node ``j`` has room for ``duration`` seconds; infinite if it never has."""
+    """First time from ``ready`` on at which node ``j`` has room for ``duration`` seconds; infinite: never."""
     times, last = calendar.time[j], calendar.spans[j] - 1
     low, high = 0, last
     while low < high:  # the span in which `ready` lies
@@ -309,7 +304,7 @@ def earliest(calendar: Calendar, j: int, ready: float, duration: float, processo
 
 
 def split(calendar: Calendar, j: int, at: float) -> int:
-    """Make a span of node ``j`` begin ``at`` seconds, not before its first, and return which it is."""
+    """Make an entry of node ``j`` begin at ``at`` seconds, not before its first; return its index."""
     times, count = calendar.time[j], calendar.spans[j]
     k = count
     while times[k - 1] > at:
@@ -328,7 +323,7 @@ def split(calendar: Calendar, j: int, at: float) -> int:
 
 
 def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int, memory: float) -> None:
-    """Take processors and memory of node ``j`` from ``start`` to ``end``; it must have room for two more spans."""
+    """Take processors and memory of node ``j`` from ``start`` to ``end`` seconds; needs room for two more entries."""
     if end > start:
         first = split(calendar, j, start)
         after = split(calendar, j, end)
@@ -338,7 +333,7 @@ def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int
 
 
 def arrival(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: int) -> float:
-    """When all data of ``task`` can be on node ``j``, seconds: they leave the parents' nodes when those have ended."""
+    """Time in seconds when all input of ``task`` can be on node ``j``, transferred from when its parents end."""
     at = work.submit[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -350,7 +345,7 @@ def arrival(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: in
 
 
 def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
-    """What node ``j`` costs with its first task at ``begun`` and its last one's end at ``ended``, seconds."""
+    """Cost of node ``j`` with its first task's start at ``begun`` and its last one's end at ``ended``, seconds."""
     if ended <= begun:
         return 0.0
     held = ended - begun + fleet.startup[j]
@@ -360,10 +355,10 @@ def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
 def offer(
     fleet: Fleet, rule: Rule, task: int, j: int, at: float, end: float, begun: Floats, ended: Floats
 ) -> tuple[bool, float]:
-    """What ``rule`` thinks of ``task`` on node ``j`` from ``at`` to ``end``: whether it is late, and how bad it is.
+    """Whether ``task`` on node ``j`` from ``at`` to ``end`` is late by ``rule``, and its penalty (smaller is better).
 
-    ``begun`` and ``ended`` are when each node's first task starts and its last one ends, infinite without any, [M].
-    """
+    ``begun``, ``ended``: start of each node's first task and end of its last, seconds, [M]; infinite and −infinite:
+    none."""
     worth = end + rule.bias[task, j]
     if end > rule.latest[task]:
         return True, worth
@@ -374,7 +369,7 @@ def offer(
 
 
 def planned(graph: Graph, work: Work, fleet: Fleet, rule: Rule) -> Plan:
-    """Place every task in the order of ``rule``; a task that fits no node, and what comes after it, ends never."""
+    """Place all tasks in the order of ``rule``; those that fit no node, and their descendants, never end (infinite)."""
     tasks, nodes = work.cost.shape
     plan = Plan(np.full(tasks, np.inf), np.full(tasks, np.inf), np.full(tasks, -1))
     calendar = opened(fleet, SPARE)

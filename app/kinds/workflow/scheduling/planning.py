@@ -1,4 +1,4 @@
-"""Strategies by name: priorities, rules, planning and the choice among them."""
+"""Planning strategies by name, learned rules, and tuned priorities."""
 
 from __future__ import annotations
 
@@ -29,16 +29,19 @@ from app.kinds.workflow.scheduling.placement import (
 )
 from app.kinds.workflow.trace import Seconds, Trace
 
-INSTANT = 1e-6  # worth of a second where money is what counts: of nodes that cost the same, the quickest
+INSTANT = 1e-6  # weight of a second under cost rules: among equally cheap nodes the fastest
 
 
 class Problem(NamedTuple):
-    """Tasks to be placed on nodes, and what rules ask of them.
+    """Tasks to place on nodes, with quantities derived for rules.
 
     Attributes:
-        average: run time of each task averaged over the nodes that it fits, seconds, [N].
-        along: time of the data along each edge, averaged over pairs of different nodes, seconds, [E].
-        deadline: by which each task must have ended, seconds; infinite where none is known, [N].
+        graph: edges.
+        work: tasks.
+        fleet: nodes.
+        average: run time of each task averaged over nodes that it fits, seconds, [N].
+        along: transfer time along each edge, averaged over pairs of different nodes, seconds, [E].
+        deadline: of each task, seconds; infinite: none, [N].
     """
 
     graph: Graph
@@ -50,7 +53,7 @@ class Problem(NamedTuple):
 
 
 def mean_pace(pace: Floats) -> float:
-    """Seconds that a byte takes between two different nodes, averaged over pairs; ``pace`` is each node's, [M]."""
+    """Mean seconds per byte between two different nodes, over pairs; ``pace``: of each node, [M]."""
     count = len(pace)
     if count < 2:
         return 0.0
@@ -58,7 +61,7 @@ def mean_pace(pace: Floats) -> float:
 
 
 def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = None) -> Problem:
-    """What rules are made from; without ``deadline`` there is none."""
+    """Problem with averages over nodes and pairs derived; ``deadline``: seconds, [N], None: no deadlines."""
     fits = np.isfinite(work.cost)
     average = np.where(fits, work.cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
     due = np.full(len(average), np.inf) if deadline is None else deadline
@@ -66,16 +69,13 @@ def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = No
 
 
 def fleet_of(nodes: Nodes) -> Fleet:
-    """The nodes as a plan sees them at time 0, when none but the kept ones runs.
-
-    Kept nodes are paid for whatever runs on them: to use them costs nothing more.
-    """
+    """Nodes at time 0, when only permanent ones are up; those cost nothing extra, as they are paid for anyway."""
     startup, price = np.where(nodes.kept, 0.0, nodes.startup), np.where(nodes.kept, 0.0, nodes.price)
     return Fleet(nodes.processors, nodes.memory, 1.0 / nodes.bandwidth, startup, price, nodes.billing, startup)
 
 
 def work_of(trace: Trace, nodes: Nodes, runtime: Floats) -> Work:
-    """The tasks of ``trace``, each with these seconds of ``runtime`` at speed 1, [N].
+    """Tasks of ``trace`` with run times ``runtime`` at speed 1, seconds [N].
 
     Raises:
         ValueError: a task fits none of the nodes.
@@ -94,10 +94,10 @@ def work_of(trace: Trace, nodes: Nodes, runtime: Floats) -> Work:
 
 
 def problem_of(trace: Trace, nodes: Nodes, runtime: Floats | None = None) -> Problem:
-    """``trace`` on ``nodes``, planned with ``runtime`` (what a scheduler expects, if not given), seconds [N].
+    """Problem of ``trace`` on ``nodes``, with run times ``runtime`` in seconds [N]; None: those a scheduler expects.
 
     Raises:
-        ValueError: a task fits none of the nodes, or tasks depend on each other in a circle.
+        ValueError: a task fits none of the nodes, or there is a cycle.
     """
     seconds = trace.expected if runtime is None else runtime
     deadline = np.where(np.isnan(trace.deadline), np.inf, trace.deadline)
@@ -113,12 +113,12 @@ def _rule(given: Problem, priority: Floats, bias: Floats | None = None) -> Rule:
 
 
 def heft(given: Problem) -> Rule:
-    """Heterogeneous earliest finish time (Topcuoglu, Hariri and Wu 2002)."""
+    """Rule of heterogeneous earliest finish time (HEFT; Topcuoglu, Hariri and Wu 2002)."""
     return _rule(given, upward(given.graph, given.average, given.along))
 
 
 def cpop(given: Problem) -> Rule:
-    """Critical path on a processor: all of it on the node that runs it soonest (same source)."""
+    """Rule of critical path on a processor: all of it on its fastest node (CPOP; Topcuoglu, Hariri and Wu 2002)."""
     priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
     on = critical(given.graph, priority)
     bias = np.zeros(given.work.cost.shape)
@@ -130,28 +130,27 @@ def cpop(given: Problem) -> Rule:
 
 
 def peft(given: Problem) -> Rule:
-    """Predict earliest finish time: by what follows at best (Arabnejad and Barbosa 2014)."""
+    """Rule of predict earliest finish time, by the optimistic cost table (PEFT; Arabnejad and Barbosa 2014)."""
     table = optimistic(given.graph, given.work.cost, given.along)
     return _rule(given, table.mean(axis=1), table)
 
 
 def level(given: Problem) -> Rule:
-    """Level by level, in each the longest task first."""
+    """Rule that places tasks by level (most edges from an entry task), in each level the longest first."""
     depth = levels(given.graph)
     longest = given.average.max(initial=0.0) + 1.0
     return _rule(given, -depth - 1 + given.average / longest)
 
 
 def cheapest(given: Problem) -> Rule:
-    """In HEFT's order, each task where the bill grows least."""
+    """Rule with HEFT's order, each task on the node whose bill grows least."""
     return heft(given)._replace(time_weight=INSTANT, cost_weight=1.0)
 
 
 def deadline(given: Problem) -> Rule:
-    """In HEFT's order, each task where the bill grows least of the nodes on which what follows it can still be in time.
+    """HEFT's order, each task on the cheapest node on which its descendants can still meet their deadlines.
 
-    What follows takes its upward rank on the average node; the deadline of a task without one is its children's.
-    """
+    Descendants take their upward rank on the average node; a task without a deadline inherits its children's."""
     rest = upward(given.graph, given.average, given.along)
     latest = given.deadline.copy()
     for task in given.graph.sequence[::-1]:
@@ -173,25 +172,25 @@ STRATEGIES: dict[str, Callable[[Problem], Rule]] = {
 }
 
 
-# A portfolio of rules of placement: the published strategies and learned ones, of which the best plan is taken.
+# Portfolio of placement rules: published strategies and learned ones, of which the best plan is used.
 #
-# A learned rule is seven numbers. They were chosen on generated workflows, so that together they reach the most.
+# A learned rule is seven numbers, chosen on generated workflows such that together they cover most.
 
 
 MADE = ("heft", "cpop", "peft", "level")
 
 
 class LearnedRule(NamedTuple):
-    """Weights of a learned rule of placement.
+    """Weights of a learned placement rule.
 
     Attributes:
-        transfer: what transfers count in ranks, 1 in HEFT's.
-        fastest: share of the quickest node's run time, against the average, in ranks; 0 in HEFT's.
-        optimism: share of the optimistic cost table, against the upward rank, in the priority; 1 in PEFT's.
-        depth: of the downward rank, added to the priority; 1 in CPOP's.
-        foresight: of the optimistic cost table, added to a task's end on a node; 1 in PEFT.
-        waste: of the seconds that a task takes longer than on the quickest node, added to its end.
-        share: of the nodes, the quickest, that are used at all.
+        transfer: weight of transfers in ranks; 1 in HEFT.
+        fastest: weight of the fastest node's run time against the average, in ranks; 0 in HEFT.
+        optimism: weight of the optimistic cost table against the upward rank, in the priority; 1 in PEFT.
+        depth: weight of the downward rank in the priority; 1 in CPOP.
+        foresight: weight of the optimistic cost table added to a task's end; 1 in PEFT.
+        waste: weight of the seconds longer than on the fastest node, added to a task's end.
+        share: fraction of the nodes, the fastest, that are used.
     """
 
     transfer: float
@@ -224,7 +223,8 @@ LEARNED_RULES = (
 
 
 class RuleInputs(NamedTuple):
-    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], nodes by speed [M]."""
+    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], rank of nodes by speed in
+    (0, 1] [M]."""
 
     table: Floats
     least: Floats
@@ -232,7 +232,7 @@ class RuleInputs(NamedTuple):
 
 
 def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
-    """The inputs that all learned rules share, from a problem."""
+    """Inputs shared by all learned rules: optimistic costs, least run times, and rank of the nodes by speed."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
@@ -241,7 +241,7 @@ def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
 
 
 def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
-    """The rule of placement with the weights of ``learned_rule``."""
+    """Placement rule with the weights of ``learned_rule``."""
     average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
     along = learned_rule.transfer * given.along
     priority = (1 - learned_rule.optimism) * ranks.upward(given.graph, average, along)
@@ -259,7 +259,7 @@ def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: 
 
 
 def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
-    """The published rules and ``learned_rules``."""
+    """Published rules and ``learned_rules`` for a problem."""
     seen = rule_inputs(given, ranks)
     return [STRATEGIES[name](given) for name in MADE] + [
         learned(given, seen, learned_rule, ranks) for learned_rule in learned_rules
@@ -267,12 +267,12 @@ def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES
 
 
 def length(plan: Plan) -> float:
-    """Seconds until the last task ends."""
+    """Makespan of a plan: seconds until the last task ends; infinite if a task fits no node."""
     return float(plan.end.max(initial=0.0))
 
 
 def money(given: Problem, plan: Plan) -> float:
-    """What the nodes cost, each rented from its start-up before its first task to its last one's end."""
+    """Cost of the nodes, each rented from its startup before its first task to its last one's end."""
     nodes = len(given.fleet.processors)
     first, last = np.full(nodes, np.inf), np.full(nodes, -np.inf)
     np.minimum.at(first, plan.node, plan.start)
@@ -281,23 +281,21 @@ def money(given: Problem, plan: Plan) -> float:
 
 
 def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
-    """Rules that look at money: the cheapest node, and deadlines of so many times the longest way through the tasks."""
+    """Rules for low cost: the cheapest node, and deadlines of ``slack`` times the longest path."""
     longest = PLAIN.upward(given.graph, given.average, given.along).max(initial=0.0)
     due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
     return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
 
 
-# A family of priority rules: a score for each waiting task, the smallest first, of few numbers that are tuned.
+# Family of priority rules: a score per waiting task, smallest first, from few tuned numbers.
 #
-# p predicted run time, n processors, N those of the machine, w wait; SAF is a = 1 and the rest 0, and the rules of
-# Tang et al. 2009 and of Carastan-Santos and de Camargo 2017 are near to others of the family:
+# p predicted run time, n processors, N those of the machine, w waiting time; SAF is a = 1 and the rest 0; the rules of
+# Tang et al. 2009 and of Carastan-Santos and de Camargo 2017 are close to others of the family:
 #
 #     score = log p + a·log n + b·n/N − c·log(1 + w/(exp(d)·(p/3000)^e))
 #
-# and by log p + f·log n tasks overtake one that must wait. p is g-th power of the predicted share of the requested
-# time, times that time: at g = 0 users are believed.
-#
-# Written in what Numba compiles too.
+# Backfilling is by log p + f·log n. p is the requested time times the predicted share of it to the power of g; at g = 0
+# users are believed. Compiled by Numba too.
 
 
 NAMES = ("size", "width", "ageing", "patience", "stretch", "overtaking", "prediction")
@@ -310,15 +308,15 @@ SAF = (1.0, 0.0, 0.0, USUAL, 0.0, 1.0, 0.0)
 def scores(
     weights: Seconds, now: float, submit: Seconds, length: Seconds, processors: NDArray[np.int64], machine: int
 ) -> Seconds:
-    """Score of each of Q waiting tasks, the smallest first, [Q].
+    """Score of each of Q waiting tasks, smallest first, [Q].
 
     Args:
         weights: a, b, c, d, e of the formula, in the order of ``NAMES``, [``WEIGHTS``].
         now: seconds.
         submit: seconds, [Q].
-        length: log p, [Q].
+        length: natural logarithm of p in seconds, [Q].
         processors: [Q].
-        machine: its processors.
+        machine: processors of the machine.
     """
     patience = np.exp(weights[PATIENCE] + weights[STRETCH] * (length - USUAL))
     waited = np.log1p(np.maximum(now - submit, 0.0) / patience)
@@ -327,5 +325,5 @@ def scores(
 
 
 def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
-    """Scores by which tasks overtake, the smallest first, [Q]; arguments as above."""
+    """Scores of the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
     return length + weights[OVERTAKING] * np.log(processors)

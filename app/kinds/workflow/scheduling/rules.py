@@ -1,7 +1,6 @@
-"""Priority rules: a score for each waiting task, the smallest first.
+"""Priority rules: a score for each waiting task, smallest first.
 
-Written in what Numba compiles too, so that simulators and the service order tasks by the same code.
-"""
+Compiled by Numba too, so that simulators and the service use the same code."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +13,16 @@ SHORTEST = 10.0  # seconds; as in a bounded slowdown
 
 
 def varies(rule: int) -> bool:
-    """Whether scores of a rule change while tasks wait; those of the others are known at submission."""
+    """Whether a rule's scores change while tasks wait; others are known at submission."""
     return LXF <= rule <= UNICEP
 
 
 def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processors: NDArray[np.int64]) -> Seconds:
-    """Score of each of Q waiting tasks, the smallest first, [Q].
+    """Score of each of Q waiting tasks, smallest first, [Q].
 
     FCFS, SJF, LJF (longest), SAF (smallest area), smallest (fewest processors), LXF (largest expansion factor); WFP3
-    and UNICEP (Tang et al. 2009; the wait is that at ``now``); F1 to F4 (Carastan-Santos and de Camargo 2017, with the
-    constants of Zhang et al. 2020, RLScheduler). r requested time, n processors, s submit time, w wait:
+    and UNICEP (Tang et al. 2009; waiting time at ``now``); F1 to F4 (Carastan-Santos and de Camargo 2017, with the
+    constants of Zhang et al. 2020, RLScheduler). r requested time, n processors, s submit time, w waiting time:
 
     ====== =============================== ====== ==================================
     SAF    r·n                             F1     log10(r)·n + 870·log10(s)
@@ -35,8 +34,8 @@ def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processor
     Args:
         rule: index into ``RULES``.
         now: seconds.
-        submit: seconds after the trace's origin, [Q]; before second 1 counts as second 1 in logarithms.
-        requested: seconds, [Q]; less than a second counts as one second in ratios and logarithms.
+        submit: seconds after the trace's origin, [Q]; at least 1 in logarithms.
+        requested: seconds, [Q]; at least 1 in ratios and logarithms.
         processors: [Q].
 
     Raises:
@@ -56,7 +55,7 @@ def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processor
 
 
 def formula(rule: int, w: Seconds, s: Seconds, r: Seconds, n: NDArray[np.int64]) -> Seconds:
-    """Those with more than one term; letters as above."""
+    """Scores of the rules with several terms, [Q]; letters as in ``scores``; raises ValueError for other rules."""
     if rule == LXF:
         return -(w + r) / np.maximum(r, SHORTEST)
     if rule == WFP3:

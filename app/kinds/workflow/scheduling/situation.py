@@ -1,4 +1,4 @@
-"""What there is to decide at one moment: the ready tasks, what runs, what is free, what is expected of each task."""
+"""Situation at a decision: ready and running tasks, free capacity, expected run times; and ranks of ready tasks."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for 
 
 
 class QueueSituation:
-    """A state, ready to be decided for; rows are those of its queue, [N].
+    """A state with derived quantities for a decision; rows are those of its queue, [N].
 
     Attributes:
-        expected: seconds that each task is planned with, at speed 1, [N].
-        ready: waiting tasks whose parents have ended, in the order in which they were reported, [Q].
-        user: index of each task's user; −1 where unknown, [N].
+        expected: seconds at speed 1 that each task is planned with, [N].
+        ready: rows of waiting tasks whose parents have ended, in order of their first report, [Q].
+        user: index of each task's user; −1: unknown, [N].
     """
 
     def __init__(self, layout: Layout, state: State, predictor: Predictor | None = None) -> None:
@@ -42,12 +42,12 @@ class QueueSituation:
 
     @cached_property
     def running(self) -> Indices:
-        """Rows of the tasks that run."""
+        """Rows of the running tasks, [R]."""
         return np.flatnonzero(self.queue.node != WAITING)
 
     @cached_property
     def ends(self) -> Floats:
-        """When each of ``running`` is expected to end, its data's way to it counted in, not before now, seconds."""
+        """Expected end of each of ``running``, transfers included, not before now, seconds of the run's clock, [R]."""
         rows, queue, now = self.running, self.queue, self.now
         due = queue.start[rows] + self.expected[rows] / self.layout.nodes.speed[queue.node[rows]]
         if queue.linked:
@@ -57,17 +57,17 @@ class QueueSituation:
 
     @cached_property
     def up(self) -> list[int]:
-        """Nodes that take tasks now."""
+        """Indices of the nodes that accept tasks now."""
         return [node for node, (status, _) in self.state.nodes.items() if status == UP]
 
     def tasks(self) -> Tasks:
-        """What the mechanisms take; ``waiting`` is its own to change."""
+        """Tasks as input of backfilling mechanisms, with a new ``waiting`` array that these may change."""
         waiting = np.zeros(len(self.queue), np.bool_)
         waiting[self.ready] = True
         return Tasks(self.queue.submit, self.expected, self.queue.processors, self.user, waiting)
 
     def pool(self) -> Pool:
-        """What runs, by expected end, and what is free, for a single node; with room for all that may start."""
+        """Running tasks by expected end and free processors of a single node, with room for all ready tasks."""
         by_end, rows = np.argsort(self.ends, kind="stable"), self.running
         size, count = len(rows) + len(self.ready), len(rows)
         ends, held, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -76,7 +76,7 @@ class QueueSituation:
         return Pool(level, ends, held, task, *self.room())
 
     def room(self) -> tuple[Indices, Indices]:
-        """How many more tasks each user may run, and processors hold, [U + 1]; the last is for unknown users."""
+        """Further tasks and processors that each user may take, [U + 1]; the last is for unknown users."""
         limits, count = self.layout.spec.limits_per_user, len(self._users) + 1
         tasks, processors = np.full(count, UNLIMITED), np.full(count, UNLIMITED)
         rows = self.running[self.user[self.running] >= 0]
@@ -90,7 +90,7 @@ class QueueSituation:
 
     @cached_property
     def shares(self) -> Floats:
-        """Logarithm of the share of its estimate that each ready task is predicted to take; 0 without any, [Q]."""
+        """Predicted natural log of the share of its estimate that each ready task takes; 0 without estimate, [Q]."""
         state, rows = self.state, self.ready
         regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in self._users]))
         estimate = self.queue.estimate[rows]
@@ -100,13 +100,13 @@ class QueueSituation:
 
     @cached_property
     def edges(self) -> list[list[int]]:
-        """Rows of the parents of each task that have not ended, [N]."""
+        """Rows of each task's parents that have not ended, [N]."""
         row = self.queue.row
         return [[row[p] for p, _ in inputs if p in row] if inputs else [] for inputs in self.queue.inputs]
 
     @cached_property
     def graph(self) -> Graph:
-        """The edges between tasks that have not ended."""
+        """Graph of the tasks that have not ended."""
         edges = self.edges
         start = np.concatenate([[0], np.cumsum([len(inside) for inside in edges])]).astype(np.int64)
         parents = np.array([p for inside in edges for p in inside], np.int64)
@@ -119,7 +119,7 @@ class QueueSituation:
 
     @cached_property
     def listed(self) -> Graph:
-        """The same in plain lists, which plain loops go through several times as fast."""
+        """``graph`` as plain lists, several times faster in plain loops."""
         return Graph(*(part.tolist() for part in self.graph))
 
     @cached_property
@@ -130,11 +130,11 @@ class QueueSituation:
 
     @cached_property
     def pace(self) -> float:
-        """Seconds that a byte takes between two different nodes, averaged over pairs."""
+        """Mean seconds per byte between two different nodes, over all pairs."""
         return mean_pace(1.0 / self.layout.nodes.bandwidth)
 
     def travel(self, row: int, node: int) -> float:
-        """Seconds that the outputs of a task's ended parents take to a node; they travel beside each other."""
+        """Seconds to transfer the outputs of a task's ended parents to a node, in parallel."""
         bandwidth, ended = self.layout.nodes.bandwidth, self.state.ended
         longest = 0.0
         for parent, size in self.queue.inputs[row]:
@@ -145,14 +145,14 @@ class QueueSituation:
         return longest
 
 
-# In which order ready tasks start: priority rules, and ranks in the workflows that tasks belong to.
+# Order of ready tasks: priority rules, and ranks in workflows.
 
 
 THRIFTY = ("cheapest", "deadline")  # these give a task the node on which it costs least
 
 
 def _average(situation: QueueSituation) -> Floats:
-    """Run time of each task averaged over the types of nodes that fit it, seconds, [N]."""
+    """Run time of each task averaged over the node types that it fits, seconds, [N]."""
     cost = _cost(situation)
     fits = np.isfinite(cost)
     average: Floats = np.where(fits, cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
@@ -160,7 +160,7 @@ def _average(situation: QueueSituation) -> Floats:
 
 
 def _cost(situation: QueueSituation) -> Floats:
-    """Run time of each task on each type of node, seconds, infinite where it doesn't fit, [N, T]."""
+    """Run time of each task on each node type, seconds, infinite if it doesn't fit, [N, T]."""
     nodes, first = situation.layout.nodes, situation.layout.first[:-1]
     fits = (situation.queue.processors[:, None] <= nodes.processors[first]) & (
         situation.queue.memory[:, None] <= nodes.memory[first]
@@ -170,18 +170,18 @@ def _cost(situation: QueueSituation) -> Floats:
 
 
 def _upward(situation: QueueSituation) -> Floats:
-    """Longest way from the start of each task to the end of its workflow, seconds, [N]."""
+    """Longest path from each task's start to the end of its workflow, seconds, [N]."""
     average, along = _average(situation).tolist(), (situation.data * situation.pace).tolist()
     return np.array(upward(situation.listed, average, along))
 
 
 def heft(situation: QueueSituation) -> Floats:
-    """By upward rank (Topcuoglu, Hariri and Wu 2002): what hangs most on it first, [N]."""
+    """Scores by upward rank, largest first, [N] (Topcuoglu, Hariri and Wu 2002)."""
     return -_upward(situation)
 
 
 def cpop(situation: QueueSituation) -> Floats:
-    """By the length of the longest way through a task, those on the critical path first (same source), [N]."""
+    """Scores by the longest path through a task, critical path first, [N] (Topcuoglu, Hariri and Wu 2002)."""
     average, along = _average(situation), situation.data * situation.pace
     through = _upward(situation) + downward(situation.listed, average.tolist(), along.tolist())
     on = critical(situation.listed, through.tolist())
@@ -190,7 +190,7 @@ def cpop(situation: QueueSituation) -> Floats:
 
 
 def peft(situation: QueueSituation) -> Floats:
-    """By what follows at best (Arabnejad and Barbosa 2014), [N]."""
+    """Scores by the optimistic cost table, [N] (Arabnejad and Barbosa 2014)."""
     cost, along = _cost(situation), situation.data * situation.pace
     table = np.array(following(situation.listed, cost.T.tolist(), along.tolist()))
     finite = np.where(np.isfinite(table), table, 0.0)
@@ -198,10 +198,7 @@ def peft(situation: QueueSituation) -> Floats:
 
 
 def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list[list[float]]:
-    """``ranks.optimistic`` over plain lists, a list for each type of node [T, N], of costs likewise.
-
-    For a few types of nodes, arrays would cost more than they save.
-    """
+    """``ranks.optimistic`` on plain lists [T, N], one list per node type, which is faster for few types."""
     table, onward = [[0.0] * len(column) for column in cost], [column.copy() for column in cost]
     both, least = list(zip(table, onward, strict=True)), list(map(min, zip(*cost, strict=True)))
     for task in reversed(graph.sequence):
@@ -223,13 +220,13 @@ def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list
 
 
 def level(situation: QueueSituation) -> Floats:
-    """Level by level, in each the longest task first, [N]."""
+    """Scores by level, in each the longest task first, [N]."""
     average = _average(situation)
     return levels(situation.listed) - average / (average.max(initial=0.0) + 1.0)
 
 
 def deadline(situation: QueueSituation) -> Floats:
-    """By the time that is left until a task must start for its deadline and those that follow it, [N]."""
+    """Scores by seconds left until a task must start for its own and its descendants' deadlines, [N]."""
     rest, graph = _upward(situation), situation.listed
     due = np.where(np.isnan(situation.queue.deadline), np.inf, situation.queue.deadline)
     for task in reversed(graph.sequence):
@@ -250,7 +247,7 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
 
 
 def ranking(strategy: str, situation: QueueSituation) -> Floats:
-    """Score of each ready task under a strategy, the smallest first, [Q]."""
+    """Score of each ready task under a strategy, smallest first, [Q]."""
     ready, queue = situation.ready, situation.queue
     if strategy in RANKS:
         return RANKS[strategy](situation)[ready]
