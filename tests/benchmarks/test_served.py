@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -52,9 +53,9 @@ Json = dict[str, Any]
 class Over(Steward):
     """A service in this process, reached by its routes."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, http: TestClient, database: Database) -> None:
         self.url, self._database = "http://testserver", database
-        self._http: Any = TestClient(create_app(settings, database))
+        self._http: Any = http
 
     def publish(self, workload: str, model: bytes) -> None:
         """Have decisions follow a domain model, as a worker that fitted it would."""
@@ -64,9 +65,10 @@ class Over(Steward):
 
 
 @pytest.fixture
-def steward(settings: Settings, database: Database) -> Over:
-    """A service without workloads."""
-    return Over(settings, database)
+def steward(settings: Settings, database: Database) -> Iterator[Over]:
+    """A service without workloads; requests from several threads share its event loop."""
+    with TestClient(create_app(settings, database)) as http:
+        yield Over(http, database)
 
 
 FITTED = 3
