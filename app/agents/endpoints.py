@@ -8,8 +8,7 @@ from fastapi import APIRouter, Header, Query, Request, Response, status
 
 from app.agents import service
 from app.agents.schemas import AgentRead, PromotionListed, PromotionRead, PromotionRequest, ShadowRead, TrainRequest
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, problems
+from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead

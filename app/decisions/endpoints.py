@@ -13,8 +13,7 @@ import anyio.to_thread
 from fastapi import APIRouter, FastAPI
 
 from app.decisions import service
-from app.http.commands import command
-from app.http.dependencies import components, problems, union_schema
+from app.http.dependencies import command, components, problems, union_schema
 from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.query import check_query, query_values
 from app.kinds.contract.engine import Query

@@ -6,8 +6,7 @@ from fastapi import APIRouter, Request, Response, status
 
 from app.domain_models import service
 from app.domain_models.service import FitRequest, ModelRead
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, components, problems, references
+from app.http.dependencies import FromDatabase, Tenant, Version, WorkloadName, command, components, problems, references
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.jobs.service import JobRead

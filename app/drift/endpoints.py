@@ -6,8 +6,7 @@ from fastapi import APIRouter
 
 from app.drift import service
 from app.drift.steps import DriftRead, DriftResponse
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, Tenant, WorkloadName, problems
+from app.http.dependencies import FromDatabase, Tenant, WorkloadName, command, problems
 
 router = APIRouter(prefix="/workloads/{workload}/drift", tags=["drift"])
 

@@ -9,8 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from app.evaluations import service
 from app.evaluations.schemas import EvaluationRead, EvaluationReport, EvaluationRequest
-from app.http.commands import command
-from app.http.dependencies import SLUG, FromDatabase, Tenant, problems
+from app.http.dependencies import SLUG, FromDatabase, Tenant, command, problems
 from app.http.idempotency import IdempotentPost
 from app.http.limits import inline, policy
 from app.http.pagination import Page, Paging, page

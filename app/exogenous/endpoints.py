@@ -9,8 +9,7 @@ from fastapi import APIRouter, Path, Query, Request, status
 from app.exogenous import service
 from app.exogenous.repository import Period
 from app.exogenous.service import ExogenousIssue, ExogenousRead, SeriesRead, Time
-from app.http.commands import command
-from app.http.dependencies import SLUG, FromDatabase, Tenant, WorkloadName, problems
+from app.http.dependencies import SLUG, FromDatabase, Tenant, WorkloadName, command, problems
 from app.http.pagination import Page, Paging, page
 
 router = APIRouter(prefix="/workloads/{workload}/exogenous", tags=["exogenous"])

@@ -57,6 +57,24 @@ EVERYWHERE = (401, 403, 421, 422, 429, 503)
 """Statuses that the gateway may answer on every route."""
 
 
+def command(line: str, **settings: Any) -> dict[str, Any]:
+    """OpenAPI extension ``x-cli`` that gives an operation the command ``line``, such as ``job list``.
+
+    ``settings`` are what the operation's description lacks; ``app.cli.nouns`` makes the commands:
+
+    - ``columns``: columns of a list, as ``member`` or ``head: member``; dots name nested members.
+    - ``arguments``: members of the query or body that are positional arguments.
+    - ``options``: members of the body that are options; members of the query always are.
+    - ``fields``: the query is given as ``member=value …``; a JSON body always can be.
+    - ``document``: the body is a file, named by the first argument.
+    - ``fixed``: members sent by default.
+    - ``result``: path to print when the job has ended, with members of its result in braces; empty: the job itself.
+    - ``file``: default name of the file to which the response is written.
+    - ``help``: a sentence that replaces the operation's description.
+    """
+    return {"x-cli": {line: settings}}
+
+
 def problems(*statuses: int, **reasons: str) -> dict[int | str, dict[str, Any]]:
     """OpenAPI ``responses`` of an endpoint's error statuses, plus those of every route; with 415, also 400.
 

@@ -17,8 +17,7 @@ from app.database.engine import Database
 from app.database.tables import JobEvent
 from app.errors import FieldError, Invalid
 from app.http.caller import Caller
-from app.http.commands import command
-from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, problems
+from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, command, problems
 from app.http.pagination import Page, Paging, page
 from app.http.streams import Streamed, look
 from app.jobs import service

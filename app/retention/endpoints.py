@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, problems
+from app.http.dependencies import FromDatabase, FromSettings, Tenant, WorkloadName, command, problems
 from app.retention import service
 from app.retention.schemas import Retention, RetentionRead
 

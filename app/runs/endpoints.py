@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response, status
 
-from app.http.commands import command
 from app.http.dependencies import (
     SLUG,
     FromCaller,
@@ -15,6 +14,7 @@ from app.http.dependencies import (
     JsonObject,
     Tenant,
     any_of,
+    command,
     components,
     one_of,
     problems,

@@ -15,8 +15,7 @@ from fastapi import APIRouter, FastAPI, Header, Query, Request, Response, status
 from fastapi.responses import StreamingResponse
 
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, problems
+from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, command, problems
 from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, streamed
 from app.http.streams import Streamed

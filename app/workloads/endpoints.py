@@ -6,8 +6,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, status
 
-from app.http.commands import command
-from app.http.dependencies import FromDatabase, JsonObject, Tenant, WorkloadName, any_of, components, one_of, problems
+from app.http.dependencies import (
+    FromDatabase,
+    JsonObject,
+    Tenant,
+    WorkloadName,
+    any_of,
+    command,
+    components,
+    one_of,
+    problems,
+)
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.kinds.registry import KINDS, parse_spec
