@@ -8,6 +8,7 @@ COPY app app
 COPY workers workers
 COPY migrations migrations
 COPY clients/python clients/python
+COPY examples/demos examples/demos
 RUN pip install --no-cache-dir --constraint constraints.txt ./clients/python '.[archive,worker]'
 
 USER steward

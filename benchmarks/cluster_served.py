@@ -31,9 +31,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from steward_demos.service import Steward, own_service
 
-from app.demo.api import Steward
-from app.demo.service import own_service
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import Integers
 from app.kinds.cluster.strategies import goodput

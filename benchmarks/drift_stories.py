@@ -23,8 +23,8 @@ from textwrap import shorten
 from typing import Any
 
 import numpy as np
+from steward_demos.service import own_service
 
-from app.demo.service import own_service
 from tests.journeys.test_drift import NAME, SPEC, WANTED, Farm, ended, learned, samples
 from tests.journeys.test_kill_api import Connection
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
+from steward_demos.inference_run import Allocation
 
-from app.demo.serving.infadapter import Allocation
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.inference.dynamics import CONTROL, Projector, State
 from app.kinds.inference.heuristics import (

@@ -14,7 +14,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 FOUND_BY_OTHERS = {"httptools", "uvloop", "psycopg", "redis"}  # uvicorn, SQLAlchemy and Celery look for them
 MODULES = {"pyjwt": "jwt", "scikit-learn": "sklearn", "vl-convert-python": "vl_convert"}
-OURS = {"app", "workers", "migrations"}
+OURS = {"app", "workers", "migrations", "steward_demos"}
 
 
 @cache
@@ -43,7 +43,7 @@ def imported(*folders: str) -> set[str]:
 
 def test_what_serves_imports_the_core_alone() -> None:
     core = modules(project()["dependencies"])
-    others = [str(path.relative_to(ROOT)) for path in (ROOT / "app").iterdir() if path.is_dir() and path.name != "demo"]
+    others = [str(path.relative_to(ROOT)) for path in (ROOT / "app").iterdir() if path.is_dir()]
     beyond = (
         imported(*others, "migrations") - core - {"starlette", "anyio", "kombu", "pydantic_core", "markupsafe"}
     )  # of FastAPI, Celery, Pydantic and Jinja
@@ -56,4 +56,4 @@ def test_what_serves_imports_the_core_alone() -> None:
 
 def test_all_that_is_installed_is_imported() -> None:
     assert modules(project()["dependencies"]) - imported("app", "migrations") <= FOUND_BY_OTHERS
-    assert modules(project()["optional-dependencies"]["worker"]) <= imported("workers", "app/demo")
+    assert modules(project()["optional-dependencies"]["worker"]) <= imported("workers", "examples/demos")

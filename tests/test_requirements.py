@@ -17,8 +17,8 @@ CLIENT = [
     Requirement(text)
     for text in tomllib.loads((ROOT / "clients/python/pyproject.toml").read_text())["project"]["dependencies"]
 ]
-OWN = {"app", "workers", "migrations", "tests", "benchmarks", "steward_client"} | {
-    path.stem for path in (ROOT / "examples").rglob("*.py")
+OWN = {"app", "workers", "migrations", "tests", "benchmarks", "steward_client", "steward_demos"} | {
+    path.stem for path in (ROOT / "examples").glob("*/*.py")
 }
 
 
@@ -72,7 +72,8 @@ def _modules(node: ast.stmt) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("extras", "folders"), [([], ["app"]), (["worker", "archive"], ["workers"]), (["dev"], ["app", "workers", "tests"])]
+    ("extras", "folders"),
+    [([], ["app"]), (["worker", "archive"], ["workers", "examples/demos"]), (["dev"], ["app", "workers", "tests"])],
 )
 def test_what_is_imported_is_declared(extras: list[str], folders: list[str]) -> None:
     there = brought([one for extra in ["", *extras] for one in declared(extra)] + CLIENT)

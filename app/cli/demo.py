@@ -39,7 +39,7 @@ def register(cli: typer.Typer) -> None:
         from app.startup import check_learning
 
         check_learning("steward demo")
-        from app.demo.story import Options, run
+        from steward_demos.iterative import Options, run
 
         raise typer.Exit(run(Options(output, iterations, compare, budget, as_json, simulated)))
 
@@ -57,7 +57,7 @@ def register(cli: typer.Typer) -> None:
         from app.startup import check_learning
 
         check_learning("steward demo inference")
-        from app.demo.serving.story import Options, run
+        from steward_demos.inference import Options, run
 
         raise typer.Exit(run(Options(output, seconds, compare, budget)))
 
@@ -70,6 +70,6 @@ def register(cli: typer.Typer) -> None:
         from app.startup import check_learning
 
         check_learning("steward demo cluster")
-        from app.demo.sharing.story import Options, run
+        from steward_demos.cluster import Options, run
 
         raise typer.Exit(run(Options(output, compare)))

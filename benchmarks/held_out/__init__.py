@@ -16,7 +16,8 @@ PARTS = tuple(WORLDS)
 
 def results(names: list[str] | None = None) -> list[dict[str, Any]]:
     """Rows of each world, see ``goals``."""
-    from app.demo.service import own_service
+    from steward_demos.service import own_service
+
     from benchmarks.held_out.compare import compare
     from benchmarks.held_out.goals import rows
     from benchmarks.held_out.served import served

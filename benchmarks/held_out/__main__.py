@@ -7,7 +7,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import argparse
 from contextlib import ExitStack
 
-from app.demo.service import own_service
+from steward_demos.service import own_service
+
 from benchmarks.held_out.compare import EPISODES, SEED, compare
 from benchmarks.held_out.engine import served_heuristic
 from benchmarks.held_out.goals import rows

@@ -5,7 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from app.demo.api import Json, RefusedError, Steward
+from steward_demos.service import Json, RefusedError, Steward
+
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.samples import column_names
 from benchmarks.held_out.engine import advice_of, features_told

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
+from steward_demos.service import Steward
 
 from app.database.engine import Database
-from app.demo.api import Steward
 from app.domain_models import service as domain_models
 from app.kinds.inference.heuristics import BASELINES
 from app.kinds.inference.layout import WAIT

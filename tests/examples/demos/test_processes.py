@@ -13,17 +13,15 @@ from typing import ClassVar
 
 import psutil
 import pytest
-
-from app.demo import service
-from app.demo.api import RefusedError, Steward
-from app.demo.cpu_limit import CgroupLimit, DutyCycleLimit
-from app.demo.processes import Child, ChildError
-from app.demo.trainer import trainer
+from steward_demos import service
+from steward_demos.iterative_run import trainer
+from steward_demos.processes import CgroupLimit, Child, ChildError, DutyCycleLimit
+from steward_demos.service import RefusedError, Steward
 
 DEMO_PARENT = """
 import sys, time
-from app.demo.processes import Child
-with Child("app.demo.disturbance") as child:
+from steward_demos.processes import Child
+with Child("steward_demos.training", ["neighbour"]) as child:
     child.read()
     child.call(spin=True)
     print(child.process.pid, flush=True)
@@ -69,7 +67,7 @@ def test_where_the_limit_has_no_effect_the_training_is_simulated(monkeypatch: py
 
 
 def test_a_child_that_has_ended_is_an_error() -> None:
-    with Child("app.demo.disturbance") as child:
+    with Child("steward_demos.training", ["neighbour"]) as child:
         child.read()
         child.process.kill()
         child.process.wait()

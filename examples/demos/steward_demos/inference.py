@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,21 +14,68 @@ from statistics import mean
 
 from rich.console import Console
 
-from app.demo.api import Steward
-from app.demo.service import own_service
-from app.demo.serving.load import BURST, USERS, Request, schedule
-from app.demo.serving.play import Played, Run
-from app.demo.serving.players import InfAdapter, Managed, Player, Static
-from app.demo.serving.pool import PERCENT, Pool, servers
-from app.demo.serving.rehearsal import rehearsed
-from app.demo.serving.workload import BATCHES, CONTROL_SECONDS, NAME, QUALITY, SERVERS, registered
-from app.demo.show import Show
-from app.demo.story import ended
+from app.charts.figures import Figure
+from app.charts.timeline import Course, counts, courses, lasting, shaded
+from steward_demos.inference_run import (
+    BATCHES,
+    BURST,
+    CONTROL_SECONDS,
+    NAME,
+    PERCENT,
+    QUALITY,
+    SERVERS,
+    USERS,
+    Events,
+    InfAdapter,
+    Managed,
+    Played,
+    Player,
+    Pool,
+    Request,
+    Response,
+    Run,
+    Start,
+    Static,
+    registered,
+    schedule,
+    servers,
+    worth,
+)
+from steward_demos.inference_server import SIZES
+from steward_demos.service import Steward, own_service
+from steward_demos.show import Show, ended, save_pictures
+
+Profile = Mapping[tuple[str, int], Sequence[float]]
+"""Measured seconds by network and batch size."""
+
+
+def rehearsed(player: Player, load: Sequence[Request], accuracy: Mapping[str, float], profile: Profile) -> float:
+    """Mean response quality of a player over the load; dropped requests count 0."""
+    ends: dict[int, tuple[float, Start]] = {}
+    came, total = 0, 0.0
+    by_page = {request.page: request for request in load}
+    while came < len(load) or ends:
+        next_arrival = load[came].at if came < len(load) else float("inf")
+        now = min([next_arrival, *(end for end, _ in ends.values())])
+        done = [server for server, (end, _) in ends.items() if end <= now]
+        for start in [ends.pop(server)[1] for server in done]:
+            total += sum(worth(QUALITY, accuracy, by_page[page], start.variant, now) for page in start.pages)
+        arrived = [load[came]] if next_arrival <= now else []
+        came += len(arrived)
+        choice = player.react(Events(now, arrived, [(server, now) for server in done]))
+        ends |= {start.server: (now + expected(profile, start), start) for start in choice.starts}
+    return total / len(load)
+
+
+def expected(profile: Profile, start: Start) -> float:
+    """Mean measured seconds of the smallest profiled batch at least as large; raises ValueError if there is none."""
+    size = min(size for name, size in profile if name == start.variant and size >= len(start.pages))
+    return mean(profile[start.variant, size])
+
 
 ROUNDS = 3  # measurements of each batch on each server
 UTILISATION = 0.6  # of the large network's capacity, usually
 BURST_FACTOR = 3.0
-Profile = dict[tuple[str, int], list[float]]
 
 
 @dataclass(frozen=True)
@@ -173,13 +221,11 @@ class ServingDemo:
 
     def conclude(self, played: Sequence[Played]) -> None:
         """Print the summary, and save picture and figures."""
-        from app.demo.serving import plot
-
         self.show.step("Summary: every figure is measured in this demo")
         self.show.table(["", *(one.name for one in played)], figures(played))
         for line in verdict(played):
             self.show.say(line)
-        files = plot.save(played, self.options.seconds, self.options.output)
+        files = pictures(played, self.options.seconds, self.options.output)
         record = self.options.output / "inference.json"
         record.write_text(json.dumps([{"run": one.name, "responses": one.responses} for one in played], indent=1))
         self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, record])}")
@@ -210,3 +256,44 @@ def verdict(played: Sequence[Played]) -> list[str]:
             f"Steward's answers were worth {ahead / best.quality:.1%} more than those of the next best, {best.name}"
         ]
     return [f"in this run {best.name} was as good as deciding, or better: {best.quality:.3f} to {steward.quality:.3f}"]
+
+
+GIVEN_UP = "given up"
+
+
+def pictures(played: Sequence[Played], seconds: float, folder: Path) -> list[Path]:
+    """Write ``inference.png`` and the self-contained ``inference.html``; both paths. The first run is Steward's."""
+    return save_pictures(charts(played, seconds), folder / "inference.png")
+
+
+def charts(played: Sequence[Played], seconds: float) -> list[Figure]:
+    """Charts of arrivals, queue lengths, Steward's networks, and quality per user, with the burst shaded; ``seconds``
+    in all.
+    """
+    own = played[0]
+    users = sorted({response.request.user for response in own.responses})
+    came = _by_second(own, lambda response: response.request.user, users)
+    chosen = _by_second(own, lambda response: response.variant or GIVEN_UP, [*SIZES, GIVEN_UP])
+    quality = {f"{one.name}, {user}": _quality(one, user) for one in played for user in users}
+    drawn = [
+        counts("Requests that came in each second", "requests", came, 1.0, "By user; shaded: the burst."),
+        courses("How many waited", "requests", {one.name: one.waiting for one in played}, "By run.", steps=True),
+        counts("Which network answered them", "requests", chosen, 1.0, f"Under {own.name}."),
+        courses("Response quality", "mean quality", quality, "Of the requests that came in each second, by user."),
+    ]
+    return [shaded(lasting(one, seconds), BURST[0] * seconds, BURST[1] * seconds) for one in drawn]
+
+
+def _by_second(one: Played, of: Callable[[Response], str], names: Sequence[str]) -> dict[str, Course]:
+    found = Counter((of(response), int(response.request.at)) for response in one.responses)
+    courses = {name: [(float(at), float(found[name, at])) for at in sorted({at for _, at in found})] for name in names}
+    return {name: course for name, course in courses.items() if any(count for _, count in course)}
+
+
+def _quality(one: Played, user: str) -> Course:
+    """Mean quality of the requests that arrived in each second, as (middle of the second, quality)."""
+    by_second = defaultdict[int, list[float]](list)
+    for response in one.responses:
+        if response.request.user == user:
+            by_second[int(response.request.at)].append(response.quality)
+    return [(at + 0.5, mean(values)) for at, values in sorted(by_second.items())]

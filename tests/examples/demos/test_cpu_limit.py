@@ -9,9 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 from steward_client.launcher.limits.groups import PREFIX, Group, parents
-
-from app.demo.cpu_limit import CpuLimit, DutyCycleLimit, cpu_limit
-from app.demo.processes import Child
+from steward_demos.processes import Child, CpuLimit, DutyCycleLimit, cpu_limit
 
 SECONDS = 1.2
 
@@ -32,7 +30,7 @@ def limit(request: pytest.FixtureRequest) -> Iterator[CpuLimit]:
 
 @contextlib.contextmanager
 def spinning() -> Iterator[psutil.Process]:
-    with Child("app.demo.disturbance") as child:
+    with Child("steward_demos.training", ["neighbour"]) as child:
         assert child.read() == {"ready": True}
         assert child.call(spin=True) == {"spin": True}
         yield psutil.Process(child.process.pid)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +12,29 @@ from statistics import mean
 
 from rich.console import Console
 
-from app.demo.api import Steward
-from app.demo.service import own_service
-from app.demo.sharing.play import Played, Run
-from app.demo.sharing.players import Managed, Player, Ruled, equal_share, first_come
-from app.demo.sharing.trainings import PROFILED_SLICES, Trainings, trainings
-from app.demo.sharing.workload import JOBS, NAME, PERCENT, SIZES, SLICES, SPEC
-from app.demo.show import Show
-from app.demo.story import ended
-from app.demo.training import BATCH
+from app.charts.figures import Figure, Ranked, ranking
+from app.charts.timeline import courses, lasting, shares
+from steward_demos.cluster_run import (
+    JOBS,
+    NAME,
+    PERCENT,
+    PROFILED_SLICES,
+    SIZES,
+    SLICES,
+    SPEC,
+    Managed,
+    Played,
+    Player,
+    Ruled,
+    Run,
+    Trainings,
+    equal_share,
+    first_come,
+    trainings,
+)
+from steward_demos.service import Steward, own_service
+from steward_demos.show import Show, ended, save_pictures
+from steward_demos.training import BATCH
 
 Profile = dict[tuple[str, int], list[float]]
 
@@ -111,13 +125,11 @@ class SharingDemo:
 
     def conclude(self, played: Sequence[Played]) -> None:
         """Print the summary, and save picture and figures."""
-        from app.demo.sharing import plot
-
         self.show.step("Summary: every figure is measured in this demo")
         self.show.table(["seconds from arrival to end", *(one.name for one in played)], figures(played))
         for line in verdict(played):
             self.show.say(line)
-        files = plot.save(played, self.options.output)
+        files = pictures(played, self.options.output)
         record = self.options.output / "cluster.json"
         record.write_text(json.dumps([recorded(one) for one in played], indent=1))
         self.show.say(f"picture and figures: {', '.join(str(path) for path in [*files, record])}")
@@ -158,3 +170,28 @@ def recorded(one: Played) -> Mapping[str, object]:
         "completion": {job.name: seconds for job, seconds in one.completion.items()},
         "given": [{"at": at, **slices} for at, slices in one.given],
     }
+
+
+def pictures(played: Sequence[Played], folder: Path) -> list[Path]:
+    """Write ``cluster.png`` and the self-contained ``cluster.html``; both paths. The first run is Steward's."""
+    return save_pictures(list(charts(played)), folder / "cluster.png")
+
+
+def charts(played: Sequence[Played]) -> Iterator[Figure]:
+    """Charts of slices by job in each run, of accuracies in Steward's, and of completion times."""
+    last = max(one.seconds for one in played)
+    for one in played:
+        moments = [(at, {job.name: float(slices.get(job.name, 0)) for job in JOBS}) for at, slices in one.given]
+        told = "Slices of each job, one on top of the other. Dashed: all there are."
+        given = shares(f"Who had what, {one.name}", "slices", [*moments, (one.seconds, {})], SLICES, told)
+        yield lasting(given, last)
+    learnt = {job.name: [(at, accuracy) for at, of, accuracy in played[0].learnt if of == job] for job in JOBS}
+    told = "On digits that were not trained on."
+    yield courses(f"Accuracy, {played[0].name}", "accuracy", learnt, told, steps=True)
+    taken = [
+        Ranked(f"{job.name}, {one.name}", one.completion[job], chosen=one is played[0])
+        for job in JOBS
+        for one in played
+        if job in one.completion
+    ]
+    yield ranking("How long each job took", "seconds from arrival to end", taken, f"Coloured: {played[0].name}.")

@@ -1,6 +1,6 @@
-"""A training process: a torch network learns scikit-learn's handwritten digits.
+"""A training process: a torch network learns scikit-learn's handwritten digits; and the neighbour that disturbs it.
 
-``python -m app.demo.training`` answers each line of its standard input, a JSON object, with one line:
+``python -m steward_demos.training`` answers each line of its standard input, a JSON object, with one line:
 
 - ``{"start": {"batches": 25, "fetch_seconds": 0.2, "seed": 0}}`` starts a new training: ``{"ready": true}``. Optional:
 ``width`` of the network; ``save_every`` and ``save_seconds``, for trainings that save.
@@ -11,11 +11,18 @@ to disk, and waits about ``save_seconds`` for the remote store.
 The store is a wait whose length depends on the seed only. The process exits at the end of its input. An iteration's
 clock starts at the end of the one before, so that it includes the wait for a decision, and the seconds of a run add up
 to its wall-clock time.
+
+``python -m steward_demos.training neighbour`` uses CPU while it is switched on: it answers each line
+``{"spin": true}`` or ``{"spin": false}`` with the same line.
 """
 
+from __future__ import annotations
+
+import hashlib
 import json
 import sys
 import tempfile
+import threading
 import time
 from typing import Any
 
@@ -137,15 +144,44 @@ class Session:
         return reply
 
 
+THREADS = 1  # the training has one too, so each gets about half of what the limit allows
+
+
+class Neighbour:
+    """Threads that compute hashes while switched on."""
+
+    def __init__(self) -> None:
+        self._on = threading.Event()
+        for number in range(THREADS):
+            threading.Thread(target=self._compute, daemon=True, name=f"neighbour-{number}").start()
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Start or stop computing as the request's ``spin`` says, and return the request."""
+        if request["spin"]:
+            self._on.set()
+        else:
+            self._on.clear()
+        return request
+
+    def _compute(self) -> None:
+        data = bytes(1_000_000)
+        while True:
+            self._on.wait()
+            hashlib.sha256(data)  # lets the other threads run meanwhile
+
+
 def main() -> None:
     """Start, print a ready message, and answer requests until the input ends."""
-    import torch
+    if sys.argv[1:] == ["neighbour"]:
+        answer = Neighbour().answer
+    else:
+        import torch
 
-    torch.set_num_threads(1)  # the allocations are parts of one core
-    session = Session()
+        torch.set_num_threads(1)  # the allocations are parts of one core
+        answer = Session().answer
     print('{"ready": true}', flush=True)
     for line in sys.stdin:
-        print(json.dumps(session.answer(json.loads(line))), flush=True)
+        print(json.dumps(answer(json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

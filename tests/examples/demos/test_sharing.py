@@ -7,14 +7,27 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-
-from app.demo.api import Steward
-from app.demo.sharing import plot
-from app.demo.sharing.play import Played, Run
-from app.demo.sharing.players import Choice, Events, Managed, Player, Progress, Ruled, equal_share, first_come
-from app.demo.sharing.story import figures, recorded, verdict
-from app.demo.sharing.trainings import Iteration, Trainings
-from app.demo.sharing.workload import JOBS, NAME, SLICES, Job
+from steward_demos import cluster as story
+from steward_demos.cluster import figures, recorded, verdict
+from steward_demos.cluster_run import (
+    JOBS,
+    NAME,
+    SLICES,
+    Choice,
+    Events,
+    Iteration,
+    Job,
+    Managed,
+    Played,
+    Player,
+    Progress,
+    Ruled,
+    Run,
+    Trainings,
+    equal_share,
+    first_come,
+)
+from steward_demos.service import Steward
 
 FIRST, SECOND, THIRD = JOBS[:3]
 SHORT = tuple(job._replace(iterations=3, at=0.02 * number) for number, job in enumerate(JOBS))
@@ -161,6 +174,6 @@ def test_figures_and_picture_say_who_was_sooner(tmp_path: Path) -> None:
     assert first == "jobs ended 33% sooner under Steward than by FIFO"
     assert second.startswith("in this run urgent jobs ended as soon by FIFO")
     assert recorded(quick)["run"] == "Steward"
-    png, html = plot.save([quick, slow], tmp_path)
+    png, html = story.pictures([quick, slow], tmp_path)
     assert png.read_bytes().startswith(b"\x89PNG")
     assert "cluster" in html.name

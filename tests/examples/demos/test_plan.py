@@ -4,11 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from steward_demos import iterative_run as plan
+from steward_demos.iterative import compared
+from steward_demos.iterative_run import Advice, Measured, Profile, Row, Run
 
-from app.demo import plan
-from app.demo.drive import Advice, Row, Run
-from app.demo.plan import Measured, Profile
-from app.demo.show import compared
 from app.kinds.iterative.spec import Spec
 
 

@@ -8,16 +8,26 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-
-from app.demo.api import Steward
-from app.demo.serving import plot
-from app.demo.serving.load import BURST, Request, schedule
-from app.demo.serving.play import Played, Run, worth
-from app.demo.serving.players import Events, InfAdapter, Managed, Player, Start, Static
-from app.demo.serving.pool import Answered, Pool
-from app.demo.serving.rehearsal import rehearsed
-from app.demo.serving.story import batch_sizes, capacity, figures, verdict
-from app.demo.serving.workload import QUALITY
+from steward_demos import inference as story
+from steward_demos.inference import batch_sizes, capacity, figures, rehearsed, verdict
+from steward_demos.inference_run import (
+    BURST,
+    QUALITY,
+    Answered,
+    Events,
+    InfAdapter,
+    Managed,
+    Played,
+    Player,
+    Pool,
+    Request,
+    Run,
+    Start,
+    Static,
+    schedule,
+    worth,
+)
+from steward_demos.service import Steward
 
 ACCURACY = {"small": 0.6, "large": 0.8}
 WORTHLESS = {name: quality["zero_at"] for name, quality in QUALITY.items()}
@@ -167,5 +177,5 @@ def test_the_summary_says_who_was_better(tmp_path: Path) -> None:
     assert "as good as deciding" in verdict([bad, good])[0]
     assert verdict([good]) == []
     assert {len(row) for row in figures([good, bad])} == {3}
-    for path in plot.save([good, bad], 2.0, tmp_path):
+    for path in story.pictures([good, bad], 2.0, tmp_path):
         assert path.stat().st_size > 10_000

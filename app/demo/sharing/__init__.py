@@ -1,1 +1,0 @@
-"""``steward demo cluster``: four trainings that share a CPU."""
