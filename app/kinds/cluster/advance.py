@@ -66,9 +66,7 @@ def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
 
 def _time(one: Progressed, since: float | None, now: float) -> Iterator[FieldIssue]:
     """Yield an issue if a step's ``seconds`` exceed by ``BEFORE`` the time from the job's submission ``since`` to
-    ``now``.
-
-    ``since`` and ``now`` are seconds since the run's start; ``since`` None: no check."""
+    ``now``. ``since`` and ``now`` are seconds since the run's start; ``since`` None: no check."""
     if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
         accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
         yield FieldIssue("seconds", accepted, one.seconds)
@@ -169,7 +167,6 @@ def _check_once(report: ClusterReport) -> None:
 
 def _check_few(nodes: int, stay: int, new: int) -> None:
     """Raise InvalidInput if more than ``MOST_JOBS`` jobs, or ``MOST_CELLS`` jobs × ``nodes``, would be present.
-
     ``stay`` and ``new`` are the numbers of jobs that remain and that arrive; without new jobs nothing is checked."""
     most = min(MOST_JOBS, MOST_CELLS // nodes)
     if new and stay + new > most:
@@ -179,9 +176,7 @@ def _check_few(nodes: int, stay: int, new: int) -> None:
 
 def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) -> None:
     """Raise InvalidInput if the names of the jobs that stay and of the ``new`` jobs exceed ``MOST_NAMES`` bytes in
-    UTF-8.
-
-    ``stay`` is a mask over the jobs of ``state``; without new jobs nothing is checked."""
+    UTF-8. ``stay`` is a mask over the jobs of ``state``; without new jobs nothing is checked."""
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     length = sum(len(name.encode()) for name in (*names, *new)) if new else 0
     if length > MOST_NAMES:

@@ -58,9 +58,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
 
 def _matched(column: Counts) -> list[tuple[int, int, int]]:
     """Match givers and takers of GPUs on one node; return triples (position of giver, position of taker, number of
-    GPUs).
-
-    ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
+    GPUs). ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
     left, wanted = (-column[givers]).tolist(), column[takers].tolist()
     found, one, other = [], 0, 0
@@ -199,9 +197,8 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
 
 
 def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
-    """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline.
-
-    ``wanted`` has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
+    """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
+    has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
     said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
     return change._replace(text="; ".join([change.text, *said]), wanted=due)
@@ -209,7 +206,6 @@ def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: 
 
 def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
-
     ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
@@ -222,9 +218,7 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
 
 def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
     """Return, by position, a note on each changed job whose steps take ``SLOWER`` times as long or more beside other
-    jobs.
-
-    ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
+    jobs. ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     slower = slowdowns(neighbours, held)
     found = {}
     for at in changed[slower[changed] >= SLOWER].tolist():
@@ -396,9 +390,8 @@ class Compiled:
         )
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
-        """Return the name and the rule by which ``policy``, or the heuristic if None, decides at ``now``.
-
-        The heuristic is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
+        """Return the name and the rule by which ``policy``, or the heuristic if None, decides at ``now``. The heuristic
+        is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
         if policy is None:
             name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
@@ -424,9 +417,8 @@ class Compiled:
         return float(beliefs.mean_asked @ np.array(counts))
 
     def judged(self, state: ClusterState) -> ClusterState:
-        """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain.
-
-        It is unchanged if the spec has no ``convergence`` or the workload no domain model."""
+        """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain. It is unchanged if the
+        spec has no ``convergence`` or the workload no domain model."""
         convergence = self.layout.spec.convergence
         if convergence is None or self.snapshot.model is None:
             return state

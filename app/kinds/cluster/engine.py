@@ -123,9 +123,7 @@ class ClusterServing(Serving):
 
     def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: Voice) -> list[Written]:
         """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
-        lateness.
-
-        Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
+        lateness. Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
         found, failure = [], voice.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
             state, starts = waiting.told(placed.state, outlook, compiled.layout.spec.interval_seconds)
@@ -143,9 +141,7 @@ class ClusterServing(Serving):
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Return the decision after a failure: jobs keep their GPUs, but jobs on nodes with too few GPUs left are
-        preempted.
-
-        ``failure`` says what failed, for the reason of the decision."""
+        preempted. ``failure`` says what failed, for the reason of the decision."""
         placed = Placed(*kept(compiled.layout, one.report), HOLD)
         return Written(
             _own(compiled, placed),

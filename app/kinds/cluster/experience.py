@@ -88,9 +88,7 @@ Experience = Mapping[str, Shown]
 
 def measured(shown: Shown, step: Measured) -> Shown:
     """Return ``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts the
-    step.
-
-    Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
+    step. Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
     at = next((place for place, one in enumerate(shown.places) if _key(one) == key), None)
     if at is None:
@@ -197,9 +195,8 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
 
 
 def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
-    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it.
-
-    Applications not in ``there``, the names present, are removed first, and older before newer ones."""
+    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications not in ``there``, the names
+    present, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience
@@ -355,9 +352,8 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
 
 
 def pack_learning(learning: Learning) -> list[Any] | None:
-    """Return ``learning`` as plain lists for JSON; None if no job has a point.
-
-    Null stands for no ceiling, no change of the ceiling yet, and unknown values."""
+    """Return ``learning`` as plain lists for JSON; None if no job has a point. Null stands for no ceiling, no change of
+    the ceiling yet, and unknown values."""
     there = np.isfinite(learning.value)
     if not there.any():
         return None

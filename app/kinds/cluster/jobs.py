@@ -93,9 +93,8 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
 
 
 def move(jobs: Jobs, held: Integers, restart_seconds: float) -> Jobs:
-    """Return the table of J jobs with allocation ``held``, GPUs on each of N nodes [J, N].
-
-    Jobs whose nodes change, and that have GPUs now, restart for ``restart_seconds``."""
+    """Return the table of J jobs with allocation ``held``, GPUs on each of N nodes [J, N]. Jobs whose nodes change, and
+    that have GPUs now, restart for ``restart_seconds``."""
     moved = (held != jobs.held).any(axis=1) & held.any(axis=1)
     return jobs._replace(
         held=held,

@@ -90,15 +90,13 @@ class Layout:
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
     def observe(self, situation: Situation, coming: float) -> Floats:
-        """Return the observation of each of the situation's J jobs, [J, features], named by ``entries``.
-
-        ``coming`` is the number of GPUs that new jobs are expected to request within an hour."""
+        """Return the observation of each of the situation's J jobs, [J, features], named by ``entries``. ``coming`` is
+        the number of GPUs that new jobs are expected to request within an hour."""
         return observe(situation, self.queue_weights[situation.jobs.queue], self.spec.interval_seconds, coming)
 
     def weighing(self, policy: Published, coming: float) -> Rule:
-        """Return the rule that allocates by ``WITH_MODEL`` after ``policy`` has changed the weights of jobs.
-
-        ``coming`` is the number of GPUs that new jobs are expected to request within an hour."""
+        """Return the rule that allocates by ``WITH_MODEL`` after ``policy`` has changed the weights of jobs. ``coming``
+        is the number of GPUs that new jobs are expected to request within an hour."""
         rule = self.rules[WITH_MODEL]
 
         def weighed(situation: Situation) -> Wanted:
@@ -167,9 +165,8 @@ def weight(state: ClusterState) -> int:
 
 
 def pack(state: ClusterState) -> list[Any]:
-    """Return a state as plain lists, for JSON.
-
-    Allocations are three parallel lists: job, node and GPUs. Numbers that aren't finite become null."""
+    """Return a state as plain lists, for JSON. Allocations are three parallel lists: job, node and GPUs. Numbers that
+    aren't finite become null."""
     columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
     job, node = np.nonzero(state.jobs.held)
     held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]

@@ -115,9 +115,8 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
 
 
 def _factors(curves: LearningCurves) -> Floats:
-    """Return calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10].
-
-    Factors of another shape, from an older model, are NaN."""
+    """Return calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10]. Factors of
+    another shape, from an older model, are NaN."""
     count, shape = len(curves.family), (len(FAMILIES), len(AGES))
     told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
     return np.concatenate([told, np.full((1, *shape), np.nan)])
@@ -133,7 +132,6 @@ def kept(count: int) -> Integers:
 
 def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> Ahead:
     """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
-
     ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
     there = np.isfinite(seen.value)
@@ -154,16 +152,13 @@ def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> 
 
 def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Floats]:
     """Interpolate a class's mean and noise, [J, P] each, and basis, [J, P, R], linearly at the iterations ``where``
-    [J, P].
-
-    ``parts`` has mean, noise and the R columns of the basis at the E grid points, [E, 2 + R]."""
+    [J, P]. ``parts`` has mean, noise and the R columns of the basis at the E grid points, [E, 2 + R]."""
     columns = [np.interp(where, grid, column) for column in parts.T]
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
 def parametric(seen: Seen, until: Floats) -> Ahead:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
-
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)
     number = there.sum(axis=1)
@@ -200,7 +195,6 @@ def _shapes(place: Floats) -> Floats:
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
     """Fit weighted lines over shapes; return offset, slope (at most 0) and weighted mean square error, [J, S] each.
-
     ``shapes`` is [J, S, P]; ``values`` and ``weight`` broadcast to it."""
     total = np.maximum(weight.sum(axis=-1), SMALLEST)
     middle, centre = (weight * shapes).sum(axis=-1) / total, (weight * values).sum(axis=-1) / total
@@ -244,7 +238,6 @@ class Lengths:
 
     def scale(self, application: Integers, data: Floats) -> Floats:
         """Return the factor by which the data size of each of J jobs changes its usual duration, [J]; 1 if unknown.
-
         ``application`` has positions, and ``data`` sizes in the application's unit, [J] each."""
         return np.asarray(self.sized(application, data) ** self.power[application], np.float64)
 
@@ -268,9 +261,7 @@ class Lengths:
 
 def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:
     """Return the mean of ``known`` minus ``done`` over the values larger than ``done``, for each of J values ``done``,
-    [J].
-
-    ``known`` ascends; where no value is larger, the result is ``otherwise`` [J]."""
+    [J]. ``known`` ascends; where no value is larger, the result is ``otherwise`` [J]."""
     more = len(known) - np.searchsorted(known, done, side="right")
     sums = np.append(np.cumsum(known[::-1])[::-1], 0.0)[len(known) - more]
     return np.asarray(np.where(more > 0, sums / np.maximum(more, 1) - done, otherwise), np.float64)
@@ -278,7 +269,6 @@ def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:
 
 def _power(jobs: Floats) -> float:
     """Return the least squares slope of ln(seconds) over ln(data size), shrunk towards 1, from 0 to ``LARGEST_POWER``.
-
     ``jobs`` has the columns of ``Arrivals.jobs``; without a row the slope is 1."""
     if not len(jobs):
         return 1.0

@@ -124,9 +124,7 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
     """Return the weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one
-    candidate.
-
-    ``seconds`` has the time left of each job in C candidates, [C, J]."""
+    candidate. ``seconds`` has the time left of each job in C candidates, [C, J]."""
     place = np.empty(seconds.shape)
     numbers = np.broadcast_to(np.arange(1.0, seconds.shape[1] + 1), seconds.shape)
     np.put_along_axis(place, np.argsort(-seconds, axis=1, kind="stable"), numbers, axis=1)
@@ -152,7 +150,6 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
 
 def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-
     ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_begun``, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:

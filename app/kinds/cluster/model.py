@@ -93,7 +93,6 @@ class ClusterModel:
 
     def curve_class(self, application: str, rises: bool) -> int:
         """Return the position in ``curves`` of the class of an application and direction; −1 if there is none.
-
         ``rises``: whether larger values are better, as for metrics, not losses."""
         return self._classes.get((application, rises), -1)
 

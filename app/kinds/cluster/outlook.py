@@ -61,9 +61,7 @@ class Beliefs:
 
     def neighbours(self, names: NDArray[np.object_]) -> Neighbours | None:
         """Return slowdowns on shared nodes between J jobs, by the names of their applications [J]; None if none was
-        measured.
-
-        Pairs are looked up by name, as applications without measured steps and members may have some."""
+        measured. Pairs are looked up by name, as applications without measured steps and members may have some."""
         if not self._pairs.any():
             return None
         known = self.model.positions
@@ -94,7 +92,6 @@ class Beliefs:
 
     def _row(self, application: int, batch: float) -> int:
         """Return the row of the cache with the step times of an application at a batch in samples (0: the usual batch).
-
         A missing row is computed."""
         key = application, batch
         if key not in self._rows:
@@ -133,7 +130,6 @@ class Beliefs:
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
         """Return seconds of computing (as on one GPU) and of the whole step, for R numbers of GPUs, [R, K] each.
-
         ``gpus`` is [R, 1], ``local`` the samples per GPU, [R, K]."""
         one, node = np.ones((1, 1), np.int64), self._centre.node[0]
         alone, whole = (seconds(self._centre, application, Place(on, -(-on // node), local)) for on in (one, gpus))
@@ -141,9 +137,8 @@ class Beliefs:
 
     @cached_property
     def log(self) -> Floats:
-        """The n past jobs with the columns of ``Arrivals.jobs``, [n, 7].
-
-        An unknown duration in seconds, or number of samples, is derived from the other by the predicted step time."""
+        """The n past jobs with the columns of ``Arrivals.jobs``, [n, 7]. An unknown duration in seconds, or number of
+        samples, is derived from the other by the predicted step time."""
         jobs = self.model.arrivals.jobs
         jobs = np.column_stack([jobs, np.full((len(jobs), SAMPLES + 1 - jobs.shape[1]), np.nan)])
         for application in range(self.model.measured):
@@ -157,9 +152,8 @@ class Beliefs:
         return jobs
 
     def needed(self, application: str) -> list[tuple[float, float]]:
-        """Return the samples that each finished job of an application needed, and its data size (0: unknown).
-
-        The list is empty if none is known, also for an unknown application."""
+        """Return the samples that each finished job of an application needed, and its data size (0: unknown). The list
+        is empty if none is known, also for an unknown application."""
         return self._needed.get(application, [])
 
     @cached_property
@@ -187,9 +181,7 @@ class Beliefs:
 
     def seconds_left(self, application: Integers, data: Floats, ran: Floats) -> Floats:
         """Return expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds and state no number of
-        iterations.
-
-        ``application`` has positions, ``data`` the data sizes (NaN: unknown), [J] each."""
+        iterations. ``application`` has positions, ``data`` the data sizes (NaN: unknown), [J] each."""
         scale = self.lengths.scale(application, data)
         return np.asarray(scale * self.lengths.left(application, ran / scale), np.float64)
 
@@ -344,9 +336,7 @@ class BelievedOutlook:
 
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
         """Return the best batch, in samples over all GPUs, of each of K jobs at positions ``at`` on ``gpus`` GPUs, [K]
-        each.
-
-        None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
+        each. None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
         told = list[int | None]()
         for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
             course = self._courses[job] if np.isfinite(self._noise_scale(job)) else None
@@ -476,9 +466,7 @@ class BelievedOutlook:
 
     def _by_iterations(self, left: Floats, done: Floats) -> Floats:
         """Return remaining samples, [J]: iterations left × samples per iteration where a job reports iterations, else
-        ``left``.
-
-        ``left`` and ``done`` are samples, [J] each."""
+        ``left``. ``left`` and ``done`` are samples, [J] each."""
         records = self._records
         told = (records.iteration > 0) & np.isfinite(records.iterations)
         rest = np.maximum(records.iterations - records.iteration, 0.0)
@@ -502,9 +490,8 @@ class BelievedOutlook:
         return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
 
     def _unmeasured(self, usual: Floats) -> Floats:
-        """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J].
-
-        They follow from completed iterations and the ``usual`` duration in seconds [J], else from running time."""
+        """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow
+        from completed iterations and the ``usual`` duration in seconds [J], else from running time."""
         records = self._records
         done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
         rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)

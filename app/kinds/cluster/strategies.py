@@ -71,9 +71,8 @@ def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np
 
 
 def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """Rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling.
-
-    A job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves."""
+    """Rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A job that
+    doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves."""
     ageing = np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
@@ -167,7 +166,6 @@ MOST_MULTIPLES = 16
 
 def grid(situation: Situation) -> Integers:
     """Candidate sizes of each job: 0, its minimum to maximum by fitting sizes, and its current size, ascending, [J, K].
-
     Sizes are clipped to the job's limits, so that some repeat."""
     jobs, fit = situation.jobs, thinned(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
@@ -277,7 +275,6 @@ def _first(value: Floats, sizes: Integers) -> Floats:
 
 def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
     """Initial position of each job, [J]: its minimum in order of urgency, 0 for the least urgent level, −1 if excluded.
-
     Ties in urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
@@ -319,9 +316,8 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
-    """Value of each size for meeting deadlines, [J, K] as ``sizes``; None: no job has a deadline.
-
-    The probability of being in time, times ``worth``, times the usual speed of all jobs together."""
+    """Value of each size for meeting deadlines, [J, K] as ``sizes``; None: no job has a deadline. The probability of
+    being in time, times ``worth``, times the usual speed of all jobs together."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None
@@ -431,9 +427,8 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 
 
 def optimus(situation: Situation) -> Wanted:
-    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds.
-
-    Jobs with fewer GPUs are placed first."""
+    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
+    with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -516,9 +511,8 @@ SECONDS = 60.0
 
 
 def slaq(situation: Situation) -> Wanted:
-    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most.
-
-    If not all minimums fit, jobs with the largest fall per GPU come first."""
+    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
+    minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]

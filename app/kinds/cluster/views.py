@@ -158,9 +158,8 @@ def part(shown: Shown) -> str:
 
 
 def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
-    """GPUs by job after each decision, with its time; skipped reports leave jobs as they were last changed.
-
-    The total matches what each decision reports in use; GPUs of no known job are listed under ``REST``."""
+    """GPUs by job after each decision, with its time; skipped reports leave jobs as they were last changed. The total
+    matches what each decision reports in use; GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
     last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []

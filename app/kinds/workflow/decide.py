@@ -112,9 +112,8 @@ class Planned(NamedTuple):
 
 
 def planned(situation: QueueSituation, search: Search) -> Planned:
-    """Plan to follow, searched anew if the queue deviates from the present one.
-
-    A plan that is only late continues to be followed while no search is possible."""
+    """Plan to follow, searched anew if the queue deviates from the present one. A plan that is only late continues to
+    be followed while no search is possible."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
         return Planned(plan, described(plan) if plan else "nothing is left to plan")

@@ -192,9 +192,8 @@ def _nothing(
     warnings: Sequence[FieldIssue] = (),
     count: int | None = None,
 ) -> Written:
-    """Decision that starts nothing: before the first report, or after a failure.
-
-    ``count``: number of waiting and running tasks; None: not counted."""
+    """Decision that starts nothing: before the first report, or after a failure. ``count``: number of waiting and
+    running tasks; None: not counted."""
     return Written(
         {
             "now": now,

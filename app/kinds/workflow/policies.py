@@ -121,7 +121,6 @@ class StrategyPolicy:
 @dataclass(frozen=True, eq=False)
 class PriorityPolicy:
     """Tuned priorities of the family in ``scheduling.priority``: weights under none, rls and easy, [3, ``WEIGHTS``].
-
     Conservative backfilling uses the weights of EASY."""
 
     weights: Seconds

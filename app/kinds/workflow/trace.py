@@ -128,9 +128,8 @@ SILENT = ("user", "group", "parents")
 
 
 def packed(trace: Trace) -> bytes:
-    """Serialise as safetensors; equal traces give equal bytes.
-
-    Arrays without known values are left out; names that are whole numbers are stored as numbers."""
+    """Serialise as safetensors; equal traces give equal bytes. Arrays without known values are left out; names that are
+    whole numbers are stored as numbers."""
     arrays = {name: array for name in ARRAYS if _says(name, array := getattr(trace, name))}
     known: dict[str, Any] = {"tasks": trace.tasks, "users": trace.users, "origin": trace.origin}
     numbers = _numbers(trace.names)

@@ -247,9 +247,8 @@ def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
 
 
 def risk(compiled: Compiled, state: State) -> str:
-    """Text naming a task past its deadline, or that would miss it if started now on the fastest node; empty: none.
-
-    Run times are the domain model's predictions, else estimates."""
+    """Text naming a task past its deadline, or that would miss it if started now on the fastest node; empty: none. Run
+    times are the domain model's predictions, else estimates."""
     queue, predictor = state.queue, compiled.predictor
     if np.isnan(queue.deadline).all():
         return ""

@@ -84,9 +84,8 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
-    """Process one file, from reading to uploading; adds its JSON entry to ``found`` and returns the status.
-
-    The summary is printed before the errors."""
+    """Process one file, from reading to uploading; adds its JSON entry to ``found`` and returns the status. The summary
+    is printed before the errors."""
     entry: Json = {"file": str(path), "format": options.format}
     found.append(entry)
     complaints, status = list[str](), DONE

@@ -124,9 +124,8 @@ def cycle(edges: Edges) -> list[int]:
 
 
 def order(edges: Edges) -> list[int]:
-    """Topological order of tasks; tasks with a cycle among their ancestors are left out.
-
-    Kahn's algorithm (1962), linear in tasks and edges."""
+    """Topological order of tasks; tasks with a cycle among their ancestors are left out. Kahn's algorithm (1962),
+    linear in tasks and edges."""
     count = len(edges.start) - 1
     waits = np.diff(edges.start).tolist()
     child = np.repeat(np.arange(count), np.diff(edges.start))

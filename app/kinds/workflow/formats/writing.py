@@ -25,9 +25,8 @@ LATEST = 2.5e11
 
 
 def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
-    """Yield a document in pieces; reading it restores the trace except for ``wfformat_omits``.
-
-    The required makespan is the critical path, the duration on unlimited nodes."""
+    """Yield a document in pieces; reading it restores the trace except for ``wfformat_omits``. The required makespan is
+    the critical path, the duration on unlimited nodes."""
     omitted = "; ".join(wfformat_omits(trace))
     said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
     yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '

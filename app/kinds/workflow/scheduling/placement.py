@@ -132,10 +132,8 @@ def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
 
 
 def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
-    """Optimistic cost table: least seconds after each task if it runs on each node, [N, M].
-
-    ``cost``: run time of each task on each node, seconds, infinite if it doesn't fit, [N, M] (Arabnejad and Barbosa
-    2014, eq. 3)."""
+    """Optimistic cost table: least seconds after each task if it runs on each node, [N, M]. ``cost``: run time of each
+    task on each node, seconds, infinite if it doesn't fit, [N, M] (Arabnejad and Barbosa 2014, eq. 3)."""
     tasks, nodes = cost.shape
     table = np.zeros((tasks, nodes))
     for k in range(tasks - 1, -1, -1):

@@ -148,9 +148,8 @@ def cheapest(given: Problem) -> Rule:
 
 
 def deadline(given: Problem) -> Rule:
-    """HEFT's order, each task on the cheapest node on which its descendants can still meet their deadlines.
-
-    Descendants take their upward rank on the average node; a task without a deadline inherits its children's."""
+    """HEFT's order, each task on the cheapest node on which its descendants can still meet their deadlines. Descendants
+    take their upward rank on the average node; a task without a deadline inherits its children's."""
     rest = upward(given.graph, given.average, given.along)
     latest = given.deadline.copy()
     for task in given.graph.sequence[::-1]:
