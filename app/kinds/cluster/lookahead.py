@@ -133,10 +133,9 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
 
 
 def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
-    """Return the start index into ``sizes`` of J jobs in C candidates, [C, J].
-
-    It is 1 for urgent jobs, which get their minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs.
-    ``value`` of each size is [C, J, K]; ``there``, whether a job is present, [C, J]."""
+    """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
+    minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
+    ``there``, whether a job is present, [C, J]."""
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():
@@ -254,9 +253,8 @@ def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation
 
 def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
     """Return the allocations, [J · K · J, J], in which one job has another size and a second job the largest that then
-    fits.
-
-    ``middle`` is the allocation that they start from, [J], ``sizes`` numbers of GPUs, [J, K], ``total`` all GPUs."""
+    fits. ``middle`` is the allocation that they start from, [J], ``sizes`` numbers of GPUs, [J, K], ``total`` all
+    GPUs."""
     (count, number), jobs = sizes.shape, np.arange(len(sizes))
     found = np.tile(middle, (count, number, count, 1))
     found[jobs, :, :, jobs] = sizes[:, :, None]

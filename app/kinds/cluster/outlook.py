@@ -368,10 +368,8 @@ class BelievedOutlook:
 
     def _course(self, at: int) -> Course:
         """Return the goodput by number of GPUs of the job at position ``at``, relative to the application's reference
-        batch.
-
-        Up to the largest number of GPUs measured it comes from the run's measurements; beyond, it is the domain model's
-        curve, scaled to match."""
+        batch. Up to the largest number of GPUs measured it comes from the run's measurements; beyond, it is the domain
+        model's curve, scaled to match."""
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
         own = None if shown is None else self._measured(at, shown, noise)
         if application == UNKNOWN and own is not None:
@@ -427,10 +425,9 @@ class BelievedOutlook:
 
     @cached_property
     def _steps_left(self) -> Floats:
-        """Remaining steps of each of J jobs, at least 1, [J]; GPU-seconds if its application is unknown.
-
-        They follow from the measured pace if known; else from the iterations left (members), or the usual duration of
-        the application."""
+        """Remaining steps of each of J jobs, at least 1, [J]; GPU-seconds if its application is unknown. They follow
+        from the measured pace if known; else from the iterations left (members), or the usual duration of the
+        application."""
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
