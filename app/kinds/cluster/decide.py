@@ -35,10 +35,8 @@ Counts = NDArray[np.signedinteger[Any]]
 
 def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     """Return for each of C jobs the GPUs that it takes from, or gives to, each other job, by that job's position 0 to
-    C−1.
-
-    A job whose total grows lists the jobs that its GPUs come from; one whose total shrinks lists those they go to. GPUs
-    that were or become free are not listed. On a node, givers and takers match in job order.
+    C−1. A job whose total grows lists the jobs that its GPUs come from; one whose total shrinks lists those they go to.
+    GPUs that were or become free are not listed. On a node, givers and takers match in job order.
 
     Args:
         before, after: GPUs of each job on each of N nodes, [C, N].
@@ -326,9 +324,8 @@ def _traded(one: Subject) -> str:
 
 
 def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) -> Deadlines | None:
-    """Return the deadlines of a state's jobs that are runs of member workloads; None if no job has a deadline.
-
-    The earlier of two counts: the target in seconds for the whole run, from submission; and the target in seconds per
+    """Return the deadlines of a state's jobs that are runs of member workloads; None if no job has a deadline. The
+    earlier of two counts: the target in seconds for the whole run, from submission; and the target in seconds per
     iteration times the iterations left (at least one), from now.
 
     Args:
@@ -406,10 +403,8 @@ class Compiled:
 
     def coming(self, beliefs: Beliefs, now: float) -> float:
         """Return the number of GPUs that new jobs are expected to request within an hour after ``now`` (seconds since
-        1970 UTC).
-
-        Forecasts count if each queue has one whose last observation is within an hour of ``now``; else the mean rate of
-        that hour of the day."""
+        1970 UTC). Forecasts count if each queue has one whose last observation is within an hour of ``now``; else the
+        mean rate of that hour of the day."""
         told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
         counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
         if len(counts) < len(told):

@@ -156,9 +156,7 @@ class ClusterServing(Serving):
         self, compiled: Compiled, batch: Sequence[Judged], row: int, done: Placed, other: Choices
     ) -> dict[str, Any]:
         """Compare a shadow's decision ``other`` with the decision ``done``, for the run at position ``row`` of the
-        batch.
-
-        Return the name of the shadow's `rule`, and whether it `agrees`: all jobs hold the same GPUs on the same
+        batch. Return the name of the shadow's `rule`, and whether it `agrees`: all jobs hold the same GPUs on the same
         nodes."""
         placed = other.each[row]
         agrees = bool((placed.state.jobs.held == done.state.jobs.held).all())

@@ -188,9 +188,8 @@ def rounded(noise_scale: float) -> float:
 
 def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> float:
     """Return the goodput of measured steps: samples per second, weighted by efficiency relative to the batch
-    ``initial``.
-
-    ``batch`` is in samples, ``seconds`` the duration of a step, ``noise_scale`` in samples (infinite: unknown)."""
+    ``initial``. ``batch`` is in samples, ``seconds`` the duration of a step, ``noise_scale`` in samples (infinite:
+    unknown)."""
     return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
 
 
@@ -278,10 +277,8 @@ def join(learning: Learning, jobs: int) -> Learning:
 
 def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
     """Return ``learning`` with the last reported value in ``records`` of each job at positions ``at`` added to its
-    curve.
-
-    Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve first drops
-    every second point. Jobs without a reported value keep their curve."""
+    curve. Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve first
+    drops every second point. Jobs without a reported value keep their curve."""
     iteration, value = learning.iteration.copy(), learning.value.copy()
     for job in at:
         now, shown = float(records.iteration[job]), float(records.value[job])

@@ -247,10 +247,9 @@ class Lengths:
         return np.where(more > 0, more, 1.0)
 
     def left(self, application: Integers, ran: Floats) -> Floats:
-        """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J].
-
-        It is the mean over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any
-        past jobs, at least ``USUAL_SECONDS``."""
+        """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J]. It is the mean
+        over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any past jobs, at
+        least ``USUAL_SECONDS``."""
         found = np.empty(len(ran))
         for one in np.unique(application).tolist():
             at, seconds = np.flatnonzero(application == one), self._seconds[one]

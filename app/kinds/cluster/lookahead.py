@@ -65,9 +65,8 @@ class _Shares(NamedTuple):
 
 def costs(ahead: Ahead, first: Integers) -> Floats:
     """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
-    jobs, [C, J].
-
-    A candidate is held until the first reallocation after a job ends; then the rule ``completing`` allocates."""
+    jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
+    allocates."""
     gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
@@ -190,7 +189,6 @@ def rolled_out(
     interval: float = 60.0,
 ) -> Rule:
     """Make a rule that simulates the allocation of ``completing`` and those near it, and returns the one of least cost.
-
     The rule falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with deadlines, or if jobs came more than
     an interval apart.
 

@@ -103,7 +103,6 @@ class ClusterModel:
 
     def efficiency(self, application: int, batch: float, part: float = 0.5) -> float:
         """Statistical efficiency of ``batch`` samples relative to the initial batch; NaN if the noise scale is unknown.
-
         (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
 
         Args:

@@ -29,9 +29,8 @@ UNKNOWN, MOST_ROWS = -1, 4_096
 
 
 class Beliefs:
-    """Predictions of a domain model for many jobs at once: seconds per step, goodput, duration, arrivals.
-
-    Applications are positions in ``applications``; ``UNKNOWN`` is one without measured steps.
+    """Predictions of a domain model for many jobs at once: seconds per step, goodput, duration, arrivals. Applications
+    are positions in ``applications``; ``UNKNOWN`` is one without measured steps.
 
     Args:
         model: domain model, possibly without applications.
@@ -293,10 +292,8 @@ class BelievedOutlook:
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
         """Return the expected fall, 0 to 1, of J jobs' normalised loss within ``seconds`` on R numbers of GPUs
-        ``gpus``, [J, R].
-
-        The loss after k iterations is taken as 1/(k + 1), the convergence rate of first-order methods. For jobs without
-        a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
+        ``gpus``, [J, R]. The loss after k iterations is taken as 1/(k + 1), the convergence rate of first-order
+        methods. For jobs without a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
         records, jobs = self._records, self._jobs
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         speed = 1.0 / (self._seconds(every) * self._left[:, None])  # fraction of the remaining work per second
@@ -326,10 +323,9 @@ class BelievedOutlook:
 
     @cached_property
     def maximum(self) -> Integers:
-        """Most GPUs that each of J jobs may have, [J].
-
-        An application without measured steps may have at most twice the GPUs it was measured on in this run, and at
-        least those requested, so that a trial on more GPUs costs other jobs little."""
+        """Most GPUs that each of J jobs may have, [J]. An application without measured steps may have at most twice the
+        GPUs it was measured on in this run, and at least those requested, so that a trial on more GPUs costs other jobs
+        little."""
         tried = np.array([0 if one is None else 2 * one.most for one in self._experience], np.int64)
         most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.asked, tried))
         return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)

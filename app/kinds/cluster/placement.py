@@ -56,7 +56,6 @@ def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
 
 def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, before: Integers) -> Integers:
     """Rearrange the jobs whose nodes change anyway to reduce interference; return GPUs of J jobs on N nodes, [J, N].
-
     Parts of jobs are taken worst first. Each is exchanged with an equal part of another such job, or moved to free
     GPUs, whichever reduces the sum of all log slowdowns most. Jobs that keep their nodes are not moved.
 
@@ -305,7 +304,6 @@ class FreeGpus:
 
 def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | None:
     """Add ``missing`` [J] GPUs to the allocation ``kept`` of J jobs on N nodes, [J, N]; None if they can't be packed.
-
     Whole nodes come first, then parts by descending size, each by best fit. If a part fits nowhere, smaller parts are
     moved away from the node where that moves the fewest GPUs. ``capacity`` has the GPUs of each node, [N]."""
     node, held = max(1, int(capacity.max(initial=0))), kept.copy()
@@ -358,9 +356,8 @@ def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) 
 
 
 def place(situation: Situation, wanted: Wanted) -> Integers:
-    """Return the GPUs of each of J jobs on each of N nodes, [J, N], for the numbers of GPUs ``wanted``.
-
-    Jobs whose nodes change are placed to reduce interference, where it is known.
+    """Return the GPUs of each of J jobs on each of N nodes, [J, N], for the numbers of GPUs ``wanted``. Jobs whose
+    nodes change are placed to reduce interference, where it is known.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
@@ -372,10 +369,9 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
 
 
 def _placed(situation: Situation, wanted: Wanted) -> Integers:
-    """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference.
-
-    Jobs whose number of GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from
-    the node with most free GPUs first, in ``wanted.order``.
+    """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
+    GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
+    free GPUs first, in ``wanted.order``.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.

@@ -55,10 +55,9 @@ LARGEST, SHORT = 8.0, float(np.log1p(10.0))
 
 
 def observe(situation: Situation, weight: Floats, interval: float, coming: float) -> Floats:
-    """Return the observation of each of J jobs for agents, [J, F]; its F features are named by ``ENTRIES``.
-
-    Per job: time left on an equal share, gain of its best number of GPUs, rank, GPUs, times, restarts, maximum GPUs and
-    queue weight. Shared: free GPUs, number of jobs, time left, GPUs of jobs that end soon, and GPUs of arrivals.
+    """Return the observation of each of J jobs for agents, [J, F]; its F features are named by ``ENTRIES``. Per job:
+    time left on an equal share, gain of its best number of GPUs, rank, GPUs, times, restarts, maximum GPUs and queue
+    weight. Shared: free GPUs, number of jobs, time left, GPUs of jobs that end soon, and GPUs of arrivals.
 
     Args:
         situation: jobs and nodes at the decision.
@@ -134,10 +133,9 @@ FAMILIES: Families = {"network": Network, "table": Table}
 
 
 def factors(policy: Published, observation: Floats) -> Floats:
-    """Return the factor on the weight of each of J jobs by ``policy``, for ``observation`` [J, F], [J].
-
-    It is the geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would
-    alternate between decisions, with a restart each time. Without action values it is the chosen action's factor."""
+    """Return the factor on the weight of each of J jobs by ``policy``, for ``observation`` [J, F], [J]. It is the
+    geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would alternate
+    between decisions, with a restart each time. Without action values it is the chosen action's factor."""
     view = View(observation.astype(np.float32), np.ones((len(observation), len(FACTORS)), np.bool_))
     choice = policy.act(PolicySituation(None, None, view))
     if choice.values is None:

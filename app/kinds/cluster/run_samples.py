@@ -31,9 +31,8 @@ def run_rows(spec: ClusterSpec, reports: Sequence[Report]) -> dict[str, list[Row
 
 
 def arrivals(reports: Sequence[Report], interval: float) -> list[Row]:
-    """Return a row for each submitted job, by time of submission in seconds since the run's start.
-
-    Rows of finished jobs have the samples they needed, where their steps allow it; else None.
+    """Return a row for each submitted job, by time of submission in seconds since the run's start. Rows of finished
+    jobs have the samples they needed, where their steps allow it; else None.
 
     Args:
         reports: reports of a run, as JSON objects.
@@ -53,7 +52,6 @@ def _arrival(name: str, job: Report, report: Report, needed: Mapping[str, float]
 
 def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
     """Return, by name, the samples that each finished job needed, at the efficiency of its application's first batch.
-
     The rate of a progress report holds since the job's last one; of a gap longer than usual only the usual time counts.
     ``interval`` is in seconds between decisions."""
     known, courses, found = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()

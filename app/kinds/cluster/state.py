@@ -35,10 +35,9 @@ def done(records: Records) -> Floats:
 
 
 def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
-    """Return ``after`` with the reported steps counted; records of ``after`` change in place.
-
-    Steps without seconds or a batch, or of a job without an application, are not counted. Jobs that resumed from a
-    checkpoint lose the samples trained since.
+    """Return ``after`` with the reported steps counted; records of ``after`` change in place. Steps without seconds or
+    a batch, or of a job without an application, are not counted. Jobs that resumed from a checkpoint lose the samples
+    trained since.
 
     Args:
         after: state after the report.
@@ -90,10 +89,9 @@ def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> 
 
 
 def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
-    """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K].
-
-    One prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the
-    job's name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
+    """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K]. One
+    prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the job's
+    name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
     told = state.records
     columns = {name: getattr(told, name).copy() for name in of}
     moment, said, number = (columns[name] for name in of)
@@ -107,10 +105,8 @@ def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str,
 
 def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
     """Return the last ``MOST_OFF`` prediction errors, with those of the jobs at positions ``over``, which end or start
-    now.
-
-    An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start; ``of``:
-    ``END`` or ``START``."""
+    now. An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start;
+    ``of``: ``END`` or ``START``."""
     found = list(state.off if of == END else state.off_starts)
     moment, said = (getattr(state.records, name) for name in of[:2])
     for at in over:
@@ -121,10 +117,9 @@ def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str
 
 
 def interval(errors: Sequence[float]) -> tuple[float, float] | None:
-    """Return factors on predicted seconds for the bounds of a 90 % interval; None with fewer than 19 errors.
-
-    Split conformal prediction (Vovk et al., 2005): valid if future jobs resemble the finished ones. ``errors`` are
-    natural logarithms of actual over predicted seconds."""
+    """Return factors on predicted seconds for the bounds of a 90 % interval; None with fewer than 19 errors. Split
+    conformal prediction (Vovk et al., 2005): valid if future jobs resemble the finished ones. ``errors`` are natural
+    logarithms of actual over predicted seconds."""
     ranked, count = sorted(errors), len(errors)
     low, high = math.floor(0.05 * (count + 1)), math.ceil(0.95 * (count + 1))
     if low < 1 or high > count:

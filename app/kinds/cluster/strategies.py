@@ -17,10 +17,8 @@ from app.kinds.cluster.placement import Outlook, Rule, Situation, Wanted, admitt
 
 def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Integers:
     """Allocate GPUs greedily by marginal value; return the position of each of J jobs' size in its row of ``sizes``,
-    [J].
-
-    Each step gives one job the additional GPUs of largest value per GPU; a step may skip sizes, so that one of little
-    value by itself can be passed. Ties go to the first job, and the smaller size.
+    [J]. Each step gives one job the additional GPUs of largest value per GPU; a step may skip sizes, so that one of
+    little value by itself can be passed. Ties go to the first job, and the smaller size.
 
     Args:
         value: value of each of K sizes to each job, −∞ where not allowed, [J, K].
@@ -75,10 +73,9 @@ def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np
 
 
 def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling.
-
-    A job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves.
-    Arguments are those of ``urgency``, in seconds."""
+    """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A
+    job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves. Arguments
+    are those of ``urgency``, in seconds."""
     ageing = np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
@@ -222,10 +219,9 @@ USUAL = Constants()
 def completing(
     weights: Sequence[float], ageing_seconds: Sequence[float], patience: float = np.inf, constants: Constants = USUAL
 ) -> Rule:
-    """Make a rule that minimises the weighted mean completion time under priorities.
-
-    More urgent jobs get their minimum first; no less urgent job runs while one waits. Further GPUs go where they
-    shorten the weighted mean completion time most. Late jobs get their minimum, in order of submission.
+    """Make a rule that minimises the weighted mean completion time under priorities. More urgent jobs get their minimum
+    first; no less urgent job runs while one waits. Further GPUs go where they shorten the weighted mean completion time
+    most. Late jobs get their minimum, in order of submission.
 
     Args:
         weights: weight of completion times by queue, [Q].
@@ -332,10 +328,8 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
     """Return the value of each of K ``sizes`` to each of J jobs for meeting deadlines, [J, K]; None: no job has a
-    deadline.
-
-    It is the probability of being in time, times ``worth``, times the usual speed of all jobs together; ``weight``:
-    [J]."""
+    deadline. It is the probability of being in time, times ``worth``, times the usual speed of all jobs together;
+    ``weight``: [J]."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None
@@ -401,7 +395,6 @@ class Part(NamedTuple):
 
 def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
     """Make a rule that applies ``rule`` to each level of urgency in turn, with the GPUs that the levels before left.
-
     Levels after one with a waiting job that could run on the whole cluster get nothing. Late jobs get their minimum in
     order of submission, whatever the rule, so that none starves.
 

@@ -145,10 +145,8 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
     """Return the statistical efficiency of ``batch`` samples relative to ``initial`` samples, of the shape of
-    ``batch``.
-
-    It is (M₀ + φ)/(M + φ) with noise scale φ in samples; 1 if φ isn't finite (Pollux, Qiao et al., 2021, section
-    3.1)."""
+    ``batch``. It is (M₀ + φ)/(M + φ) with noise scale φ in samples; 1 if φ isn't finite (Pollux, Qiao et al., 2021,
+    section 3.1)."""
     if not np.isfinite(noise_scale):
         return np.ones_like(batch)
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
@@ -288,7 +286,6 @@ def beyond(table: Throughput, application: Integers | int, local: NDArray[np.num
 
 def interval(table: Throughput, application: Integers | int, place: Place) -> tuple[Floats, Floats, Floats]:
     """Return the median seconds per step and both bounds of its 90 % interval, each of the arguments' broadcast shape.
-
     The interval combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
     extrapolation."""
     logs = log_seconds(table, application, place)
@@ -378,10 +375,8 @@ ProfileTimes = tuple[float, float]
 
 
 class Profile:
-    """Measured steps of one job, and the throughput model fitted to them.
-
-    It is refitted when a measurement differs by more than ``SURPRISE`` (in log seconds) from its prediction; ``fits``
-    caches fits across jobs of an application.
+    """Measured steps of one job, and the throughput model fitted to them. It is refitted when a measurement differs by
+    more than ``SURPRISE`` (in log seconds) from its prediction; ``fits`` caches fits across jobs of an application.
 
     Attributes:
         most: largest number of GPUs measured; 0 before a measurement.
@@ -414,9 +409,8 @@ class Profile:
 
 def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes) -> bool:
     """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
-    parameters.
-
-    ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of computing."""
+    parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
+    computing."""
     if not any(_like(place) == _like(other) for other in known):
         return False
     computing = parameters[0] + parameters[1] * place[2]
@@ -432,10 +426,8 @@ def _like(place: ProfilePlace) -> tuple[bool, bool, bool]:
 
 def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
     """Fit the throughput parameters, [7], to at least one measured step; costs never observed are almost 0, as in
-    Pollux.
-
-    The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs, so each
-    of several γ is tried with lines of least squared relative error."""
+    Pollux. The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs,
+    so each of several γ is tried with lines of least squared relative error."""
     places, times = np.array([*measured], np.float64), np.array([*measured.values()], np.float64)
     nodes, gpus, batch = places.T
     computing = _computing(batch, times[:, 1])

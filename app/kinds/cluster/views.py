@@ -161,10 +161,9 @@ def part(shown: Shown) -> str:
 
 
 def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
-    """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it.
-
-    Skipped reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole``
-    GPUs; GPUs of no known job are listed under ``REST``."""
+    """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it. Skipped
+    reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole`` GPUs;
+    GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
     last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []
@@ -224,9 +223,6 @@ def given_back(steps: Sequence[Step]) -> Course:
 
 
 # Pages: allocations, waiting jobs, learning curves, released GPUs.
-
-
-"""Jobs up to which other rules are asked: a page waits for them."""
 
 
 def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:

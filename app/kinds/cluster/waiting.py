@@ -25,10 +25,9 @@ class ExpectedStart(NamedTuple):
 
 
 def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
-    """Return the positions of the K waiting jobs whose start is known, and the seconds until they start, [K] each.
-
-    In order of queue and submission, each starts once running jobs have released its minimum of GPUs, on whatever
-    nodes. At most ``MOST`` jobs are considered.
+    """Return the positions of the K waiting jobs whose start is known, and the seconds until they start, [K] each. In
+    order of queue and submission, each starts once running jobs have released its minimum of GPUs, on whatever nodes.
+    At most ``MOST`` jobs are considered.
 
     Args:
         state: state after the decision.

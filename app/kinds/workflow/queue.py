@@ -329,10 +329,9 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
-    """Log of a run from its accepted reports, in order; None if no task has finished.
-
-    Unfinished tasks, and edges to them, are left out. An id reused after its task finished names a new task; a parent
-    is the task with that id when the child is first reported."""
+    """Log of a run from its accepted reports, in order; None if no task has finished. Unfinished tasks, and edges to
+    them, are left out. An id reused after its task finished names a new task; a parent is the task with that id when
+    the child is first reported."""
     read = _Reading()
     for report in reports:
         read.take(report)

@@ -307,11 +307,9 @@ NOT_THERE = "must be the number of a job with a run time and processors in this 
 def read_swf(
     source: Source, *, clip: bool = False, sort: bool = False, preceding: bool = False, skip_bad: bool = False
 ) -> Reading:
-    """Read a batch log, plain or gzip.
-
-    Processors are those requested, else allocated; estimates are requested times; memory (kilobytes per processor in
-    the file) is that requested, else used, of all processors. Jobs without a run time or processors, and lines about
-    parts of jobs, are dropped and counted in warnings.
+    """Read a batch log, plain or gzip. Processors are those requested, else allocated; estimates are requested times;
+    memory (kilobytes per processor in the file) is that requested, else used, of all processors. Jobs without a run
+    time or processors, and lines about parts of jobs, are dropped and counted in warnings.
 
     Args:
         source: path, or lines.

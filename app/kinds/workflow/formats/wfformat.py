@@ -302,11 +302,9 @@ FIELDS = {
 
 
 def read_wfformat(source: Source) -> Reading:
-    """Read a workflow, plain or gzip.
-
-    All tasks are submitted at time 0 in file order. Processors are ``coreCount`` rounded up, 1 if missing; an edge
-    carries the bytes of files that the parent writes and the child reads. Edges may be given at either end; if no task
-    has parents or children, they follow from writers and readers of files.
+    """Read a workflow, plain or gzip. All tasks are submitted at time 0 in file order. Processors are ``coreCount``
+    rounded up, 1 if missing; an edge carries the bytes of files that the parent writes and the child reads. Edges may
+    be given at either end; if no task has parents or children, they follow from writers and readers of files.
 
     Raises:
         InvalidInput: with JSON pointers: unreadable values, duplicate identifiers, unknown parents, children or tasks,

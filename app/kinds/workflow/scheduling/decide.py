@@ -118,10 +118,9 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
 
 
 def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
-    """Conservative backfilling on a single node, which keeps the last decision's reservations.
-
-    Overdue reservations are due now. Reservations may move forward if a task has ended, more processors are free than
-    the last decision left, or a reservation was given up."""
+    """Conservative backfilling on a single node, which keeps the last decision's reservations. Overdue reservations are
+    due now. Reservations may move forward if a task has ended, more processors are free than the last decision left, or
+    a reservation was given up."""
     speed, now, queue = float(situation.layout.nodes.speed[0]), situation.now, situation.queue
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
     done, free, before = situation.state.reserved

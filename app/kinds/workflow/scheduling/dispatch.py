@@ -71,9 +71,8 @@ class Head(NamedTuple):
 def decide(
     mechanism: int, now: float, head: Head, order: Indices, fill: Indices, tasks: Tasks, pool: Pool, chosen: Indices
 ) -> tuple[int, Head]:
-    """Choose the tasks that start now.
-
-    The caller updates the machine: of ``pool`` only users' limits are changed here.
+    """Choose the tasks that start now. The caller updates the machine: of ``pool`` only users' limits are changed
+    here.
 
     Args:
         mechanism: index into ``MECHANISMS``, not conservative.

@@ -279,10 +279,9 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
 
 
 def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
-    """Conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
-
-    Each task in turn gets the earliest time at which a rented node has room besides all earlier tasks; those due now
-    start. At most ``dispatch.MOST`` tasks, fewer on many nodes, hold reservations; later decisions don't keep them."""
+    """Conservative backfilling on several nodes (Mu'alem and Feitelson 2001). Each task in turn gets the earliest time
+    at which a rented node has room besides all earlier tasks; those due now start. At most ``dispatch.MOST`` tasks,
+    fewer on many nodes, hold reservations; later decisions don't keep them."""
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest

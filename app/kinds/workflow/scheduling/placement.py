@@ -110,10 +110,9 @@ def levels(graph: Graph) -> Floats:
 
 
 def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
-    """Whether each task is on the critical path, [N]; ``length``: longest path through each task, seconds [N].
-
-    The path begins at the entry task of greatest length and continues with a child of equal length (Topcuoglu 2002,
-    CPOP, steps 5 to 9)."""
+    """Whether each task is on the critical path, [N]; ``length``: longest path through each task, seconds [N]. The path
+    begins at the entry task of greatest length and continues with a child of equal length (Topcuoglu 2002, CPOP, steps
+    5 to 9)."""
     on = np.zeros(len(length), np.bool_)
     task = -1
     for other in graph.sequence:
@@ -207,11 +206,9 @@ class Fleet(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Order of placement, and choice of the node for each task.
-
-    Among the nodes on which a task ends by ``latest``, it gets the one of least ``time_weight * (end + bias) +
-    cost_weight * money``, where money is the increase of the node's bill; if there is none, that of least ``end +
-    bias``.
+    """Order of placement, and choice of the node for each task. Among the nodes on which a task ends by ``latest``, it
+    gets the one of least ``time_weight * (end + bias) + cost_weight * money``, where money is the increase of the
+    node's bill; if there is none, that of least ``end + bias``.
 
     Attributes:
         order: tasks in topological order, [N].
@@ -354,7 +351,6 @@ def offer(
     fleet: Fleet, rule: Rule, task: int, j: int, at: float, end: float, begun: Floats, ended: Floats
 ) -> tuple[bool, float]:
     """Whether ``task`` on node ``j`` from ``at`` to ``end`` is late by ``rule``, and its penalty (smaller is better).
-
     ``begun``, ``ended``: start of each node's first task and end of its last, seconds, [M]; infinite and −infinite:
     none."""
     worth = end + rule.bias[task, j]
