@@ -190,11 +190,8 @@ def _moment(job: Submitted, report: ClusterReport) -> float:
 
 
 def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
-    """Return the GPU requests of the submitted jobs, in the report's order, with defaults of the spec.
-
-    Raises:
-        InvalidInput: a job names an unknown queue, or more GPUs than there are, or limits that contradict each other.
-    """
+    """Return the GPU requests of the submitted jobs, in the report's order, with defaults of the spec. Raises
+    InvalidInput if a job names an unknown queue, or more GPUs than there are, or limits that contradict each other."""
     found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
         minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
@@ -225,11 +222,8 @@ def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
 
 
 def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> table.Integers:
-    """Return the GPUs of each node after the report, [nodes].
-
-    Raises:
-        InvalidInput: a node is unknown, or has more GPUs than in the spec.
-    """
+    """Return the GPUs of each node after the report, [nodes]. Raises InvalidInput if a node is unknown, or has more
+    GPUs than in the spec."""
     unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
     if unknown:
         accepted = f"unknown node; known: {layout.known_nodes}"
@@ -263,11 +257,8 @@ def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
 
 
 def _new(state: ClusterState, report: ClusterReport) -> list[int]:
-    """Return indices into ``report.submitted`` of the jobs that are not yet present, ordered by submission time.
-
-    Raises:
-        Contradiction: a name is submitted twice, or is already present and the report is not ``whole``.
-    """
+    """Return indices into ``report.submitted`` of the jobs that are not yet present, ordered by submission time. Raises
+    Contradiction if a name is submitted twice, or is already present and the report is not ``whole``."""
     known = set(state.names)
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
     again += _twice([job.job for job in report.submitted])
@@ -280,11 +271,7 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
 
 def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
     """Map indices into ``report.progressed`` to positions in ``names``, the jobs present; jobs that end now are left
-    out.
-
-    Raises:
-        Contradiction: a job with progress is neither present nor ended by this report.
-    """
+    out. Raises Contradiction if a job with progress is neither present nor ended by this report."""
     index = {name: position for position, name in enumerate(names)}
     index |= dict.fromkeys((job.job for job in report.ended), ENDED)
     found = [index.get(one.job, UNKNOWN) for one in report.progressed]

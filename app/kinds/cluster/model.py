@@ -349,11 +349,8 @@ def _whole(query: Query, name: str, most: int) -> int:
 
 
 def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values.
-
-    Raises:
-        InvalidInput: iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``.
-    """
+    """Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
+    InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``."""
     pairs = [[_parsed(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
     sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
     table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))

@@ -58,11 +58,8 @@ class PlanSearch:
         self._ready, self._paused, self._problem = False, 0.0, ""
 
     def __call__(self, left: Remaining) -> Found:
-        """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``.
-
-        Raises:
-            SearchUnavailableError: the child is starting, busy, not installed, or failed.
-        """
+        """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
+        SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
             raise SearchUnavailableError("another search goes on")
         try:
@@ -222,11 +219,8 @@ def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tupl
 
 
 def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
-    """Return the seconds of each of N tasks on each of M nodes, [N, M]; infinite where it can't run.
-
-    Raises:
-        UnplannableError: a waiting task fits no rented node.
-    """
+    """Return the seconds of each of N tasks on each of M nodes, [N, M]; infinite where it can't run. Raises
+    UnplannableError if a waiting task fits no rented node."""
     known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
     fits = queue.processors[rows, None] <= known.processors[nodes]
     fits &= queue.memory[rows, None] <= known.memory[nodes]
