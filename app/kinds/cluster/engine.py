@@ -90,11 +90,8 @@ class ClusterServing(Serving):
         return [Judged(reported, state, compiled.outlook(state)) for reported, state in judged]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Published:
-        """Return the published policy of an artifact.
-
-        Raises:
-            IncompatibleArtifact: neither the workload nor a member has a domain model.
-        """
+        """Return the published policy of an artifact. Raises IncompatibleArtifact if neither the workload nor a member
+        has a domain model."""
         if not compiled.modelled:
             raise IncompatibleArtifact("there is no domain model, which agents answer by")
         policy: Published = made.policy
@@ -109,11 +106,7 @@ class ClusterServing(Serving):
         now: datetime,
     ) -> Choices:
         """Decide the allocation of each run of ``batch``, by ``agent`` or, if None, the heuristic; ``memory`` is not
-        used.
-
-        Raises:
-            ValueError: a rule allocates more GPUs than all nodes have.
-        """
+        used. Raises ValueError if a rule allocates more GPUs than all nodes have."""
         name, rule = compiled.rule(agent, now)
         each = []
         for reported, state, outlook in batch:

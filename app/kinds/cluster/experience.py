@@ -120,11 +120,8 @@ def _expected(shown: Shown, step: Measured) -> bool:
 
 
 def times(shown: Shown, step: Measured) -> tuple[float, float]:
-    """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``.
-
-    Raises:
-        AssertionError: ``shown`` has no measured step.
-    """
+    """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``. Raises
+    AssertionError if ``shown`` has no measured step."""
     parameters = shown.parameters
     assert parameters is not None  # noqa: S101 - callers have measured a step
     place = (np.array(float(part)) for part in (step.nodes, step.gpus, step.local))

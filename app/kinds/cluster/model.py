@@ -61,11 +61,8 @@ class ClusterModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def forecasters(self) -> Sequence[Forecaster]:
-        """Return the forecasters of arriving jobs, one per queue; empty if no log was long enough to fit one.
-
-        Raises:
-            IncompatibleModel: the stored forecasters are unreadable.
-        """
+        """Return the forecasters of arriving jobs, one per queue; empty if no log was long enough to fit one. Raises
+        IncompatibleModel if the stored forecasters are unreadable."""
         return read(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod
@@ -131,11 +128,8 @@ class ClusterModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
-
-        Raises:
-            IncompatibleModel: ``data`` is no such model, or has another format version.
-        """
+        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such model, or has another
+        format version."""
         try:
             header, arrays = read_tensors(data)
             version = header.get("format")

@@ -191,11 +191,7 @@ class Outlook(Protocol):
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
     """Return seconds to completion of J jobs on ``gpus`` [J, K], [J, K], from ``update_seconds`` × ``updates`` of an
-    outlook.
-
-    Raises:
-        IndexError: a number of GPUs is beyond the outlook's table.
-    """
+    outlook. Raises IndexError if a number of GPUs is beyond the outlook's table."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
     return np.where(np.isnan(left), np.inf, left)

@@ -100,11 +100,8 @@ class LogCollector(Collector):
         self._curves = dict[int, tuple[float, float, float]]()
 
     def take(self, rows: Rows, form: str | None = None) -> None:
-        """Add rows in order, of ``form`` or, if None, of forms detected by their columns.
-
-        Raises:
-            InvalidInput: a row is invalid, or there are more than ``MOST_ROWS`` rows or ``MOST_NAMES`` names.
-        """
+        """Add rows in order, of ``form`` or, if None, of forms detected by their columns. Raises InvalidInput if a row
+        is invalid, or there are more than ``MOST_ROWS`` rows or ``MOST_NAMES`` names."""
         super().take(rows, form)
         held = {"rows": (self.count, MOST_ROWS)} | {what: (len(book), MOST_NAMES) for what, book in self.books.items()}
         for what, (count, most) in held.items():

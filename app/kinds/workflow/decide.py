@@ -231,11 +231,7 @@ PLAN = "plan"
 
 def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
     """Return the decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a
-    startup.
-
-    Raises:
-        KeyError: a ready task is not in the plan.
-    """
+    startup. Raises KeyError if a ready task is not in the plan."""
     starts, turns = _starts(situation, plan), list(plan.turns)
     place = {name: k for k, name in enumerate(turns)}
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
@@ -322,11 +318,8 @@ def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> 
 
 
 def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
-    """Return the decision by the artifact's policy, or by the strategy if None.
-
-    Raises:
-        ValueError: a score of a ready task isn't finite.
-    """
+    """Return the decision by the artifact's policy, or by the strategy if None. Raises ValueError if a score of a ready
+    task isn't finite."""
     decided = decide(situation, compiled.chooser(artifact))
     if not np.isfinite(decided.choice.scores).all():
         raise ValueError("scores that are no numbers")

@@ -95,11 +95,8 @@ class WorkflowServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide each run of the batch, by ``agent`` or, if None, the strategy; ``memory`` is not used.
-
-        Raises:
-            ValueError: a score of a ready task isn't finite.
-        """
+        """Decide each run of the batch, by ``agent`` or, if None, the strategy; ``memory`` is not used. Raises
+        ValueError if a score of a ready task isn't finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
     def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:

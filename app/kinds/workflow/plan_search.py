@@ -151,11 +151,8 @@ def rented(situation: QueueSituation) -> list[int]:
 
 
 def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
-    """Return the tasks that a search plans, with their nodes in the present ``plan``; None: there is no plan.
-
-    Raises:
-        UnplannableError: there are too many for a search, or a task fits no rented node.
-    """
+    """Return the tasks that a search plans, with their nodes in the present ``plan``; None: there is no plan. Raises
+    UnplannableError if there are too many for a search, or a task fits no rented node."""
     queue, ended = situation.queue, situation.state.ended
     _bounded(len(queue), 0, 0)  # before anything is made of them
     outputs = dict.fromkeys(p for inputs in queue.inputs for p, _ in inputs if p not in queue.row)

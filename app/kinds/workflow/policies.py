@@ -103,11 +103,8 @@ class StrategyPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Return the policy of the rule that ``config`` names.
-
-        Raises:
-            IncompatibleArtifact: there is no rule of that name, or ``arrays`` isn't empty.
-        """
+        """Return the policy of the rule that ``config`` names. Raises IncompatibleArtifact if there is no rule of that
+        name, or ``arrays`` isn't empty."""
         if config.get("rule") not in RULES or arrays:
             raise IncompatibleArtifact(f"no rule is called {config.get('rule')!r}; known are {', '.join(RULES)}")
         return cls(config)
@@ -142,11 +139,8 @@ class PriorityPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Construct from a published config and arrays.
-
-        Raises:
-            IncompatibleArtifact: the weights have other names or another shape.
-        """
+        """Construct from a published config and arrays. Raises IncompatibleArtifact if the weights have other names or
+        another shape."""
         weights = np.asarray(arrays.get("weights", np.zeros(0)), np.float64)
         if tuple(config.get("weights", ())) != NAMES or weights.shape != (CONSERVATIVE, WEIGHTS):
             raise IncompatibleArtifact(f"the weights are not those of {', '.join(NAMES)} for each of {CONSERVATIVE}")
@@ -205,18 +199,11 @@ def load(data: bytes) -> Scheduler:
 
 
 def artifact(data: bytes) -> Artifact:
-    """Load a scheduler for the service from its stored bytes; it accepts any number of tasks, and any queue.
-
-    Raises:
-        IncompatibleArtifact: ``data`` is no artifact of a scheduler that this version reads.
-    """
+    """Load a scheduler for the service from its stored bytes; it accepts any number of tasks, and any queue. Raises
+    IncompatibleArtifact if ``data`` is no artifact of a scheduler that this version reads."""
     return Artifact(load(data), (), 0, None, KIND)
 
 
 def check(made: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
-    """Check that a policy schedules queues.
-
-    Raises:
-        IncompatibleArtifact: it was made for another kind.
-    """
+    """Check that a policy schedules queues. Raises IncompatibleArtifact if it was made for another kind."""
     made.check(KIND, (), 0)

@@ -210,11 +210,7 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
-
-        Raises:
-            IncompatibleModel: ``data`` is no such predictor.
-        """
+        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
         try:
             known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])

@@ -308,11 +308,8 @@ class Skipping:
         self._found: dict[tuple[str, str], tuple[int, list[int]]] = {}
 
     def add(self, line: int, field: str, reason: str) -> None:
-        """Count a skipped line under its reason; further reasons after the first ``LISTED`` are combined.
-
-        Raises:
-            InvalidInput: there are more than ``MOST_SKIPPED`` lines.
-        """
+        """Count a skipped line under its reason; further reasons after the first ``LISTED`` are combined. Raises
+        InvalidInput if there are more than ``MOST_SKIPPED`` lines."""
         if self.count == MOST_SKIPPED:
             message = f"would be the {MOST_SKIPPED + 1:,}th line to be left out: is this a log in this format?"
             refuse([FieldIssue(f"/lines/{line}/{field}".rstrip("/"), message, None)])

@@ -236,11 +236,8 @@ def _is_number(cell: bytes) -> bool:
 
 
 def sound(table: Table, skipping: Skipping) -> Table:
-    """Return the rows with valid values, of duplicate job numbers the first; record the others in ``skipping``.
-
-    Raises:
-        InvalidInput: there are more than ``MOST_SKIPPED`` invalid lines.
-    """
+    """Return the rows with valid values, of duplicate job numbers the first; record the others in ``skipping``. Raises
+    InvalidInput if there are more than ``MOST_SKIPPED`` invalid lines."""
     while issues := faults(table, MOST_SKIPPED + 1):
         first: dict[int, FieldIssue] = {}
         for issue in issues:
