@@ -40,8 +40,10 @@ def swf(
     url: Url = SERVICE,
     json: Json = False,
 ) -> None:
-    """Read batch logs in Standard Workload Format. Exit status: 0 done, 1 file or request refused, 2 usage error, 3
-    service unreachable, 130 interrupted."""
+    """Read batch logs in Standard Workload Format.
+
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
+    """
     from app.kinds.workflow.commands.import_traces import Options, run
 
     options = {"clip": clip, "sort": sort, "preceding": preceding, "skip_bad": skip_bad}
@@ -58,8 +60,10 @@ def wfformat(
     url: Url = SERVICE,
     json: Json = False,
 ) -> None:
-    """Read workflows in WfFormat 1.4 or 1.5 (WfCommons). Exit status: 0 done, 1 file or request refused, 2 usage error,
-    3 service unreachable, 130 interrupted."""
+    """Read workflows in WfFormat 1.4 or 1.5 (WfCommons).
+
+    Exit status: 0 done, 1 file or request refused, 2 usage error, 3 service unreachable, 130 interrupted.
+    """
     from app.kinds.workflow.commands.import_traces import Options, run
 
     raise typer.Exit(

@@ -56,8 +56,12 @@ def simulate(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Simulate scheduling strategies on a trace. Prints slowdown, wait, utilisation, makespan and cost, with paired
-    comparisons. Exit status: 0 done, 1 trace or request refused, 2 usage error, 130 interrupted."""
+    """Simulate scheduling strategies on a trace.
+
+    Prints slowdown, wait, utilisation, makespan and cost, with paired comparisons.
+
+    Exit status: 0 done, 1 trace or request refused, 2 usage error, 130 interrupted.
+    """
     from app.cli.child import run_child
 
     given: dict[str, object] = {"--strategy": strategy or None, "--nodes": nodes, "--backfilling": backfilling}
