@@ -129,7 +129,8 @@ def times(shown: Shown, step: Measured) -> tuple[float, float]:
 
 
 def _step(seconds: float) -> int:
-    """Natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``, so that small changes reuse a cached fit."""
+    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``; small changes then reuse a cached
+    fit."""
     return round(float(np.log(seconds)) / SURPRISE)
 
 

@@ -99,11 +99,13 @@ class ClusterModel:
         return len(self.throughput.largest)
 
     def efficiency(self, application: int, batch: float, part: float = 0.5) -> float:
-        """Statistical efficiency of ``batch`` samples relative to the initial batch; NaN if the noise scale is unknown.
-        (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
+        """Return the statistical efficiency of ``batch`` relative to the initial batch, NaN if the noise scale is
+        unknown.
+
+        It is (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
 
         Args:
-            application: position, below A.
+            application: position of the application, below A.
             batch: samples per step, over all GPUs.
             part: completed fraction of the job's run, 0 to 1.
         """

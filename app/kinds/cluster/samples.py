@@ -211,14 +211,16 @@ class Content(NamedTuple):
     """Tables of an execution; in columns of positions −1 means none, elsewhere NaN means unknown.
 
     Attributes:
-        applications: names, [A].
-        jobs: names of the jobs with curves, [C].
-        steps: [n, 11]: position of the application, GPUs, nodes, position of the node class, samples per step over all
-            GPUs, seconds, seconds of computing, positions of up to 4 neighbouring applications.
-        curves: [m, 7], by iteration within a job: positions of job and application, iteration, value, whether higher is
-            better, samples per step over all GPUs, gradient noise scale in samples.
-        arrivals: [k, 7], by time: seconds since 1970 UTC or another origin, positions of queue and application, GPUs
-            requested, data size, seconds it ran, samples needed at the efficiency of its initial batch.
+        applications: names of the A applications, [A].
+        jobs: names of the C jobs with curves, [C].
+        steps: n measured steps, [n, 11]; columns: position of the application, GPUs, nodes, position of the node class,
+            samples per step over all GPUs, seconds, seconds of computing, positions of up to 4 neighbouring
+            applications.
+        curves: m points of curves, by iteration within a job, [m, 7]; columns: positions of job and application,
+            iteration, value, whether higher is better, samples per step over all GPUs, gradient noise scale in samples.
+        arrivals: k submitted jobs, by time, [k, 7]; columns: seconds since 1970 UTC or another origin, positions of
+            queue and application, GPUs requested, data size, seconds it ran, samples needed at the efficiency of its
+            initial batch.
     """
 
     applications: tuple[str, ...]

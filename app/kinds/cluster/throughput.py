@@ -47,8 +47,8 @@ class Known(NamedTuple):
     """Throughput and gradient statistics of J jobs.
 
     Attributes:
-        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2), [J,
-            7].
+        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2),
+            [J, 7].
         squared, variance: squared norm and variance of the gradient at the initial batch, [J].
         initial, largest: batch limits over all GPUs, in samples, [J].
         smallest_local, largest_local: batch limits per GPU and pass, in samples, [J].

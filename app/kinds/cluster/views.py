@@ -234,7 +234,7 @@ def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
 
 
 class ClusterViews(Views):
-    """Pages of runs and workloads of kind ``cluster``."""
+    """Pages of runs and workloads of kind ``cluster``, with charts and texts."""
 
     most = 1_000
 

@@ -310,7 +310,7 @@ def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
 
 
 def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
-    """Return the decision by a plan that is better than HEFT's; by HEFT if there is none."""
+    """Return the decision by the plan if it is better than HEFT's, else by HEFT."""
     if planned.plan is not None and planned.plan.followed:
         return followed(situation, planned.plan)
     decided = decide(situation, compiled.heft)

@@ -129,7 +129,7 @@ class PriorityPolicy:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Names of the weights."""
+        """JSON object with the names of the weights."""
         return {"weights": list(NAMES)}
 
     @property

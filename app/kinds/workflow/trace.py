@@ -144,7 +144,7 @@ def packed(trace: Trace) -> bytes:
 
 
 def compressed(plain: bytes) -> bytes:
-    """Compress serialised bytes for storage."""
+    """Compress bytes that ``packed`` returned, by zlib, for storage."""
     return zlib.compress(plain, LEVEL)
 
 

@@ -90,7 +90,8 @@ class _Text:
         self._lines, self._columns = 0, 0  # that are behind
 
     def peek(self) -> str:
-        """Return the next character that isn't white space, and move there; empty at the end. Raises as ``_more``."""
+        """Return the next character that isn't white space, and move there; empty at the end; raise InvalidInput as
+        ``_more``."""
         while True:
             found = _spaces(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -134,7 +135,7 @@ class _Text:
             return found
 
     def _openings(self, length: int) -> int:
-        """Upper bound of the nesting depth of a value in the next ``length`` characters."""
+        """Return an upper bound of the nesting depth of a value in the next ``length`` characters."""
         end = self._at + length
         return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 

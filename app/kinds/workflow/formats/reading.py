@@ -364,11 +364,8 @@ def lines(source: Source) -> Iterator[bytes]:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """Yield blocks of whole lines of about ``PIECE`` bytes, without the last line end.
-
-    Raises:
-        InvalidInput, OSError: as ``lines``.
-    """
+    """Yield blocks of whole lines, about ``PIECE`` bytes each, without the last line end; raise what ``lines``
+    raises."""
     held: list[bytes] = []
     size = 0
     for line in lines(source):
@@ -382,8 +379,7 @@ def blocks(source: Source) -> Iterator[bytes]:
 
 
 def pieces(source: Source) -> Iterator[bytes]:
-    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raise InvalidInput and OSError as
-    ``lines``."""
+    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raise what ``lines`` raises."""
     if not isinstance(source, (str, PathLike)):
         yield from lines(source)
         return

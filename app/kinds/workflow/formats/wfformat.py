@@ -142,7 +142,7 @@ class Document:
 
     @property
     def execution_place(self) -> str:
-        """Pointer to the object with data of the execution."""
+        """JSON pointer to the object with data of the execution."""
         return WORKFLOW if self.flat else EXECUTION
 
     def pointer(self, task: int, name: str) -> str:

@@ -58,9 +58,9 @@ class Head(NamedTuple):
     """The first waiting task, which others must not delay.
 
     Attributes:
-        task: row; −1: none.
-        until: its earliest start in seconds, if running tasks end as expected.
-        spare: processors it leaves free then.
+        task: row of the task; −1: none.
+        until: earliest start of the task in seconds, if running tasks end as expected.
+        spare: processors that the task leaves free then.
     """
 
     task: int
@@ -130,8 +130,8 @@ def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, cho
 
 
 def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started: Indices) -> tuple[float, int]:
-    """Return the expected time in seconds, at least ``now``, at which ``need`` processors are free, and how many more
-    are.
+    """Return the time in seconds, at least ``now``, when ``need`` processors should be free, and how many more are then
+    free.
 
     Args:
         now: seconds.
