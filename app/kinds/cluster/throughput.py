@@ -193,7 +193,7 @@ def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, ac
 
 
 def step_seconds(parameters: Floats, nodes: Integers, gpus: Integers, atomic: Floats) -> Floats:
-    """Return seconds of a pass with synchronisation, T = (T_acc^γ + T_net^γ)^{1/γ} (Pollux, section 3.2). ``parameters``
+    """Return seconds of a pass and synchronisation, T = (T_acc^γ + T_net^γ)^{1/γ} (Pollux, section 3.2). ``parameters``
     [..., 7]: α and β of computing, across nodes and within one, and γ; ``atomic``: samples per GPU; all broadcast."""
     p = np.moveaxis(parameters, -1, 0)
     across, shared = nodes > 1, gpus > 1
