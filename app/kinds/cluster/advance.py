@@ -26,8 +26,7 @@ from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 
 
 BEFORE = 3_600.0
-"""Tolerance, in seconds, by which a step may be longer than its job is known: the job may have run before it was
-reported."""
+"""Seconds by which a step may be longer than the time since its job's submission: the job may have run before."""
 
 
 def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
@@ -47,14 +46,14 @@ def check(layout: Layout, state: ClusterState, report: ClusterReport) -> None:
 
 
 def _since(state: ClusterState, report: ClusterReport) -> dict[str, float]:
-    """Submission time of each job by name, seconds since the run's start; jobs submitted in this report without a time
-    are left out."""
+    """Map each job's name to its submission time, seconds since the run's start; without jobs submitted now without a
+    time."""
     said = {job.job: job.at for job in report.submitted if job.at is not None}
     return said | dict(zip(state.names, state.jobs.submitted.tolist(), strict=True))
 
 
 def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
-    """Yield an issue for each of ``gpus`` and ``nodes`` of a measured step that the cluster can't provide."""
+    """Yield an issue if a measured step names more GPUs than the cluster has, or nodes that can't hold its GPUs."""
     total, largest, nodes = int(layout.capacity.sum()), int(layout.capacity.max()), len(layout.capacity)
     if one.gpus is not None and one.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", one.gpus)
@@ -66,8 +65,8 @@ def _place(layout: Layout, one: Progressed) -> Iterator[FieldIssue]:
 
 
 def _time(one: Progressed, since: float | None, now: float) -> Iterator[FieldIssue]:
-    """Yield an issue if a step's ``seconds`` exceed the time since the job's submission at ``since`` (None: not
-    checked) by ``BEFORE``."""
+    """Yield an issue if a step's ``seconds`` exceed by ``BEFORE`` the time from the job's submission ``since`` to
+    ``now``. ``since`` and ``now`` are seconds since the run's start; ``since`` None: no check."""
     if one.seconds is not None and since is not None and one.seconds > now - since + BEFORE:
         accepted = f"must be at most {now - since + BEFORE:g}: an hour more than its job is there"
         yield FieldIssue("seconds", accepted, one.seconds)
@@ -81,8 +80,13 @@ ONCE = "must be named once in a report"
 
 
 class Request(NamedTuple):
-    """GPUs that a submitted job requests: position of its queue, number of GPUs, and the smallest and largest number it
-    can use."""
+    """GPU request of a submitted job.
+
+    Attributes:
+        queue: position of its queue in the spec, 0 the most urgent.
+        gpus: number of GPUs requested.
+        minimum, maximum: smallest and largest number of GPUs that the job can use.
+    """
 
     queue: int
     gpus: int
@@ -91,7 +95,7 @@ class Request(NamedTuple):
 
 
 def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> ClusterState:
-    """Return the state after a report; jobs that remain keep the nodes they hold until the next decision.
+    """Return the state after a report; jobs that remain keep their nodes until the next decision.
 
     Raises:
         InvalidInput: the report names an unknown queue or node, has impossible numbers of GPUs, or exceeds a size
@@ -133,13 +137,15 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
 
 
 def _finished(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
-    """Positions of the jobs that leave with this report and did not fail, in the state before it."""
+    """Return the positions, in the state before the report, of the jobs that leave with it and did not fail."""
     failed = {job.job for job in report.ended if job.state == "failed"}
     each = enumerate(zip(state.names, stay, strict=True))
     return [at for at, (name, stays) in each if not stays and name not in failed]
 
 
 def _check_time(state: ClusterState, report: ClusterReport) -> None:
+    """Raise Contradiction if a report is older than the last one, InvalidInput if a job's submission is after the
+    report."""
     if report.at < state.now:
         accepted = f"must be at least {state.now:g}, the moment of the last report"
         raise Contradiction([FieldIssue("/at", accepted, report.at)])
@@ -151,6 +157,7 @@ def _check_time(state: ClusterState, report: ClusterReport) -> None:
 
 
 def _check_once(report: ClusterReport) -> None:
+    """Raise InvalidInput if a report names a job twice in ``ended``, or a node twice in ``nodes``."""
     ended, nodes = [one.job for one in report.ended], [one.node for one in report.nodes]
     issues = [FieldIssue(f"/ended/{at}/job", ONCE, ended[at]) for at in _twice(ended)]
     issues += [FieldIssue(f"/nodes/{at}/node", ONCE, nodes[at]) for at in _twice(nodes)]
@@ -159,8 +166,8 @@ def _check_once(report: ClusterReport) -> None:
 
 
 def _check_few(nodes: int, stay: int, new: int) -> None:
-    """Raise InvalidInput if more than ``MOST_JOBS`` jobs, or ``MOST_CELLS`` jobs × nodes, would be present after the
-    report."""
+    """Raise InvalidInput if more than ``MOST_JOBS`` jobs, or ``MOST_CELLS`` jobs × ``nodes``, would be present.
+    ``stay`` and ``new`` are the numbers of jobs that remain and that arrive; without new jobs nothing is checked."""
     most = min(MOST_JOBS, MOST_CELLS // nodes)
     if new and stay + new > most:
         accepted = f"must leave at most {most:,} jobs that wait or run in the run at once, on {nodes:,} nodes"
@@ -168,7 +175,8 @@ def _check_few(nodes: int, stay: int, new: int) -> None:
 
 
 def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) -> None:
-    """Raise InvalidInput if the names of all jobs after the report exceed ``MOST_NAMES`` bytes in UTF-8."""
+    """Raise InvalidInput if the names of the jobs that stay and of the ``new`` jobs exceed ``MOST_NAMES`` bytes in
+    UTF-8. ``stay`` is a mask over the jobs of ``state``; without new jobs nothing is checked."""
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     length = sum(len(name.encode()) for name in (*names, *new)) if new else 0
     if length > MOST_NAMES:
@@ -177,12 +185,13 @@ def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) 
 
 
 def _moment(job: Submitted, report: ClusterReport) -> float:
+    """Return the submission time of a job, seconds since the run's start: its own, else the report's."""
     return report.at if job.at is None else job.at
 
 
 def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
-    """GPU requests of the submitted jobs, in the report's order, with defaults of the spec; raises InvalidInput if one
-    is invalid."""
+    """Return the GPU requests of the submitted jobs, in the report's order, with defaults of the spec. Raises
+    InvalidInput if a job names an unknown queue, or more GPUs than there are, or limits that contradict each other."""
     found, issues, total = [], list[FieldIssue](), int(layout.capacity.sum())
     for at, job in enumerate(report.submitted):
         minimum = min(layout.spec.minimum, job.gpus) if job.minimum is None else job.minimum
@@ -201,7 +210,7 @@ def _requests(layout: Layout, report: ClusterReport) -> list[Request]:
 
 
 def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
-    """Yield an issue for each of ``gpus``, ``minimum`` and ``maximum`` of a job that contradict each other or ``total``
+    """Yield an issue for each of a job's ``gpus``, ``minimum`` and ``maximum`` that contradicts the others or ``total``
     GPUs."""
     if job.gpus > total:
         yield FieldIssue("gpus", f"must be 1 to {total}, the GPUs of all nodes", job.gpus)
@@ -213,6 +222,8 @@ def _limits(job: Submitted, total: int) -> Iterator[FieldIssue]:
 
 
 def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> table.Integers:
+    """Return the GPUs of each node after the report, [nodes]. Raises InvalidInput if a node is unknown, or has more
+    GPUs than in the spec."""
     unknown = [at for at, node in enumerate(report.nodes) if node.node not in layout.node_index]
     if unknown:
         accepted = f"unknown node; known: {layout.known_nodes}"
@@ -234,7 +245,8 @@ def _capacity(layout: Layout, state: ClusterState, report: ClusterReport) -> tab
 
 
 def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
-    """Whether each job of the state remains after the report, [J]; raises Contradiction if an ended job is unknown."""
+    """Return for each job of the state whether it remains after the report; raise Contradiction if an ended job is
+    unknown."""
     known, left = set(state.names), {job.job for job in report.ended}
     missing = [(at, job.job) for at, job in enumerate(report.ended) if job.job not in known]
     if missing:
@@ -245,11 +257,8 @@ def _stay(state: ClusterState, report: ClusterReport) -> list[bool]:
 
 
 def _new(state: ClusterState, report: ClusterReport) -> list[int]:
-    """Indices into ``report.submitted`` of jobs not yet present, by submission time.
-
-    Raises:
-        Contradiction: a name is submitted twice, or is already present and the report is not ``whole``.
-    """
+    """Return indices into ``report.submitted`` of the jobs that are not yet present, ordered by submission time. Raises
+    Contradiction if a name is submitted twice, or is already present and the report is not ``whole``."""
     known = set(state.names)
     again = [at for at, job in enumerate(report.submitted) if job.job in known and not report.whole]
     again += _twice([job.job for job in report.submitted])
@@ -261,11 +270,8 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
 
 
 def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:
-    """Map indices into ``report.progressed`` to positions of jobs; jobs that end with this report are left out.
-
-    Raises:
-        Contradiction: a job with progress is neither present nor ended by this report.
-    """
+    """Map indices into ``report.progressed`` to positions in ``names``, the jobs present; jobs that end now are left
+    out. Raises Contradiction if a job with progress is neither present nor ended by this report."""
     index = {name: position for position, name in enumerate(names)}
     index |= dict.fromkeys((job.job for job in report.ended), ENDED)
     found = [index.get(one.job, UNKNOWN) for one in report.progressed]

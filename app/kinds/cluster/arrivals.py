@@ -15,13 +15,14 @@ QUEUE, APPLICATION, GPUS, DATA, DURATION, SAMPLES = range(6)
 
 
 class Arrivals(NamedTuple):
-    """Arrival statistics of Q queues, and n past jobs.
+    """Arrival statistics of jobs in Q queues, and a sample of n past jobs.
 
     Attributes:
-        rate: jobs per hour, by hour of the day (UTC), [Q, 24].
-        variation: squared coefficient of variation of the rate of one hour about ``rate``, [Q].
-        jobs: past jobs, [n, 6]; columns: queue, application (−1: unknown), GPUs requested, data size, seconds it ran,
-            samples it trained on at the efficiency of its initial batch (the last three NaN: unknown).
+        rate: jobs per hour by queue and hour of the day (UTC), [Q, 24].
+        variation: squared coefficient of variation of the rate of a single hour about ``rate``, [Q].
+        jobs: past jobs, [n, 6]; columns: position of the queue, position of the application (−1: unknown), GPUs
+            requested, data size in the application's unit, duration in seconds, and samples trained, each weighted by
+            the statistical efficiency of the initial batch (the last three NaN: unknown).
     """
 
     rate: Floats
@@ -30,5 +31,5 @@ class Arrivals(NamedTuple):
 
 
 def none(queues: int) -> Arrivals:
-    """Arrivals of ``queues`` queues before any log is known: rates of 0 per hour and no past jobs."""
+    """Return arrival statistics for ``queues`` queues without any log: rates of 0 jobs per hour and no past jobs."""
     return Arrivals(np.zeros((queues, HOURS)), np.zeros(queues), np.zeros((0, 6)))

@@ -34,11 +34,13 @@ Counts = NDArray[np.signedinteger[Any]]
 
 
 def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
-    """GPUs traded with each other job, for each of C jobs whose allocation changes from ``before`` to ``after`` [C, N].
+    """Return for each of C jobs the GPUs that it takes from, or gives to, each other job, by that job's position 0 to
+    C−1. A job whose total grows lists the jobs that its GPUs come from; one whose total shrinks lists those they go to.
+    GPUs that were or become free are not listed. On a node, givers and takers match in job order.
 
-    A job whose total grows lists the jobs that its GPUs come from; one whose total shrinks lists those they go to. Keys
-    are positions 0 to C−1. GPUs that were or become free are not listed. On a node, givers and takers match in job
-    order."""
+    Args:
+        before, after: GPUs of each job on each of N nodes, [C, N].
+    """
     more = after - before
     net = more.sum(axis=1)
     given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
@@ -53,7 +55,8 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
 
 
 def _matched(column: Counts) -> list[tuple[int, int, int]]:
-    """Triples (giver, taker, GPUs) for one node, from the change of each job's GPUs on it, [C]."""
+    """Match givers and takers of GPUs on one node; return triples (position of giver, position of taker, number of
+    GPUs). ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
     left, wanted = (-column[givers]).tolist(), column[takers].tolist()
     found, one, other = [], 0, 0
@@ -72,23 +75,23 @@ def _matched(column: Counts) -> list[tuple[int, int, int]]:
 
 SHOWN = 3
 SLOWER = 1.05
-"""Factor on step time from which a reason mentions the neighbours on shared nodes."""
+"""Factor on step time from which a reason names the jobs that share the nodes."""
 
 
 class Change(NamedTuple):
     """Change of one job's allocation by a decision. Times are seconds.
 
     Attributes:
-        job: name.
-        before: GPUs it held before.
-        nodes: GPUs by node name from now on; empty: it waits.
+        job: name of the job.
+        before: number of GPUs that it held before.
+        nodes: number of GPUs by node name from now on; empty: the job waits.
         code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
         text: the reason, for people.
-        trades: GPUs by the name of the job that they come from or go to.
-        left_before, left: expected seconds to completion on its previous and new GPUs; None: unknown, or no GPUs.
-        wanted: seconds until its deadline, negative if missed; None: it has no deadline.
-        ceiling: new maximum of GPUs, because it has little left to gain; None: no new maximum.
-        between: 90 % prediction interval of the time to completion, seconds; None: too few jobs have finished.
+        trades: number of GPUs by the name of the job that they come from or go to.
+        left_before, left: expected seconds to completion on the previous and the new GPUs; None: unknown, or no GPUs.
+        wanted: seconds until the job's deadline, negative if missed; None: it has no deadline.
+        ceiling: new maximum of GPUs, because the job has little left to gain; None: no new maximum.
+        between: 90 % prediction interval of the seconds to completion; None: fewer than 19 jobs have finished.
         batch: samples per step, over all GPUs, of the largest goodput; None: the job's batch is fixed or unknown.
     """
 
@@ -112,9 +115,9 @@ class Advice(NamedTuple):
     Attributes:
         rule: maps a situation to the number of GPUs of each job.
         outlook: expected step times and remaining work of the jobs.
-        notes: text to append to the reason of a job, by position.
-        ceilings: changed maximum of GPUs of jobs that have little left to gain, by position.
-        deadlines: of the jobs; None: no job has any.
+        notes: text to append to the reason of a job's change, by the job's position.
+        ceilings: new maximum of GPUs of each job whose maximum changed as it converged, by the job's position.
+        deadlines: deadlines of the jobs; None: no job has one.
         factor: factor on the weight of each job's completion time, [J]; None: 1.
     """
 
@@ -130,7 +133,8 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     """Allocate GPUs by ``advice.rule`` and place them on nodes.
 
     Returns:
-        The state with the new allocation, and a ``Change`` for each job whose nodes differ; no change without jobs.
+        The state with the new allocation, and a ``Change`` for each job whose nodes differ; no change if there are no
+            jobs.
 
     Raises:
         ValueError: the rule allocates more GPUs than all nodes have.
@@ -164,7 +168,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
 
 
 def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
-    """Keep each job's allocation, except jobs on nodes that lost GPUs they hold: these are preempted.
+    """Keep each job's allocation, but preempt all jobs on nodes where more GPUs are held than the node still has.
 
     Returns:
         The state with these allocations, and the changes of the preempted jobs.
@@ -191,15 +195,16 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
 
 
 def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
-    """``change`` with the notes of the job at position ``at``, and the seconds to its deadline from ``wanted`` [J]
-    (None: no deadlines)."""
+    """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
+    has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
     said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
     return change._replace(text="; ".join([change.text, *said]), wanted=due)
 
 
 def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
-    """Expected seconds to completion of the changed jobs on previous and new GPUs, [C, 2]; infinite without GPUs."""
+    """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
+    ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
     if situation.neighbours is not None:
@@ -210,8 +215,8 @@ def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
 
 
 def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, changed: Integers) -> dict[int, str]:
-    """A note for each changed job whose steps take at least ``SLOWER`` times as long because of jobs on its nodes, by
-    position."""
+    """Return, by position, a note on each changed job whose steps take ``SLOWER`` times as long or more beside other
+    jobs. ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     slower = slowdowns(neighbours, held)
     found = {}
     for at in changed[slower[changed] >= SLOWER].tolist():
@@ -249,8 +254,15 @@ def _finite(seconds: float) -> float | None:
 
 
 class Subject(NamedTuple):
-    """Inputs of the reason for one job's change, as in ``Change``; ``waited``: seconds without GPUs in all; ``lost``: a
-    node is gone."""
+    """Inputs of the reason for one job's change.
+
+    Attributes:
+        had, has: number of GPUs before and from now on.
+        trades: number of GPUs by the name of the job that they come from or go to.
+        waited: seconds that the job has spent without GPUs in all.
+        left_before, left: expected seconds to completion before and from now on; None: unknown, or no GPUs.
+        lost: whether a node that the job held has lost GPUs.
+    """
 
     had: int
     has: int
@@ -262,7 +274,8 @@ class Subject(NamedTuple):
 
 
 def code_of(had: int, has: int) -> str:
-    """Code of a change from ``had`` to ``has`` GPUs: `started`, `preempted`, `grown`, `shrunk`, or `moved` if equal."""
+    """Return `started` if ``had`` is 0, `preempted` if ``has`` is 0, else `grown`, `shrunk` or `moved` by the numbers
+    of GPUs."""
     if not had:
         return "started"
     if not has:
@@ -271,7 +284,7 @@ def code_of(had: int, has: int) -> str:
 
 
 def words(one: Subject) -> str:
-    """Reason text for one job's change: GPUs, expected seconds to completion, trades, and whether a node was lost."""
+    """Return the reason for one job's change: GPUs, seconds to completion, trades, and whether a node was lost."""
     had, has = one.had, one.has
     said = {
         "started": f"starts on {_gpus(has)} {_after(one.waited)}",
@@ -311,15 +324,14 @@ def _traded(one: Subject) -> str:
 
 
 def deadlines(members: Mapping[str, Member], state: ClusterState, worth: float) -> Deadlines | None:
-    """Deadlines of a state's jobs that are runs of member workloads; None if no job has a deadline.
-
-    The earlier of two counts: the target for the whole run, from submission; and the target per iteration times the
-    iterations left (at least one), from now.
+    """Return the deadlines of a state's jobs that are runs of member workloads; None if no job has a deadline. The
+    earlier of two counts: the target in seconds for the whole run, from submission; and the target in seconds per
+    iteration times the iterations left (at least one), from now.
 
     Args:
         members: member workloads by application name.
-        state: of the run.
-        worth: value of a met deadline of a member of weight 1.
+        state: state of the run.
+        worth: value of a met deadline of a member of weight 1, relative to the speed of all jobs.
     """
     records, names = state.records, state.records.application.tolist()
     found = Deadlines(np.full(len(names), NEVER), np.zeros(len(names)), np.zeros(len(names)))
@@ -341,9 +353,11 @@ class Compiled:
     """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        agent: the promoted policy, which weighs jobs; None: the heuristic answers.
-        heuristic: name of the rule that answers without an agent.
-        voice: description of the agent or heuristic that answers unless it fails.
+        snapshot: the workload's spec, domain model, members and promoted agent.
+        layout: nodes and queues of the spec.
+        agent: the promoted policy, which weighs jobs; None: no usable policy, so the heuristic decides.
+        heuristic: name of the rule that decides without an agent.
+        voice: name and kind of the agent or heuristic that decides, for the decision's text.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -359,11 +373,11 @@ class Compiled:
 
     @property
     def modelled(self) -> bool:
-        """Whether the workload or a member has a domain model; agents are used only if so."""
+        """Whether the workload or a member workload has a domain model; agents are used only then."""
         return self.snapshot.model is not None or bool(self._members)
 
     def outlook(self, state: ClusterState) -> BelievedOutlook:
-        """Expected step times and remaining work of the jobs of ``state``."""
+        """Return the expected step times and remaining work of the jobs of ``state``."""
         return BelievedOutlook(
             self._beliefs,
             state.jobs,
@@ -373,25 +387,24 @@ class Compiled:
         )
 
     def rule(self, policy: Published | None, now: datetime) -> tuple[str, Rule]:
-        """Name and rule by which ``policy``, or the heuristic if None, decides at ``now``.
-
-        The heuristic is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
+        """Return the name and the rule by which ``policy``, or the heuristic if None, decides at ``now``. The heuristic
+        is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
         if policy is None:
             name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
     def _closed(self, now: datetime) -> bool:
-        """Whether no GPUs are expected to be requested within an hour; False without a model or with members."""
+        """Whether new jobs are expected to request no GPU within an hour; False without a domain model, or with
+        members."""
         if self.snapshot.model is None or self._members:
             return False
         return self.coming(self._beliefs, now.timestamp()) <= 0
 
     def coming(self, beliefs: Beliefs, now: float) -> float:
-        """GPUs expected to be requested by new jobs within an hour after ``now`` (seconds since 1970).
-
-        By the forecasts if each queue has one whose last count is within an hour of ``now``, else by the hour of the
-        day."""
+        """Return the number of GPUs that new jobs are expected to request within an hour after ``now`` (seconds since
+        1970 UTC). Forecasts count if each queue has one whose last observation is within an hour of ``now``; else the
+        mean rate of that hour of the day."""
         told = [self.snapshot.coming.get(queue) for queue in self.layout.queues]
         counts = [one.mean for one in told if one is not None and abs(now - one.known_until) <= HOUR_SECONDS]
         if len(counts) < len(told):
@@ -399,8 +412,8 @@ class Compiled:
         return float(beliefs.mean_asked @ np.array(counts))
 
     def judged(self, state: ClusterState) -> ClusterState:
-        """``state`` with ceilings for jobs that have little left to gain; unchanged without ``convergence`` in the spec
-        or a model."""
+        """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain. It is unchanged if the
+        spec has no ``convergence`` or the workload no domain model."""
         convergence = self.layout.spec.convergence
         if convergence is None or self.snapshot.model is None:
             return state
@@ -411,12 +424,12 @@ class Compiled:
         return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
 
     def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
-        """Inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
+        """Return the inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
 
         Args:
             rule: allocation rule.
-            outlook: expected speed and remaining work of the jobs.
-            state: after the report, with ceilings.
+            outlook: expected step times and remaining work of the jobs.
+            state: state after the report, with ceilings.
             before: the state before ``judged``, to find ceilings that are new.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None

@@ -27,9 +27,9 @@ class Judged(NamedTuple):
     """A run's state after a report, before the decision.
 
     Attributes:
-        reported: the state right after the report.
-        state: the same with ceilings for jobs that have little left to gain.
-        outlook: expected step times and remaining work of its jobs.
+        reported: state right after the report.
+        state: the same state with ceilings of GPUs for jobs that have little left to gain.
+        outlook: expected step times and remaining work of the jobs.
     """
 
     reported: ClusterState
@@ -46,50 +46,52 @@ class Placed(NamedTuple):
 
 
 class ClusterServing(Serving):
-    """Serving of cluster runs: a run's state is its jobs with their allocations; reading a report advances it."""
+    """Serving of cluster runs: a run's state is the table of its jobs with their allocations; each report advances it.
+
+    Attributes:
+        report: schema of reports.
+        silent: fields of a shadow's record if the shadow failed.
+    """
 
     report = ClusterReport
     silent: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Compile a snapshot: layout, model, members, and the agent or heuristic that answers."""
+        """Compile a snapshot: nodes and queues, domain model, members, and the agent or heuristic that decides."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of all allocation rules that a workload can choose."""
+        """Return the names of all allocation rules that a workload can choose."""
         return tuple(compiled.layout.rules)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """First decision of a run, before any report: no jobs and no changes."""
+        """Return the first decision of a run, before any report: no jobs and no changes."""
         placed = Placed(begin(compiled.layout), (), compiled.heuristic)
         reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
         return Written(_own(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
-        """Whether the run's and the report's jobs exceed ``FEW_JOBS`` together, so that the decision takes more than
-        some 10 ms."""
+        """Whether state and report have more than ``FEW_JOBS`` jobs together: reading and deciding then takes over some
+        10 ms."""
         return len(state.names) + len(report.submitted) > FEW_JOBS
 
     def read(self, compiled: Compiled, state: ClusterState, iteration: int, report: ClusterReport) -> ClusterState:
         """Return the state after the report.
 
         Raises:
-            InvalidInput: the report names unknown queues or nodes, or impossible numbers.
+            InvalidInput: the report names unknown queues or nodes, has impossible numbers, or exceeds a size limit.
             Contradiction: the report contradicts earlier ones.
         """
         return advance(compiled.layout, state, report)
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Judged]:
-        """For each pending run its state with ceilings and its outlook, in the same order."""
+        """Return for each pending run, in the same order, its state with ceilings of GPUs and its outlook."""
         judged = [(one.report, compiled.judged(one.report)) for one in pending]
         return [Judged(reported, state, compiled.outlook(state)) for reported, state in judged]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Published:
-        """Return the published policy of an artifact.
-
-        Raises:
-            IncompatibleArtifact: neither the workload nor a member has a domain model.
-        """
+        """Return the published policy of an artifact. Raises IncompatibleArtifact if neither the workload nor a member
+        has a domain model."""
         if not compiled.modelled:
             raise IncompatibleArtifact("there is no domain model, which agents answer by")
         policy: Published = made.policy
@@ -103,7 +105,8 @@ class ClusterServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide the allocation of each run of ``batch``, by ``agent`` or, if None, the heuristic."""
+        """Decide the allocation of each run of ``batch``, by ``agent`` or, if None, the heuristic; ``memory`` is not
+        used. Raises ValueError if a rule allocates more GPUs than all nodes have."""
         name, rule = compiled.rule(agent, now)
         each = []
         for reported, state, outlook in batch:
@@ -112,8 +115,8 @@ class ClusterServing(Serving):
         return Choices(each)
 
     def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions of a batch: changes of jobs with reasons, expected starts of waiting jobs, and the risk of missed
-        deadlines."""
+        """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
+        lateness. Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
         found, failure = [], voice.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
             state, starts = waiting.told(placed.state, outlook, compiled.layout.spec.interval_seconds)
@@ -130,8 +133,8 @@ class ClusterServing(Serving):
         return found
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Decision after a failure: jobs keep their GPUs, except on nodes that lost them; ``failure`` is part of the
-        reason."""
+        """Return the decision after a failure: jobs keep their GPUs, but jobs on nodes with too few GPUs left are
+        preempted. ``failure`` says what failed, for the reason of the decision."""
         placed = Placed(*kept(compiled.layout, one.report), HOLD)
         return Written(
             _own(compiled, placed),
@@ -145,21 +148,23 @@ class ClusterServing(Serving):
     def compare(
         self, compiled: Compiled, batch: Sequence[Judged], row: int, done: Placed, other: Choices
     ) -> dict[str, Any]:
-        """The rule of a shadow's decision, and whether all jobs would hold the same GPUs on the same nodes."""
+        """Compare a shadow's decision ``other`` with the decision ``done``, for the run at position ``row`` of the
+        batch. Return the name of the shadow's `rule`, and whether it `agrees`: all jobs hold the same GPUs on the same
+        nodes."""
         placed = other.each[row]
         agrees = bool((placed.state.jobs.held == done.state.jobs.held).all())
         return {"rule": placed.rule, "agrees": agrees}
 
     def pack(self, state: ClusterState) -> list[Any]:
-        """``state`` as plain lists, for JSON."""
+        """Return ``state`` as plain lists, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> ClusterState:
-        """The state from lists that ``pack`` returned."""
+        """Return the state from lists that ``pack`` returned, after JSON."""
         return unpack(stored)
 
     def weight(self, state: ClusterState) -> int:
-        """Approximate size of a state in memory, in bytes."""
+        """Return the approximate size of a state in memory, in bytes."""
         return weight(state)
 
 
@@ -167,6 +172,8 @@ ENGINE = Engine("cluster", ClusterDecision, ClusterServing())
 
 
 def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
+    """Return the fields of a ``ClusterDecision`` that are specific to the kind; times are seconds since the run's
+    start."""
     state = placed.state
     running = int((state.jobs.gpus > 0).sum())
     return {
@@ -207,12 +214,13 @@ def _start(one: ExpectedStart) -> dict[str, Any]:
 
 
 def _rounded(between: tuple[float, float] | None) -> tuple[float | None, float | None]:
+    """Return both bounds in seconds, rounded to 0.1; (None, None) without an interval."""
     return (None, None) if between is None else (round(between[0], 1), round(between[1], 1))
 
 
 def _reason(placed: Placed, failure: str) -> dict[str, str]:
-    """Reason of the whole decision: number of changes by code, running and waiting jobs, the rule, then ``failure`` if
-    not empty."""
+    """Return code and text of the whole decision's reason: changes by code, running and waiting jobs, rule, and
+    ``failure``."""
     state, changes, rule = placed
     running = int((state.jobs.gpus > 0).sum())
     left = len(state.names) - running

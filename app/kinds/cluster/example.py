@@ -13,7 +13,7 @@ from app.kinds.contract.kind import Example
 
 
 APPLICATIONS = {"resnet50": (0.05, 0.004, 0.03), "bert": (0.08, 0.02, 0.06)}
-"""By application, seconds per step: a constant, an addition per sample of a GPU, and a constant for synchronisation."""
+"""Seconds per step by application: a constant, an addition per sample of a GPU, and a constant for synchronisation."""
 STEPS: list[dict[str, Any]] = [
     {
         "application": name,

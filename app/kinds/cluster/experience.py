@@ -1,4 +1,4 @@
-"""What a run learns from its own jobs: step times, noise scales, total samples and learning curves by application."""
+"""Measurements of a run's own jobs: step times, noise scales, total samples by application; learning curves by job."""
 
 from __future__ import annotations
 
@@ -28,15 +28,22 @@ from app.kinds.cluster.throughput import (
 
 MOST_APPLICATIONS, MOST_PLACES, MOST_TOTALS = 256, 48, 64
 REMEMBERED = 8
-"""Window, in measurements, of the running geometric mean of step times at one place."""
+"""Number of measurements over which the running geometric mean of step times at one place extends."""
 SHOWN_BYTES, PLACE_BYTES = 600, 200
 OCTAVES = 8
 """Steps per doubling to which noise scales are rounded."""
 
 
 class Measured(NamedTuple):
-    """A measured step: nodes, GPUs, samples per GPU, seconds, seconds of computing among these, number of measurements
-    averaged."""
+    """A measured step.
+
+    Attributes:
+        nodes, gpus: numbers of nodes and GPUs.
+        local: samples per GPU and pass.
+        seconds: seconds of the whole step.
+        computing: seconds of computing among them.
+        seen: number of measurements averaged, at most ``REMEMBERED``.
+    """
 
     nodes: int
     gpus: int
@@ -68,20 +75,20 @@ class Shown(NamedTuple):
 
     @property
     def parameters(self) -> Floats | None:
-        """Fitted parameters of the throughput model, [7]; None without a measured step."""
+        """Fitted parameters of the throughput model (α and β of three costs, and γ), [7]; None without a measured
+        step."""
         if not self.places:
             return None
         return _fitted(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
 
 
 Experience = Mapping[str, Shown]
-"""``Shown`` by application name."""
+"""Measurements of each application, by its name."""
 
 
 def measured(shown: Shown, step: Measured) -> Shown:
-    """``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts it.
-
-    Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
+    """Return ``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts the
+    step. Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
     at = next((place for place, one in enumerate(shown.places) if _key(one) == key), None)
     if at is None:
@@ -100,19 +107,21 @@ def measured(shown: Shown, step: Measured) -> Shown:
 
 
 def _key(one: Measured) -> tuple[int, int, int]:
+    """Return the place of a step: nodes, GPUs, and twice the base 2 logarithm of samples per GPU, rounded."""
     return one.nodes, one.gpus, round(2 * np.log2(max(one.local, 1)))
 
 
 def _expected(shown: Shown, step: Measured) -> bool:
-    """Whether the model fitted to earlier steps predicts ``step`` within its tolerance; False without earlier steps."""
+    """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
+    steps."""
     if shown.parameters is None:
         return False
     return foreseen(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
 def times(shown: Shown, step: Measured) -> tuple[float, float]:
-    """Predicted seconds of computing and of the whole step on the nodes, GPUs and batch of ``step``; ``shown`` must
-    have places."""
+    """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``. Raises
+    AssertionError if ``shown`` has no measured step."""
     parameters = shown.parameters
     assert parameters is not None  # noqa: S101 - callers have measured a step
     place = (np.array(float(part)) for part in (step.nodes, step.gpus, step.local))
@@ -120,24 +129,37 @@ def times(shown: Shown, step: Measured) -> tuple[float, float]:
 
 
 def _step(seconds: float) -> int:
-    """Natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``, so that small changes reuse a cached fit."""
+    """Return the natural logarithm of ``seconds`` in whole multiples of ``SURPRISE``; small changes then reuse a cached
+    fit."""
     return round(float(np.log(seconds)) / SURPRISE)
 
 
 @lru_cache(maxsize=1_024)
 def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
+    """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and both times as ``_step`` returns
+    them."""
     times = np.exp(SURPRISE * np.array([place[3:] for place in places]))
     each = zip(places, times.tolist(), strict=True)
     return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})
 
 
 def ended(shown: Shown, needed: float, data: float) -> Shown:
-    """``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
+    """Return ``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
     return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
 def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
-    """Goodput in samples per second and best batch by number of GPUs; ``cluster``: GPUs per node, GPUs in all."""
+    """Return goodput in samples per second and best batch in samples, by number of GPUs, from a run's measured steps.
+
+    Args:
+        shown: measurements of the job's application.
+        batches: limits of its batch, in samples.
+        noise_scale: gradient noise scale, in samples; infinite: unknown.
+        cluster: GPUs per node, and GPUs in all.
+
+    Raises:
+        AssertionError: ``shown`` has no measured step.
+    """
     parameters = shown.parameters
     assert parameters is not None  # noqa: S101 - callers have measured a step
     return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
@@ -156,20 +178,22 @@ def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: t
 
 
 def rounded(noise_scale: float) -> float:
-    """``noise_scale`` rounded to 1/``OCTAVES`` of a doubling; infinite if unknown (not finite)."""
+    """Round a noise scale in samples to 1/``OCTAVES`` of a doubling; infinite if it is not finite (unknown)."""
     if not np.isfinite(noise_scale):
         return np.inf
     return float(2.0 ** (round(OCTAVES * np.log2(max(noise_scale, 1e-3))) / OCTAVES))
 
 
 def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> float:
-    """Goodput of measured steps, in samples per second at the efficiency of the batch ``initial``."""
+    """Return the goodput of measured steps: samples per second, weighted by efficiency relative to the batch
+    ``initial``. ``batch`` is in samples, ``seconds`` the duration of a step, ``noise_scale`` in samples (infinite:
+    unknown)."""
     return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
 
 
 def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
-    """``experience``, cut in place to ``MOST_APPLICATIONS``: applications not in ``there`` go first, older before
-    newer."""
+    """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications not in ``there``, the names
+    present, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
     if spare <= 0:
         return experience
@@ -181,12 +205,12 @@ def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
 
 
 def weight(experience: Experience) -> int:
-    """Approximate size in memory, in bytes."""
+    """Return the approximate size of ``experience`` in memory, in bytes."""
     return sum(SHOWN_BYTES + PLACE_BYTES * (len(one.places) + len(one.needed)) for one in experience.values())
 
 
 def pack(experience: Experience) -> list[Any]:
-    """The experience as plain lists for JSON; an unknown noise scale becomes null."""
+    """Return the experience as plain lists for JSON; an unknown noise scale becomes null."""
     return [
         [
             name,
@@ -200,7 +224,7 @@ def pack(experience: Experience) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> Experience:
-    """The experience from lists of ``pack`` after JSON."""
+    """Return the experience from lists that ``pack`` returned, after JSON."""
     return {
         name: Shown(
             initial,
@@ -219,9 +243,9 @@ class Learning(NamedTuple):
     """Learning curves of J jobs, and their convergence state.
 
     Attributes:
-        iteration, value: points in order of iteration, [J, 24] each; larger values are better (losses are negated); NaN
-            after the last point.
-        converging: ceilings of jobs that have little left to gain.
+        iteration, value: points of each curve in order of iteration, [J, 24] each, NaN after the last; losses are
+            negated so that larger values are better.
+        converging: ceilings of GPUs of jobs that have little left to gain.
     """
 
     iteration: Floats
@@ -230,19 +254,19 @@ class Learning(NamedTuple):
 
 
 def none(jobs: int = 0) -> Learning:
-    """Learning of ``jobs`` jobs without points or ceilings."""
+    """Return the learning of ``jobs`` jobs without points or ceilings."""
     return Learning(np.full((jobs, POINTS), np.nan), np.full((jobs, POINTS), np.nan), lookahead.none(jobs))
 
 
 def keep(learning: Learning, which: Sequence[bool] | NDArray[np.bool_]) -> Learning:
-    """The jobs selected by the mask ``which`` [J], in their order."""
+    """Return the learning of the jobs selected by the mask ``which`` [J], in their order."""
     chosen = np.asarray(which, np.bool_)
     kept = lookahead.keep(learning.converging, chosen)
     return Learning(learning.iteration[chosen], learning.value[chosen], kept)
 
 
 def join(learning: Learning, jobs: int) -> Learning:
-    """``learning`` with ``jobs`` jobs without points appended."""
+    """Return ``learning`` with ``jobs`` more jobs, without points, at the end."""
     new = none(jobs)
     iteration = np.concatenate([learning.iteration, new.iteration])
     value = np.concatenate([learning.value, new.value])
@@ -250,10 +274,9 @@ def join(learning: Learning, jobs: int) -> Learning:
 
 
 def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
-    """``learning`` with the last reported value of the jobs at positions ``at`` added.
-
-    Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve keeps every
-    second."""
+    """Return ``learning`` with the last reported value in ``records`` of each job at positions ``at`` added to its
+    curve. Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve first
+    drops every second point. Jobs without a reported value keep their curve."""
     iteration, value = learning.iteration.copy(), learning.value.copy()
     for job in at:
         now, shown = float(records.iteration[job]), float(records.value[job])
@@ -273,9 +296,9 @@ class Expecting(NamedTuple):
 
     Attributes:
         curves: learning curves of the domain model.
-        classes: curve class of each job, −1: none, [J].
-        until: iteration at which each is finished, NaN: unknown, [J].
-        sizes: numbers of GPUs that jobs can be given, ascending from 0, [R].
+        classes: position of each job's curve class in ``curves``, [J]; −1: none.
+        until: iteration at which each job is finished, [J]; NaN: unknown.
+        sizes: numbers of GPUs that jobs can be given, ascending from 0, [sizes].
     """
 
     curves: LearningCurves
@@ -285,7 +308,16 @@ class Expecting(NamedTuple):
 
 
 def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, tolerance: Tolerance) -> Learning:
-    """``learning`` with updated ceilings of the jobs that hold GPUs, have points, and whose last iteration is known."""
+    """Return ``learning`` with updated ceilings of the jobs that hold GPUs, have points, and whose last iteration is
+    known.
+
+    Args:
+        learning: curves and ceilings of J jobs.
+        expecting: inputs of the prediction, for the same jobs.
+        jobs: table of the same jobs.
+        now: seconds since the run's start.
+        tolerance: criterion of convergence.
+    """
     at = np.flatnonzero(np.isfinite(expecting.until) & np.isfinite(learning.value[:, 0]) & (jobs.gpus > 0))
     if not at.size:
         return learning
@@ -300,14 +332,14 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
 
 
 def lowered(before: Learning, after: Learning) -> dict[int, int]:
-    """New ceilings, in GPUs, of the jobs whose ceiling was set or changed between ``before`` and ``after``, by
-    position."""
+    """Return, by position of the job, each ceiling in GPUs that was set or changed between ``before`` and ``after``."""
     old, new = before.converging.ceiling, after.converging.ceiling
     return {at: int(new[at]) for at in np.flatnonzero((old != new) & (new != UNLIMITED)).tolist()}
 
 
 def notes(before: Learning, after: Learning) -> dict[int, str]:
-    """Text for the jobs whose ceiling was set, changed or lifted between ``before`` and ``after``, by position."""
+    """Return, by position, a text on each job whose ceiling was set, changed or lifted between ``before`` and
+    ``after``."""
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
     words = {at: f"little is left to gain: {most:,} GPUs at most" for at, most in lowered(before, after).items()}
@@ -315,7 +347,8 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
 
 
 def pack_learning(learning: Learning) -> list[Any] | None:
-    """Plain lists for JSON; null for no ceiling, no change yet and unknown values. None if no job has a point."""
+    """Return ``learning`` as plain lists for JSON; None if no job has a point. Null stands for no ceiling, no change of
+    the ceiling yet, and unknown values."""
     there = np.isfinite(learning.value)
     if not there.any():
         return None
@@ -327,7 +360,7 @@ def pack_learning(learning: Learning) -> list[Any] | None:
 
 
 def unpack_learning(stored: list[Any] | None, jobs: int) -> Learning:
-    """The learning from lists of ``pack_learning`` after JSON; None: ``jobs`` jobs without points."""
+    """Return the learning from ``pack_learning``'s result after JSON; None gives ``jobs`` jobs without points."""
     if stored is None:
         return none(jobs)
     points, ceiling, since, expected, restored = stored

@@ -17,7 +17,7 @@ NEVER = np.inf
 
 
 class Jobs(NamedTuple):
-    """The jobs of a cluster as columns; times are seconds since the cluster's start.
+    """Table of the J jobs in a cluster of N nodes; times are seconds since the cluster's start.
 
     Attributes:
         submitted: time of submission, [J].
@@ -44,18 +44,26 @@ class Jobs(NamedTuple):
 
     @property
     def gpus(self) -> Integers:
-        """GPUs that each job holds, [J]."""
+        """Number of GPUs that each of the J jobs holds on all nodes, [J]."""
         return self.held.sum(axis=1)
 
 
 def none(nodes: int) -> Jobs:
-    """An empty table for ``nodes`` nodes."""
+    """Return an empty table of jobs for a cluster of ``nodes`` nodes."""
     whole, real = np.zeros(0, np.int64), np.zeros(0)
     return Jobs(real, whole, whole, whole, whole, np.zeros((0, nodes), np.int64), real, real, whole, real)
 
 
 def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limits: tuple[Integers, Integers]) -> Jobs:
-    """The table with K jobs appended that hold no GPUs; arrays are [K], ``limits`` minimum and maximum GPUs."""
+    """Return the table with K jobs appended that hold no GPUs.
+
+    Args:
+        jobs: the table before.
+        submitted: times of submission, seconds since the cluster's start, [K].
+        queue: positions of the queues, [K].
+        asked: GPUs requested, [K].
+        limits: fewest and most GPUs that each can use, [K] each.
+    """
     count, nodes = len(submitted), jobs.held.shape[1]
     zeros, whole = np.zeros(count), np.zeros(count, np.int64)
     held, demoted = np.zeros((count, nodes), np.int64), np.full(count, NEVER)
@@ -64,18 +72,18 @@ def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limi
 
 
 def keep(jobs: Jobs, which: NDArray[np.bool_] | Integers | Sequence[int]) -> Jobs:
-    """The jobs selected by a mask or by positions, in that order."""
+    """Return the table of the jobs selected by a mask over all jobs, or by positions in their order."""
     return Jobs._make(column[which] for column in jobs)
 
 
 def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
-    """The table after ``seconds`` pass, up to the time ``now``: updates running time, demotions and restarts.
+    """Return the table after ``seconds`` pass, up to the time ``now``: running time, demotions and restarts change.
 
     Args:
         jobs: the table before.
         now: time after, seconds since the cluster's start.
         seconds: time that passes.
-        demotion: GPU-seconds of service, by GPUs requested, from which a job is demoted.
+        demotion: running seconds × GPUs requested from which a job is demoted.
     """
     runs = jobs.held.any(axis=1)
     running = jobs.running + seconds * runs
@@ -85,7 +93,8 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
 
 
 def move(jobs: Jobs, held: Integers, restart_seconds: float) -> Jobs:
-    """The table with allocation ``held`` [J, N]; running jobs whose nodes change restart for ``restart_seconds``."""
+    """Return the table of J jobs with allocation ``held``, GPUs on each of N nodes [J, N]. Jobs whose nodes change, and
+    that have GPUs now, restart for ``restart_seconds``."""
     moved = (held != jobs.held).any(axis=1) & held.any(axis=1)
     return jobs._replace(
         held=held,

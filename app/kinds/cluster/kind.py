@@ -15,19 +15,19 @@ from app.kinds.contract.kind import Description, Kind, Prediction, Terms, Traini
 
 
 def terms(spec: ClusterSpec) -> Terms:
-    """Prices per GPU-hour by node class, and weights of the goals."""
+    """Return prices per GPU-hour by node class, and the weights of the objective's terms."""
     return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
 def describe(spec: ClusterSpec) -> Description:
-    """Short description of a spec: nodes, duration, and goals with the weights of queues."""
+    """Return a short text on a spec: nodes, duration of runs, and queues with their weights."""
     nodes = ", ".join(f"{one.count} × {one.gpus} GPUs {one.name}" for one in spec.nodes)
     queues = ", ".join(f"{one.name} (weight {one.weight:g})" for one in spec.queues)
     return Description(nodes, "as long as jobs come", f"completion times of {queues}")
 
 
 def summarise(decision: ClusterDecision) -> str:
-    """One line about a decision: number of jobs it changes, of running and waiting jobs, and of free GPUs."""
+    """Return one line on a decision: numbers of changed, running and waiting jobs, and of free GPUs."""
     count = len(decision.changes)
     changes = "nothing changes" if not count else "1 job changes" if count == 1 else f"{count} jobs change"
     return f"{changes}; {decision.running} run, {decision.waiting} wait, {decision.free} GPUs are free"

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 class Layout:
-    """Columns of one spec: N nodes, named by class and number from 0, and Q queues.
+    """Positions of a spec's N nodes, named by class and number from 0, and of its Q queues.
 
     Attributes:
-        nodes: names, [N].
+        spec: the spec.
+        nodes: names of the nodes, [N].
         capacity: GPUs of each node, [N].
-        queues: names, the most urgent first, [Q].
+        queues: names of the queues, the most urgent first, [Q].
         demotion: GPU-seconds of service from which a job is demoted under least attained service.
     """
 
@@ -59,7 +60,7 @@ class Layout:
 
     @cached_property
     def sizes(self) -> Integers:
-        """Numbers of GPUs that a job can be given while every node is present, ascending from 0, [R]."""
+        """Numbers of GPUs that a job can be given while every node is present, ascending from 0, [sizes]."""
         return thinned(self.capacity)
 
     @cached_property
@@ -69,7 +70,7 @@ class Layout:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Names of the F observed features of a job."""
+        """Names of the observed features of a job, in the order of its observation."""
         return ENTRIES
 
     @property
@@ -79,22 +80,23 @@ class Layout:
 
     @cached_property
     def queue_weights(self) -> Floats:
-        """Weight of completion times in each queue, [Q]."""
+        """Weight of completion times in each of the Q queues, [Q]."""
         return np.array([queue.weight for queue in self.spec.queues], np.float64)
 
     @cached_property
     def price(self) -> Floats:
-        """Price per GPU-hour on each node, [N]."""
+        """Price per GPU-hour on each of the N nodes, [N]."""
         each = [one.price_per_hour for one in self.spec.nodes]
         return np.repeat(np.array(each, np.float64), [one.count for one in self.spec.nodes])
 
     def observe(self, situation: Situation, coming: float) -> Floats:
-        """Observation of each job of a situation, [J, F]; ``coming``: GPUs expected to be requested within an hour."""
+        """Return the observation of each of the situation's J jobs, [J, features], named by ``entries``. ``coming`` is
+        the number of GPUs that new jobs are expected to request within an hour."""
         return observe(situation, self.queue_weights[situation.jobs.queue], self.spec.interval_seconds, coming)
 
     def weighing(self, policy: Published, coming: float) -> Rule:
-        """Rule that allocates by ``WITH_MODEL`` with weights changed by ``policy``; ``coming``: GPUs expected within an
-        hour."""
+        """Return the rule that allocates by ``WITH_MODEL`` after ``policy`` has changed the weights of jobs. ``coming``
+        is the number of GPUs that new jobs are expected to request within an hour."""
         rule = self.rules[WITH_MODEL]
 
         def weighed(situation: Situation) -> Wanted:
@@ -105,7 +107,7 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of one job's observation: F unbounded numbers of order 1."""
+        """Space of one job's observation: one unbounded number of order 1 per feature."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
@@ -126,7 +128,7 @@ RUN_BYTES, JOB_BYTES = 2_000, 800
 
 
 class ClusterState(NamedTuple):
-    """State of a cluster run between two reports; J jobs, N nodes.
+    """State of a cluster run between two reports, with J jobs on N nodes.
 
     Attributes:
         now: time of the last report, seconds since the run's start; 0 before the first.
@@ -135,9 +137,9 @@ class ClusterState(NamedTuple):
         capacity: GPUs of each node now, [N].
         records: measurements and settings that launchers reported.
         learning: learning curves and convergence; empty without ``convergence`` in the spec.
-        experience: measurements by application, jobs that ended included.
-        off: natural logarithms of actual over predicted seconds to completion, of the last jobs.
-        off_starts: the same for the seconds until waiting jobs started.
+        experience: measurements by application, also of jobs that have ended.
+        off: natural logarithms of actual over predicted seconds to completion, of the jobs that finished last.
+        off_starts: natural logarithms of actual over predicted seconds until a start, of the jobs that started last.
     """
 
     now: float
@@ -152,19 +154,19 @@ class ClusterState(NamedTuple):
 
 
 def begin(layout: Layout) -> ClusterState:
-    """State of a run before its first report: no jobs, and all nodes of the spec."""
+    """Return the state of a run before its first report: no jobs, and all nodes of the spec."""
     return ClusterState(0.0, (), table.none(len(layout.nodes)), layout.capacity, records.none(), learning.none())
 
 
 def weight(state: ClusterState) -> int:
-    """Approximate size of a state in memory, in bytes."""
+    """Return the approximate size of a state in memory, in bytes."""
     jobs = len(state.names) * (JOB_BYTES + 8 * len(state.capacity))
     return RUN_BYTES + jobs + experience.weight(state.experience) + 32 * (len(state.off) + len(state.off_starts))
 
 
 def pack(state: ClusterState) -> list[Any]:
-    """A state as plain lists, for JSON: allocations as parallel lists of job, node and GPUs; numbers that aren't finite
-    as null."""
+    """Return a state as plain lists, for JSON. Allocations are three parallel lists: job, node and GPUs. Numbers that
+    aren't finite become null."""
     columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
     job, node = np.nonzero(state.jobs.held)
     held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
@@ -191,7 +193,7 @@ def _plain(column: np.ndarray[Any, Any]) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> ClusterState:
-    """The state from lists of ``pack`` after JSON; columns missing in older states get defaults."""
+    """Return the state from lists that ``pack`` returned, after JSON; columns missing in older states get defaults."""
     now, names, columns, held, capacity, told, learned, *shown = stored
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
@@ -214,6 +216,6 @@ def unpack(stored: list[Any]) -> ClusterState:
 
 
 def _column(values: list[Any], kind: np.dtype[Any], missing: float) -> np.ndarray[Any, Any]:
-    """Array of type ``kind``, with ``missing`` in place of None."""
+    """Return an array of type ``kind``, with ``missing`` in place of None."""
     filled = [missing if value is None else value for value in values] if None in values else values
     return np.array(filled, kind)

@@ -1,4 +1,4 @@
-"""Training lengths of jobs: remaining gain by learning curves, and the distribution of durations."""
+"""Training lengths of jobs: the gain that their learning curves still promise, and the distribution of durations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POINTS = 24
 """Most points kept of a curve; when full, every second is dropped."""
 SMALLEST = 1e-12
 RECENT = 3.0
-"""A point's weight halves every 1/``RECENT`` of the number of points, back from the last."""
+"""A point's weight halves with each 1/``RECENT`` of the number of points by which it precedes the last."""
 OFFSETS = (0.02, 0.05, 0.1, 0.15, 0.25, 0.4, 0.6, 1.0, 2.0)
 POWERS = (0.25, 0.5, 1.0)
 SCALES = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -46,8 +46,8 @@ class LearningCurves(NamedTuple):
         application: position of the application, [C].
         rises: whether larger values are better in the original unit, [C].
         grid: iterations, ascending, [C, E].
-        mean: mean curve, rising, [C, E].
-        basis: loadings on independent standard normal factors, [C, E, R].
+        mean: mean curve, in rising values (losses negated), [C, E].
+        basis: loadings on R independent standard normal factors, [C, E, R].
         noise: residual variance, [C, E].
         family: index into ``FAMILIES`` used for the class, [C].
         factor: calibration factor of the half-width of the 90 % interval, by family and completed fraction (``AGES``),
@@ -65,20 +65,25 @@ class LearningCurves(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """Learning curve points of J jobs: iterations and rising values, in order, NaN after the last, [J, P] each."""
+    """Learning curves of J jobs with up to P points each.
+
+    Attributes:
+        iteration: iterations, ascending; NaN after the last point, [J, P].
+        value: measured values, larger is better; NaN after the last point, [J, P].
+    """
 
     iteration: Floats
     value: Floats
 
 
 class Ahead(NamedTuple):
-    """Predicted remaining gain of J jobs, [J] each, in the unit of their values; NaN: unknown.
+    """Predicted remaining gain of J jobs, in the unit of their (rising) values; NaN: unknown.
 
     Attributes:
-        level: current value without noise.
-        gain: expected increase until the last iteration.
-        half: half-width of the 90 % interval of the measured gain, noise included; NaN from ``ahead`` if too few jobs
-            of the class have ended to calibrate it.
+        level: current value without noise, [J].
+        gain: expected increase until the last iteration, [J].
+        half: half-width of the 90 % interval of the measured gain, noise included, [J]; NaN from ``ahead`` if too few
+            jobs of the class have ended to calibrate it.
     """
 
     level: Floats
@@ -87,8 +92,14 @@ class Ahead(NamedTuple):
 
 
 def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) -> Ahead:
-    """Remaining gain until iteration ``until`` [J], by the family of each job's class ``which`` [J] (−1: no class,
-    parametric)."""
+    """Predict the remaining gain of J jobs until their last iterations, by the family of each job's class.
+
+    Args:
+        curves: classes of learning curves.
+        which: position of each job's class, [J]; −1: no class, so the family is parametric.
+        seen: points of the jobs so far.
+        until: last iteration of each job, [J].
+    """
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
     done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
     age = np.searchsorted(AGES, done + SMALLEST, side="right") - 1
@@ -104,15 +115,15 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
 
 
 def _factors(curves: LearningCurves) -> Floats:
-    """Calibration factors by class, [C + 1, 2, 10]: the last row, and factors of another shape (an older model), are
-    NaN."""
+    """Return calibration factors of C classes and, in the last row, NaN for no class, [C + 1, 2, 10]. Factors of
+    another shape, from an older model, are NaN."""
     count, shape = len(curves.family), (len(FAMILIES), len(AGES))
     told = curves.factor if curves.factor.shape[1:] == shape else np.full((count, *shape), np.nan)
     return np.concatenate([told, np.full((1, *shape), np.nan)])
 
 
 def kept(count: int) -> Integers:
-    """Indices of the points kept of a curve of ``count`` points, ascending, [at most ``POINTS``]."""
+    """Return the indices, ascending, of at most ``POINTS`` points that are kept of a curve of ``count`` points."""
     points = list[int]()
     for point in range(count):
         points = [*(points[::2] if len(points) == POINTS else points), point]
@@ -120,7 +131,8 @@ def kept(count: int) -> Integers:
 
 
 def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> Ahead:
-    """Remaining gain by the curves of class ``own``, conditioned on the points seen; no gain beyond the grid."""
+    """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
+    ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
     there = np.isfinite(seen.value)
     mean, noise, basis = _at(grid, parts, np.where(there, seen.iteration, grid[0]))
@@ -139,15 +151,14 @@ def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> 
 
 
 def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mean, noise [J, P] and basis [J, P, R] at the iterations ``where`` [J, P], interpolated linearly on the grid."""
+    """Interpolate a class's mean and noise, [J, P] each, and basis, [J, P, R], linearly at the iterations ``where``
+    [J, P]. ``parts`` has mean, noise and the R columns of the basis at the E grid points, [E, 2 + R]."""
     columns = [np.interp(where, grid, column) for column in parts.T]
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
 def parametric(seen: Seen, until: Floats) -> Ahead:
-    """Remaining gain until iteration ``until`` [J] from the job's own curve alone; NaN with fewer than ``FEWEST``
-    points.
-
+    """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)
     number = there.sum(axis=1)
@@ -175,14 +186,16 @@ def parametric(seen: Seen, until: Floats) -> Ahead:
 
 
 def _shapes(place: Floats) -> Floats:
-    """Values of the S decreasing shapes at fractions ``place`` of the observed extent, [J, S, P]."""
+    """Return the values of S decreasing shapes, [J, S, P], at ``place`` [J, P], fractions of the range of iterations
+    seen."""
     where = np.maximum(place, 1e-3)
     found = [1 / (where + offset) for offset in OFFSETS] + [where**-power for power in POWERS]
     return np.stack([*found, *(np.exp(-where / scale) for scale in SCALES)], axis=1)
 
 
 def _lines(shapes: Floats, values: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Offset, slope (at most 0) and mean square error of weighted lines over shapes, [J, S] each."""
+    """Fit weighted lines over shapes; return offset, slope (at most 0) and weighted mean square error, [J, S] each.
+    ``shapes`` is [J, S, P]; ``values`` and ``weight`` broadcast to it."""
     total = np.maximum(weight.sum(axis=-1), SMALLEST)
     middle, centre = (weight * shapes).sum(axis=-1) / total, (weight * values).sum(axis=-1) / total
     across, above = shapes - middle[..., None], values - centre[..., None]
@@ -201,15 +214,15 @@ LARGEST_POWER = 2.0
 
 
 class Lengths:
-    """Durations of jobs of A applications; index A (and any unknown application) is all of them together.
+    """Durations and data sizes of past jobs of A applications; index A, and −1, stands for all of them together.
 
     Args:
-        jobs: past jobs, as ``Arrivals.jobs``, [n, 6].
-        applications: A.
+        jobs: n past jobs with the columns of ``Arrivals.jobs``, [n, 6] or more.
+        applications: number of applications, A.
 
     Attributes:
         usual: median duration, seconds, [A + 1].
-        data: median data size, NaN: unknown, [A + 1].
+        data: median data size in the application's unit, NaN: unknown, [A + 1].
         power: exponent of duration over data size; 1 without data sizes, [A + 1].
     """
 
@@ -224,19 +237,19 @@ class Lengths:
         self.power = np.array([_power(some) for some in sized])
 
     def scale(self, application: Integers, data: Floats) -> Floats:
-        """Factor on the usual duration for data of size ``data``, [J]; 1 if unknown."""
+        """Return the factor by which the data size of each of J jobs changes its usual duration, [J]; 1 if unknown.
+        ``application`` has positions, and ``data`` sizes in the application's unit, [J] each."""
         return np.asarray(self.sized(application, data) ** self.power[application], np.float64)
 
     def sized(self, application: Integers, data: Floats) -> Floats:
-        """Data size over the application's median, [J]; 1 if either is unknown."""
+        """Return the data size of each of J jobs over its application's median, [J]; 1 if either is unknown."""
         more = data / self.data[application]
         return np.where(more > 0, more, 1.0)
 
     def left(self, application: Integers, ran: Floats) -> Floats:
-        """Expected remaining seconds after ``ran`` seconds [J]: the mean over past jobs of the application that ran
-        longer, [J].
-
-        If none ran longer, it is ``ran`` again; without any past jobs, at least ``USUAL_SECONDS``."""
+        """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J]. It is the mean
+        over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any past jobs, at
+        least ``USUAL_SECONDS``."""
         found = np.empty(len(ran))
         for one in np.unique(application).tolist():
             at, seconds = np.flatnonzero(application == one), self._seconds[one]
@@ -246,16 +259,16 @@ class Lengths:
 
 
 def mean_left(known: Floats, done: Floats, otherwise: Floats) -> Floats:
-    """Mean of ``known`` (ascending) minus ``done`` over the values larger than ``done``, [J]; ``otherwise`` [J] if none
-    is."""
+    """Return the mean of ``known`` minus ``done`` over the values larger than ``done``, for each of J values ``done``,
+    [J]. ``known`` ascends; where no value is larger, the result is ``otherwise`` [J]."""
     more = len(known) - np.searchsorted(known, done, side="right")
     sums = np.append(np.cumsum(known[::-1])[::-1], 0.0)[len(known) - more]
     return np.asarray(np.where(more > 0, sums / np.maximum(more, 1) - done, otherwise), np.float64)
 
 
 def _power(jobs: Floats) -> float:
-    """Least squares slope of log seconds over log data size, shrunk towards 1, within 0 and ``LARGEST_POWER``; 1
-    without jobs."""
+    """Return the least squares slope of ln(seconds) over ln(data size), shrunk towards 1, from 0 to ``LARGEST_POWER``.
+    ``jobs`` has the columns of ``Arrivals.jobs``; without a row the slope is 1."""
     if not len(jobs):
         return 1.0
     data, seconds = np.log(jobs[:, DATA]), np.log(np.maximum(jobs[:, DURATION], 1.0))

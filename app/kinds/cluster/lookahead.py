@@ -24,18 +24,19 @@ ROUNDED = 1e-6
 
 
 class Ahead(NamedTuple):
-    """Inputs of the simulation; times are seconds.
+    """Inputs of the simulation of J jobs, each with K sizes (numbers of GPUs); times are seconds.
 
     Attributes:
         sizes: numbers of GPUs, ascending from 0, [J, K].
         seconds: time to completion on each size; infinite where it isn't allowed, [J, K].
         worth: weight per second of each job's completion time, [J].
-        level: level of urgency, constant in the simulation, [J].
-        gpus, restarting: GPUs held now, and seconds until the job trains on them, [J].
+        level: level of urgency as from ``urgency``, constant in the simulation, [J].
+        gpus: GPUs held now, [J].
+        restarting: time until the job trains on these GPUs, [J].
         total: GPUs of the cluster.
-        restart: seconds lost by a change.
-        interval: seconds between reallocations.
-        constants: of the rule that allocates after the first end.
+        restart: time lost by a change.
+        interval: time between reallocations.
+        constants: constants of the rule that allocates after the first end.
     """
 
     sizes: Integers
@@ -51,17 +52,21 @@ class Ahead(NamedTuple):
 
 
 class _Shares(NamedTuple):
-    """By the number of jobs left n (0 to J): speed relative to an equal share, damped, [J + 1, J, K]; seconds on that
-    share, [J + 1, J]."""
+    """Equal shares of the cluster, by the number of jobs left (0 to J), for J jobs with K sizes.
+
+    Attributes:
+        speeds: speed on each size over the speed on that share, to the power of the damping, [J + 1, J, K].
+        seconds: seconds to completion on that share, [J + 1, J].
+    """
 
     speeds: Floats
     seconds: Floats
 
 
 def costs(ahead: Ahead, first: Integers) -> Floats:
-    """Weighted sum of completion times, seconds, of each candidate first allocation in ``first`` [C, J], [C].
-
-    The first allocation is held until the first reallocation after a job ends, then the rule allocates."""
+    """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
+    jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
+    allocates."""
     gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
@@ -81,7 +86,8 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
 
 
 def _whole(ahead: Ahead, gpus: Integers) -> Floats:
-    """Seconds of each job's whole remaining work on its GPUs, [C, J]; 1 as a placeholder without GPUs."""
+    """Return the seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0
+    GPUs."""
     at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
     return np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
 
@@ -95,7 +101,15 @@ def _shares(ahead: Ahead) -> _Shares:
 
 
 def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
-    """GPUs of each job by the rule ``completing``, [C, J]; ``left``: remaining fraction of each job's work."""
+    """Return the GPUs of each job in C candidates by the rule ``completing``, [C, J].
+
+    Args:
+        ahead: inputs of the simulation.
+        shares: equal shares by the number of jobs left.
+        left: remaining fraction 0 to 1 of each job's work, [C, J].
+        there: whether each job is still present, [C, J].
+        has: GPUs of each job until now, [C, J].
+    """
     count = there.sum(axis=1)
     seconds = left * shares.seconds[count]
     lost = ahead.restart / np.clip(seconds, max(ahead.restart, LEAST), ahead.constants.horizon_seconds)
@@ -108,7 +122,8 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
 
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
-    """Weight of each job by its rank in the order of completion, as in ``completion.places``, [C, J]."""
+    """Return the weight, [C, J], of each job by its rank in the order of completion, as ``places`` does for one
+    candidate. ``seconds`` has the time left of each job in C candidates, [C, J]."""
     place = np.empty(seconds.shape)
     numbers = np.broadcast_to(np.arange(1.0, seconds.shape[1] + 1), seconds.shape)
     np.put_along_axis(place, np.argsort(-seconds, axis=1, kind="stable"), numbers, axis=1)
@@ -117,8 +132,9 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
 
 
 def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
-    """Start index into ``sizes``: 1 for urgent jobs that get their minimum first, 0 for none yet, −1 for excluded, [C,
-    J]."""
+    """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
+    minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
+    ``there``, whether a job is present, [C, J]."""
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():
@@ -131,7 +147,8 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
 
 
 def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
-    """GPUs of each job, adding the step of largest value per GPU until none fits, in C candidates, [C, J]."""
+    """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_begun``, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -161,7 +178,7 @@ MOST_JOBS, MOST_PLAYED = 8, 12_000
 AFTERWARDS = Constants(scaling=0.5, damping=1.0)
 """Constants of the rule inside the simulation, chosen on small systems that no benchmark uses."""
 LEAST_GAIN = 0.005
-"""Relative reduction of the weighted completion times below which the rule's own allocation stays: step times are
+"""Relative reduction of the weighted completion times up to which the rule's own allocation stays: step times are
 noisy."""
 
 
@@ -171,14 +188,13 @@ def rolled_out(
     patience: float = np.inf,
     interval: float = 60.0,
 ) -> Rule:
-    """A rule that simulates the allocation of ``completing`` and those near it, and returns the one of least cost.
-
-    It falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with deadlines, or if jobs came more than an
-    interval apart.
+    """Make a rule that simulates the allocation of ``completing`` and those near it, and returns the one of least cost.
+    The rule falls back to ``completing`` with more than ``MOST_JOBS`` jobs, with deadlines, or if jobs came more than
+    an interval apart.
 
     Args:
-        weights: weight of completion times by queue, [Q].
-        ageing_seconds: seconds of waiting after which a job rises one queue; infinite: never, [Q].
+        weights: weight of completion times by queue, [queues].
+        ageing_seconds: seconds of waiting after which a job rises one queue; infinite: never, [queues].
         patience: seconds of waiting after which a job goes before all others.
         interval: seconds between decisions.
     """
@@ -214,8 +230,14 @@ def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers]
 
 
 def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation) -> Integers:
-    """Allowed allocations near the rule's and near the current one that respect priorities, [C, J]; the rule's own
-    first."""
+    """Return C allowed allocations of J jobs near the rule's and near the current one, [C, J]; the rule's own is first.
+
+    Args:
+        base: the rule's allocation, [J].
+        sizes: numbers of GPUs, ascending from 0, [J, K].
+        level: level of urgency of each job, [J]; no candidate passes over a more urgent job that waits.
+        situation: the jobs and nodes.
+    """
     jobs, total = situation.jobs, situation.gpus
     every = np.concatenate([_two_changed(middle, sizes, total) for middle in (base, jobs.gpus)])
     legal = (every.sum(axis=1) <= total) & ((every == base) | (level != LATE)).all(axis=1)
@@ -228,7 +250,9 @@ def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation
 
 
 def _two_changed(middle: Integers, sizes: Integers, total: int) -> Integers:
-    """Each job at each size, combined with each other job at the largest size that still fits, [J · K · J, J]."""
+    """Return the allocations, [J · K · J, J], in which one job has another size and a second job the largest that then
+    fits. ``middle`` is the allocation that they start from, [J], ``sizes`` numbers of GPUs, [J, K], ``total`` all
+    GPUs."""
     (count, number), jobs = sizes.shape, np.arange(len(sizes))
     found = np.tile(middle, (count, number, count, 1))
     found[jobs, :, :, jobs] = sizes[:, :, None]
@@ -267,15 +291,15 @@ class Converging(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """Predicted progress of J jobs, [J] each, in the unit of their rising values; NaN: unknown.
+    """Predicted progress of J jobs, in the unit of their rising values; NaN: unknown.
 
     Attributes:
-        level: current value.
-        gain: expected increase until the end.
-        half: half-width of its 90 % interval; NaN: unknown, and the job isn't shrunk.
-        gpus: GPUs held.
-        floor: fewest GPUs it can be shrunk to.
-        sizes: allowed numbers of GPUs, ascending from 0, [R]; empty: any.
+        level: current value, [J].
+        gain: expected increase until the last iteration, [J].
+        half: half-width of the 90 % interval of ``gain``, [J]; NaN: unknown, and the job isn't shrunk.
+        gpus: GPUs held, [J].
+        floor: fewest GPUs it can be shrunk to, [J].
+        sizes: allowed numbers of GPUs, ascending from 0, [sizes]; empty: any.
     """
 
     level: Floats
@@ -290,8 +314,8 @@ class Tolerance(NamedTuple):
     """Criterion of convergence.
 
     Attributes:
-        gain: fraction of the level below which the remaining gain counts as small.
-        doubt: number of half-widths added to the expected remaining gain before it is compared.
+        gain: fraction (0 to 1) of the level up to which the remaining gain counts as small.
+        doubt: number of half-widths of the 90 % interval added to the expected remaining gain before it is compared.
         window_seconds: least seconds between two halvings of a job.
     """
 
@@ -301,23 +325,23 @@ class Tolerance(NamedTuple):
 
 
 def none(jobs: int) -> Converging:
-    """Convergence state of ``jobs`` new jobs: no ceilings."""
+    """Return the convergence state of ``jobs`` new jobs: no ceilings."""
     untold = np.full(jobs, np.nan)
     return Converging(np.full(jobs, UNLIMITED), np.full(jobs, -NEVER), untold, np.zeros(jobs, np.bool_))
 
 
 def keep(converging: Converging, which: NDArray[np.bool_]) -> Converging:
-    """The jobs selected by the mask ``which`` [J], in their order."""
+    """Return the convergence state of the jobs selected by the mask ``which`` [J], in their order."""
     return Converging._make(column[which] for column in converging)
 
 
 def join(converging: Converging, jobs: int) -> Converging:
-    """``converging`` with ``jobs`` new jobs appended."""
+    """Return ``converging`` with the state of ``jobs`` new jobs at the end."""
     return Converging._make(np.concatenate(pair) for pair in zip(converging, none(jobs), strict=True))
 
 
 def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
-    """Updated convergence state at ``now`` (seconds); arrays may have any common shape.
+    """Return the updated convergence state at ``now``, seconds since the run's start; arrays may have any common shape.
 
     A job's ceiling is halved, to an allowed size, if its remaining gain plus doubt is within the tolerance and a window
     has passed since the last halving. It is lifted for good if more than ``REVIVED`` tolerances remain, or if the job
@@ -343,12 +367,14 @@ def judged(converging: Converging, progress: Progress, now: float | Floats, tole
 
 
 def _largest(gpus: Integers, sizes: Integers) -> Integers:
-    """The largest of ``sizes`` not above each of ``gpus``, of the same shape; ``gpus`` if ``sizes`` is empty."""
+    """Return the largest of ``sizes`` up to each of ``gpus``, of the shape of ``gpus``; ``gpus`` if ``sizes`` is
+    empty."""
     return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
 def limited(rule: Rule, converging: Converging) -> Rule:
-    """``rule`` applied with each job's requested and maximum GPUs cut to its ceiling (at least its minimum)."""
+    """Make a rule that applies ``rule`` after cutting each job's requested and maximum GPUs to its ceiling or
+    minimum."""
 
     def within(situation: Situation) -> Wanted:
         jobs = situation.jobs

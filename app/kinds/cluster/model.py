@@ -38,11 +38,11 @@ OWN = ("noise_scale", "initial", "forecasts")
 
 @dataclass(frozen=True, eq=False)
 class ClusterModel:
-    """Domain model of kind ``cluster``: A measured applications, and the arrival process.
+    """Domain model of kind ``cluster``: A applications with measured steps, and the arrival process.
 
     Attributes:
         applications: names; the first A are those of ``throughput``.
-        throughput: seconds per step of the measured applications.
+        throughput: seconds per step of the A applications.
         noise_scale: gradient noise scale in samples, by tenth of a job's run; NaN: unknown, [A, 10].
         initial: reference batch for statistical efficiency, the smallest measured, in samples, [A].
         curves: learning curves by application.
@@ -61,13 +61,14 @@ class ClusterModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def forecasters(self) -> Sequence[Forecaster]:
-        """Forecasters of arriving jobs, one per queue; empty if no log is long enough; raises IncompatibleModel if
-        unreadable."""
+        """Return the forecasters of arriving jobs, one per queue; empty if no log was long enough to fit one. Raises
+        IncompatibleModel if the stored forecasters are unreadable."""
         return read(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod
     def unfitted(cls, layout: Layout) -> Self:
-        """Model before any sample: no applications, arrival rates of 0."""
+        """Return the model before any sample, for the queues and nodes of ``layout``: no applications, arrival rates of
+        0."""
         node = np.array([int(layout.capacity.max()), len(layout.capacity)])
         whole, none = np.zeros(0, np.int64), np.zeros((0, 2))
         untold = Throughput(np.zeros((1, 0, LAYOUTS, 1, 2)), np.ones(1, np.int64), none, none, node, whole)
@@ -82,11 +83,14 @@ class ClusterModel:
 
     @cached_property
     def _classes(self) -> Mapping[tuple[str, bool], int]:
+        """Position of the learning curve class of each pair of application name and direction (True: larger is
+        better)."""
         of = zip(self.curves.application.tolist(), self.curves.rises.tolist(), strict=True)
         return {(self.applications[one], rises): number for number, (one, rises) in enumerate(of)}
 
     def curve_class(self, application: str, rises: bool) -> int:
-        """Position of the learning curve class of an application and direction; −1: none."""
+        """Return the position in ``curves`` of the class of an application and direction; −1 if there is none.
+        ``rises``: whether larger values are better, as for metrics, not losses."""
         return self._classes.get((application, rises), -1)
 
     @property
@@ -95,12 +99,13 @@ class ClusterModel:
         return len(self.throughput.largest)
 
     def efficiency(self, application: int, batch: float, part: float = 0.5) -> float:
-        """Statistical efficiency of ``batch`` samples relative to the initial batch; NaN if the noise scale is unknown.
+        """Return the statistical efficiency of ``batch`` relative to the initial batch, NaN if the noise scale is
+        unknown.
 
-        (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
+        It is (M₀ + φ)/(M + φ), where φ is the gradient noise scale (Pollux, Qiao et al., 2021, section 3.1).
 
         Args:
-            application: position, below A.
+            application: position of the application, below A.
             batch: samples per step, over all GPUs.
             part: completed fraction of the job's run, 0 to 1.
         """
@@ -114,7 +119,7 @@ class ClusterModel:
             raise IncompatibleModel(f"the model is of {len(self.arrivals.rate)} queues, not {len(layout.queues)}")
 
     def to_bytes(self) -> bytes:
-        """Serialise as safetensors; equal models give equal bytes."""
+        """Serialise the model as safetensors; equal models give equal bytes."""
         arrays = {
             f"{part}.{name}": np.asarray(value)
             for part in PARTS
@@ -125,11 +130,8 @@ class ClusterModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
-
-        Raises:
-            IncompatibleModel: ``data`` is no such model, or has another format version.
-        """
+        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such model, or has another
+        format version."""
         try:
             header, arrays = read_tensors(data)
             version = header.get("format")
@@ -228,7 +230,8 @@ class ClusterPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]:
-    """Predictions for an application, as the fields of ``ClusterPrediction``.
+    """Answer a query of the API about one application, with the fields of ``ClusterPrediction``: a step, or remaining
+    gain.
 
     Raises:
         InvalidInput: a parameter is missing, given twice, out of range, or names an unknown application or node class.
@@ -282,6 +285,7 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
 
 
 def _within(model: ClusterModel, application: int, place: Place) -> bool:
+    """Whether a step's GPUs and samples per GPU are within the range that was measured for the application."""
     low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
     return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
@@ -309,6 +313,7 @@ def _interval(mean: float, low: float, high: float) -> Interval:
 
 
 def _one(query: Query, name: str) -> str:
+    """Return the value of a query parameter; raise InvalidInput unless it is given exactly once."""
     values = query.get(name, [])
     if len(values) != 1:
         raise invalid(f"/query/{name}", "must be given once", [*values] or None)
@@ -323,6 +328,7 @@ def _application(model: ClusterModel, name: str, parameter: str) -> int:
 
 
 def _number(query: Query, name: str) -> float:
+    """Return the value of a query parameter, a number above 0 up to ``LARGEST``; raise InvalidInput for any other."""
     text = _one(query, name)
     value = _parsed(text)
     if value is None or not 0 < value <= LARGEST:
@@ -331,6 +337,7 @@ def _number(query: Query, name: str) -> float:
 
 
 def _whole(query: Query, name: str, most: int) -> int:
+    """Return the value of a query parameter, a whole number from 1 to ``most``; raise InvalidInput for any other."""
     text = _one(query, name)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= most and len(text) <= 10):
         raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text[:SHOWN])
@@ -338,7 +345,8 @@ def _whole(query: Query, name: str, most: int) -> int:
 
 
 def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Parse iterations and values, [P, 2]; raises InvalidInput unless they ascend and are ``MOST_POINTS`` at most."""
+    """Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
+    InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``."""
     pairs = [[_parsed(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
     sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
     table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
@@ -349,6 +357,7 @@ def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def _parsed(text: str) -> float | None:
+    """Parse a finite number of at most 1e100 either way; None if ``text`` is no such number."""
     try:
         value = float(text) if "_" not in text else np.nan
     except ValueError:

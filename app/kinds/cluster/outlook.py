@@ -29,13 +29,15 @@ UNKNOWN, MOST_ROWS = -1, 4_096
 
 
 class Beliefs:
-    """Predictions of a domain model for many jobs at once: seconds per step, and duration.
+    """Predictions of a domain model for many jobs at once: seconds per step, goodput, duration, arrivals. Applications
+    are positions in ``applications``; ``UNKNOWN`` is one without measured steps.
 
     Args:
         model: domain model, possibly without applications.
         members: member workloads by application name; a step of theirs is one iteration.
 
     Attributes:
+        model: the domain model.
         applications: names of the measured applications, then of members, [A].
     """
 
@@ -53,13 +55,12 @@ class Beliefs:
         self._batch: Floats = np.maximum(table.local[:, middle], model.initial)
 
     def positions(self, names: NDArray[np.object_]) -> Integers:
-        """Positions of applications by name, ``UNKNOWN`` if not found, [J]."""
+        """Return the positions of J applications by name, [J]; ``UNKNOWN`` where the name is not found."""
         return np.array([self._index.get(name, UNKNOWN) for name in names.tolist()], np.int64)
 
     def neighbours(self, names: NDArray[np.object_]) -> Neighbours | None:
-        """Slowdowns between jobs of these applications [J] on shared nodes; None if none was measured.
-
-        Pairs are looked up by name, as applications without measured steps and members may have some."""
+        """Return slowdowns on shared nodes between J jobs, by the names of their applications [J]; None if none was
+        measured. Pairs are looked up by name, as applications without measured steps and members may have some."""
         if not self._pairs.any():
             return None
         known = self.model.positions
@@ -68,18 +69,19 @@ class Beliefs:
 
     @cached_property
     def _pairs(self) -> Floats:
-        """Natural logarithms of slowdowns, the last row and column for unknown applications, [B + 1, B + 1]."""
+        """Natural logarithms of slowdowns between B applications, [B + 1, B + 1]; the last row and column: any
+        other."""
         known = self.model.interference
         found = np.full((len(known.log_slowdown) + 1,) * 2, known.usual[0])
         found[:-1, :-1] = known.log_slowdown
         return found
 
     def step_seconds(self, application: Integers, batch: Floats, gpus: Integers) -> Floats:
-        """Seconds per step on ``gpus`` [J, K] packed on as few nodes as possible, [J, K].
+        """Return seconds per step of J jobs on K numbers of GPUs each, packed on as few nodes as possible, [J, K].
 
         Args:
             application: positions, [J]; ``UNKNOWN``: 1 second over the number of GPUs.
-            batch: samples per step, [J]; NaN: the usual batch.
+            batch: samples per step over all GPUs, [J]; NaN: the usual batch.
             gpus: numbers of GPUs, [J, K].
         """
         if len(self._rows) > MOST_ROWS:
@@ -88,8 +90,8 @@ class Beliefs:
         return self._table[np.array(each, np.int64)[:, None], np.minimum(gpus, self._most)]
 
     def _row(self, application: int, batch: float) -> int:
-        """Row of the cache that holds the step times of an application at a batch (0: the usual one); computed if
-        missing."""
+        """Return the row of the cache with the step times of an application at a batch in samples (0: the usual batch).
+        A missing row is computed."""
         key = application, batch
         if key not in self._rows:
             if len(self._rows) == len(self._table):
@@ -99,7 +101,8 @@ class Beliefs:
         return self._rows[key]
 
     def _seconds(self, application: int, batch: float) -> Floats:
-        """Seconds per step on 1 to all GPUs, [G]."""
+        """Return seconds per step on 1 to G GPUs, all GPUs of the model's cluster, [G]; ``batch`` 0: the usual
+        batch."""
         gpus = np.arange(1, self._most + 1)
         if application == UNKNOWN:
             return np.asarray(1.0 / gpus, np.float64)
@@ -109,7 +112,14 @@ class Beliefs:
         return seconds(self._centre, application, Place(gpus, -(-gpus // self._centre.node[0]), own / gpus))
 
     def goodput(self, application: int, batches: Batches, noise_scale: float, total: int) -> Course:
-        """Goodput of a measured application at the best batch, by number of GPUs up to ``total``; cached."""
+        """Return an application's goodput at the best batch, by number of GPUs up to ``total``; results are cached.
+
+        Args:
+            application: position of an application with measured steps.
+            batches: limits of the batch, in samples.
+            noise_scale: gradient noise scale, in samples; infinite: unknown.
+            total: GPUs of the cluster.
+        """
         key = application, batches, noise_scale, total
         if key not in self._best:
             if len(self._best) > MOST_ROWS:
@@ -118,16 +128,16 @@ class Beliefs:
         return self._best[key]
 
     def _times(self, application: int, gpus: Integers, local: Floats) -> tuple[Floats, Floats]:
-        """Seconds of computing (as on one GPU) and of the whole step, on ``gpus`` with ``local`` samples per GPU, [R,
-        K] each."""
+        """Return seconds of computing (as on one GPU) and of the whole step, for R numbers of GPUs, [R, K] each.
+        ``gpus`` is [R, 1], ``local`` the samples per GPU, [R, K]."""
         one, node = np.ones((1, 1), np.int64), self._centre.node[0]
         alone, whole = (seconds(self._centre, application, Place(on, -(-on // node), local)) for on in (one, gpus))
         return np.minimum(alone, whole), whole
 
     @cached_property
     def log(self) -> Floats:
-        """Past jobs as ``Arrivals.jobs``, [n, 7], where an unknown duration or number of samples is derived from the
-        other."""
+        """The n past jobs with the columns of ``Arrivals.jobs``, [n, 7]. An unknown duration in seconds, or number of
+        samples, is derived from the other by the predicted step time."""
         jobs = self.model.arrivals.jobs
         jobs = np.column_stack([jobs, np.full((len(jobs), SAMPLES + 1 - jobs.shape[1]), np.nan)])
         for application in range(self.model.measured):
@@ -141,8 +151,8 @@ class Beliefs:
         return jobs
 
     def needed(self, application: str) -> list[tuple[float, float]]:
-        """Samples that finished jobs of an application needed, and their data sizes (0: unknown); empty if none is
-        known."""
+        """Return the samples that each finished job of an application needed, and its data size (0: unknown). The list
+        is empty if none is known, also for an unknown application."""
         return self._needed.get(application, [])
 
     @cached_property
@@ -154,12 +164,12 @@ class Beliefs:
         return found
 
     def iterations(self, application: Integers) -> Floats:
-        """Number of iterations of each job that is a run of a member, NaN for other jobs, [J]."""
+        """Return the number of iterations of each of J jobs that is a run of a member, [J]; NaN for other jobs."""
         every = [np.nan] * self.model.measured + [float(one.iterations) for one in self._members] + [np.nan]
         return np.array(every)[application]
 
     def usual_seconds(self, application: Integers, data: Floats | None = None) -> Floats:
-        """Median duration of jobs of each application on the GPUs they requested, seconds, [J].
+        """Return the median duration in seconds of each of J jobs' applications, on the GPUs they requested, [J].
 
         Args:
             application: position of each job's application, [J].
@@ -169,30 +179,32 @@ class Beliefs:
         return np.asarray(self.lengths.usual[application] * scale, np.float64)
 
     def seconds_left(self, application: Integers, data: Floats, ran: Floats) -> Floats:
-        """Expected remaining seconds of jobs that have run for ``ran`` seconds [J] and report no number of iterations,
-        [J]."""
+        """Return expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds and state no number of
+        iterations. ``application`` has positions, ``data`` the data sizes (NaN: unknown), [J] each."""
         scale = self.lengths.scale(application, data)
         return np.asarray(scale * self.lengths.left(application, ran / scale), np.float64)
 
     @cached_property
     def lengths(self) -> Lengths:
-        """Durations of jobs by position in ``applications``; the log's own positions are translated by name."""
+        """Durations of past jobs by position in ``applications``; the log's own positions are translated by name."""
         jobs, names = self.log.copy(), np.array([*self.model.applications, ""], object)
         jobs[:, APPLICATION] = self.positions(names)[jobs[:, APPLICATION].astype(np.int64)]
         return Lengths(jobs, len(self.applications))
 
     def coming(self, second_of_day: float) -> float:
-        """GPUs expected to be requested within an hour from a second of the day (UTC)."""
+        """Return the number of GPUs that new jobs are expected to request within an hour from a second of the day
+        (UTC)."""
         return float(self.coming_at(np.array([second_of_day]))[0])
 
     def coming_at(self, second_of_day: Floats) -> Floats:
-        """GPUs expected to be requested within an hour from each second of the day (UTC), of the same shape."""
+        """Return the GPUs that new jobs are expected to request within an hour from each second of the day (UTC), same
+        shape."""
         course = np.append(self._asked, self._asked[0])
         return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 
     @cached_property
     def mean_asked(self) -> Floats:
-        """Mean number of GPUs that jobs of each queue request, [Q]; 0 without past jobs."""
+        """Mean number of GPUs that jobs of each of Q queues request, [Q]; 0 without past jobs."""
         jobs, queues = self.model.arrivals.jobs, len(self.model.arrivals.rate)
         if not len(jobs):
             return np.zeros(queues)
@@ -206,7 +218,8 @@ class Beliefs:
 
 
 def member_seconds(member: Member, gpus: Integers) -> Floats:
-    """Seconds per iteration of a member on numbers of GPUs, [G]; infinite on fewer than its least."""
+    """Return a member's seconds per iteration on G numbers of GPUs ``gpus`` [G], [G]; infinite on fewer than its
+    least."""
     place = np.searchsorted(member.amounts, gpus, side="right") - 1
     return np.where(place >= 0, member.seconds[np.maximum(place, 0)], np.inf)
 
@@ -221,7 +234,7 @@ TINY, LEAST = 1e-6, 0.05
 
 
 def _sized(data: Floats, usual: float) -> Floats:
-    """Data sizes relative to ``usual``, [n]; 1 where either is unknown."""
+    """Return n data sizes over the size ``usual``, [n]; 1 where either is unknown (NaN or 0)."""
     return np.where((data > 0) & (usual > 0), data / usual, 1.0)
 
 
@@ -237,8 +250,8 @@ class BelievedOutlook:
 
     Args:
         beliefs: predictions of the domain model.
-        jobs: jobs present, [J].
-        records: what launchers reported of them, [J].
+        jobs: table of the J jobs present.
+        records: reported settings and measurements of the same jobs.
         gpus: GPUs of the cluster, G.
         shown: measurements in the run by application; None: none.
 
@@ -262,24 +275,25 @@ class BelievedOutlook:
         self._batch = np.where(records.batch > 0, records.batch, np.nan).astype(np.float64)
 
     def update_seconds(self) -> Floats:
-        """Seconds per unit of work on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so many."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so
+        many."""
         every = np.broadcast_to(np.arange(self._gpus + 1), (len(self._application), self._gpus + 1))
         return self._seconds(every)
 
     def updates(self) -> Floats:
-        """Remaining units of work of each job (samples, steps or GPU-seconds), [J]."""
+        """Return the remaining units of work (samples, steps or GPU-seconds) of each of J jobs, [J]."""
         return self._left
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Units of work per second on numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use so many."""
+        """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
+        so many."""
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         return np.asarray(1.0 / self._seconds(every), np.float64)
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Expected fall of the normalised loss within ``seconds`` on numbers of GPUs ``gpus`` [R], [J, R].
-
-        The loss after k iterations is taken as 1/(k + 1), the convergence rate of first-order methods. For jobs without
-        a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
+        """Return the expected fall, 0 to 1, of J jobs' normalised loss within ``seconds`` on R numbers of GPUs
+        ``gpus``, [J, R]. The loss after k iterations is taken as 1/(k + 1), the convergence rate of first-order
+        methods. For jobs without a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
         records, jobs = self._records, self._jobs
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
         speed = 1.0 / (self._seconds(every) * self._left[:, None])  # fraction of the remaining work per second
@@ -291,33 +305,34 @@ class BelievedOutlook:
         return np.asarray(1.0 / (done[:, None] + 1.0) - 1.0 / (after + 1.0), np.float64)
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds to completion on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
+        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
+        usable."""
         return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
 
     def worth(self, power: float) -> Floats:
-        """Weight of each job's completion time: its relative data size to the power of ``power``, [J]; 1 if unknown."""
+        """Return a weight of each of J jobs' completion time, [J]: its relative data size to the power of ``power``; 1
+        if unknown."""
         sized = self._beliefs.lengths.sized(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
-        """Whether the step times of each job are known, from the model or the run, [J]."""
+        """Whether the step times of each of J jobs are known, from the domain model or from measurements in the run,
+        [J]."""
         return np.asarray((self._application != UNKNOWN) | self._sampled, np.bool_)
 
     @cached_property
     def maximum(self) -> Integers:
-        """Most GPUs that each job may have, [J].
-
-        An application without measured steps may have at most twice the GPUs it was measured on in this run, and at
-        least those requested, so that a trial on more GPUs costs other jobs little."""
+        """Most GPUs that each of J jobs may have, [J]. An application without measured steps may have at most twice the
+        GPUs it was measured on in this run, and at least those requested, so that a trial on more GPUs costs other jobs
+        little."""
         tried = np.array([0 if one is None else 2 * one.most for one in self._experience], np.int64)
         most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.asked, tried))
         return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)
 
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
-        """Best batch, in samples over all GPUs, of the jobs at positions ``at`` [K] on ``gpus`` [K].
-
-        None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
+        """Return the best batch, in samples over all GPUs, of each of K jobs at positions ``at`` on ``gpus`` GPUs, [K]
+        each. None if the job's batch is fixed, if its noise scale is unknown, or if no batch is allowed."""
         told = list[int | None]()
         for job, count in zip(at.tolist(), gpus.tolist(), strict=True):
             course = self._courses[job] if np.isfinite(self._noise_scale(job)) else None
@@ -348,10 +363,9 @@ class BelievedOutlook:
         return found
 
     def _course(self, at: int) -> Course:
-        """Goodput by number of GPUs of the job at position ``at``, relative to the application's reference batch.
-
-        From the run's measurements up to the largest number of GPUs measured; beyond, the domain model's curve, scaled
-        to match."""
+        """Return the goodput by number of GPUs of the job at position ``at``, relative to the application's reference
+        batch. Up to the largest number of GPUs measured it comes from the run's measurements; beyond, it is the domain
+        model's curve, scaled to match."""
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
         own = None if shown is None else self._measured(at, shown, noise)
         if application == UNKNOWN and own is not None:
@@ -383,7 +397,8 @@ class BelievedOutlook:
         return Batches(int(one.batch_initial[at]), int(one.batch_maximum[at]), least, most)
 
     def _noise_scale(self, at: int) -> float:
-        """Gradient noise scale in samples: the job's own, else the run's first, else the model's; infinite: unknown."""
+        """Return a job's gradient noise scale in samples: its own, else the run's first, else the model's; infinite:
+        unknown."""
         own, application = float(self._records.noise_scale[at]), int(self._application[at])
         if np.isfinite(own):
             return own
@@ -396,19 +411,18 @@ class BelievedOutlook:
 
     @cached_property
     def _left(self) -> Floats:
-        """Remaining work of each job, [J], in samples or else in steps; at least ``TINY``."""
+        """Remaining work of each of J jobs, in samples if ``_sampled``, else in steps, [J]; at least ``TINY``."""
         return np.asarray(np.maximum(np.where(self._sampled, self._samples_left, self._steps_left), TINY), np.float64)
 
     @cached_property
     def _sampled(self) -> NDArray[np.bool_]:
-        """Whether each job's work is counted in samples, [J]."""
+        """Whether the work of each of J jobs is counted in samples, [J]."""
         return np.array([course is not None for course in self._courses], np.bool_)
 
     @cached_property
     def _steps_left(self) -> Floats:
-        """Remaining steps of each job, [J], at least 1; GPU-seconds if its application is unknown.
-
-        From its measured pace if known; else from the iterations left (members), or the usual duration of its
+        """Remaining steps of each of J jobs, at least 1, [J]; GPU-seconds if its application is unknown. They follow
+        from the measured pace if known; else from the iterations left (members), or the usual duration of the
         application."""
         records, jobs = self._records, self._jobs
         reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
@@ -423,7 +437,7 @@ class BelievedOutlook:
 
     @cached_property
     def _samples_left(self) -> Floats:
-        """Remaining samples of each job counted in samples, 0 for other jobs, [J]."""
+        """Remaining samples of each of J jobs, [J]; 0 for jobs whose work is not counted in samples."""
         records, found = self._records, np.zeros(len(self._application))
         if not self._sampled.any():
             return found
@@ -444,7 +458,8 @@ class BelievedOutlook:
         return self._by_iterations(found, done)
 
     def _by_iterations(self, left: Floats, done: Floats) -> Floats:
-        """``left`` [J] (samples), or iterations left times samples per iteration where jobs report iterations."""
+        """Return remaining samples, [J]: iterations left × samples per iteration where a job reports iterations, else
+        ``left``. ``left`` and ``done`` are samples, [J] each."""
         records = self._records
         told = (records.iteration > 0) & np.isfinite(records.iterations)
         rest = np.maximum(records.iterations - records.iteration, 0.0)
@@ -460,22 +475,24 @@ class BelievedOutlook:
 
     @property
     def _slower(self) -> Floats:
-        """Factor on step time by neighbours while each job's pace was measured, [J]; 1 if unknown."""
+        """Factor by which neighbours slowed the steps of each of J jobs while its pace was measured, [J]; 1 if
+        unknown."""
         if self.neighbours is None:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
         return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
 
     def _unmeasured(self, usual: Floats) -> Floats:
-        """Remaining seconds on the GPUs requested, without a measured pace, [J]: by completed iterations, else by
-        running time."""
+        """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow
+        from completed iterations and the ``usual`` duration in seconds [J], else from running time."""
         records = self._records
         done = np.where(np.isfinite(records.iterations), records.iteration / records.iterations, np.nan)
         rest = self._beliefs.seconds_left(self._application, records.data, self._jobs.running)
         return np.where(np.isfinite(done), usual * np.clip(1.0 - done, 0.0, 1.0), rest)
 
     def _seconds(self, gpus: Integers) -> Floats:
-        """Seconds per unit of work on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
+        """Return seconds per unit of work of J jobs on ``gpus`` [J, K], [J, K]; infinite where a job can't use so
+        many."""
         several = np.clip(gpus, 1, self._gpus)
         seconds = self._beliefs.step_seconds(self._application, self._batch, several)
         with np.errstate(divide="ignore"):

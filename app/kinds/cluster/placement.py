@@ -1,4 +1,4 @@
-"""Situations to allocate GPUs in, and the placement of jobs on nodes."""
+"""Inputs and results of allocation rules, and the placement of jobs on nodes."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
 
 
 MOST_PARTS = 32
-"""Most parts of jobs that are moved to better neighbours in one decision, the worst first."""
+"""Most parts of jobs that are moved to other neighbours in one decision; the parts slowed most come first."""
 LEAST_GAIN = 1e-3
 
 
 class Neighbours(NamedTuple):
-    """Mutual slowdown of J jobs on shared nodes; K kinds.
+    """Mutual slowdown of J jobs on shared nodes, by K kinds of jobs.
 
     Attributes:
-        kind: row of ``log_slowdown`` of each job, [J].
+        kind: row of ``log_slowdown`` for each job, [J].
         log_slowdown: natural logarithm of the factor on the step time of a job of the row's kind beside one of the
             column's kind; factors of several neighbours multiply, [K, K].
     """
@@ -32,7 +32,7 @@ class Neighbours(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """GPUs of jobs on single nodes, one part each: positions of job and node, and number of GPUs, [P] each."""
+    """P parts of jobs, each on one node: position of the job, position of the node, and number of GPUs, [P] each."""
 
     job: Integers
     node: Integers
@@ -40,7 +40,8 @@ class Parts(NamedTuple):
 
 
 def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
-    """Factor on the step time of each job by the jobs on its nodes, for the allocation ``held`` [J, N], [J]."""
+    """Return the factor, [J], by which other jobs on its nodes lengthen the steps of each of J jobs; 1 if it is alone.
+    ``held`` is the allocation, GPUs on each of N nodes, [J, N]."""
     found = np.ones(len(held))
     on = held > 0
     shared = np.flatnonzero(on.sum(axis=0) > 1)
@@ -54,10 +55,15 @@ def slowdowns(neighbours: Neighbours, held: Integers) -> Floats:
 
 
 def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, before: Integers) -> Integers:
-    """``held`` with jobs whose nodes change anyway rearranged to reduce interference, [J, N].
+    """Rearrange the jobs whose nodes change anyway to reduce interference; return GPUs of J jobs on N nodes, [J, N].
+    Parts of jobs are taken worst first. Each is exchanged with an equal part of another such job, or moved to free
+    GPUs, whichever reduces the sum of all log slowdowns most. Jobs that keep their nodes are not moved.
 
-    Parts are taken worst first. Each is exchanged with an equal part of another such job, or moved to free GPUs,
-    whichever reduces the sum of all log slowdowns most. Jobs that keep their nodes are not moved."""
+    Args:
+        neighbours: slowdowns of the jobs.
+        capacity: GPUs of each node, [N].
+        held, before: new and present allocation, [J, N].
+    """
     job, node = np.nonzero(held)
     parts = Parts(job, node, held[job, node])
     pair = neighbours.log_slowdown + neighbours.log_slowdown.T
@@ -73,7 +79,8 @@ def beside_others(neighbours: Neighbours, capacity: Integers, held: Integers, be
 
 
 class _Board(NamedTuple):
-    """Current placement of parts; ``parts.node`` [P] and ``free`` [N] are updated in place."""
+    """Current placement of P parts on N nodes; ``parts.node`` [P] and the free GPUs ``free`` [N] are updated in
+    place."""
 
     pair: Floats
     kinds: Integers
@@ -82,7 +89,8 @@ class _Board(NamedTuple):
 
 
 def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
-    """Sum of log slowdowns between each part and the other parts on its node, [P]."""
+    """Return the sum of log slowdowns between each of P parts, of the given ``kinds`` [P], and the others on its node,
+    [P]."""
     number = np.zeros((int(parts.node.max(initial=-1)) + 1, len(pair)))
     np.add.at(number, (parts.node, kinds), 1.0)
     own = pair[kinds, kinds]
@@ -90,7 +98,8 @@ def _costs(pair: Floats, kinds: Integers, parts: Parts) -> Floats:
 
 
 def _improve(one: int, may: np.ndarray[tuple[int], np.dtype[np.bool_]], cost: Floats, board: _Board) -> None:
-    """Move or exchange part ``one`` if that reduces log slowdowns; ``cost``: log slowdown beside each part, [P]."""
+    """Move or exchange part ``one`` on ``board`` if that reduces log slowdowns. ``may`` [P]: which parts may be
+    exchanged; ``cost`` [P]: log slowdown of ``one`` beside each part, both directions."""
     pair, kinds, parts, free = board
     here, number = int(parts.node[one]), len(free)
     others = parts.job != parts.job[one]
@@ -140,10 +149,8 @@ class Deadlines(NamedTuple):
     worth: Floats
 
     def chance(self, now: float, seconds: Floats) -> Floats:
-        """Probability that jobs which take ``seconds`` [J, K] from ``now`` meet their deadlines, [J, K]; about 0
-        without one.
-
-        The logarithm of the duration is taken as logistic, which needs no error function."""
+        """Return the probability, [J, K], that J jobs which take ``seconds`` [J, K] from ``now`` meet their deadlines.
+        It is about 0 for jobs without a deadline. The logarithm of the duration is taken as logistic."""
         left = np.where(self.at < NEVER, self.at - now, 0.0)[:, None]
         scale = np.maximum(self.spread, LEAST_SPREAD)[:, None] * LOGISTIC
         ratio = np.log(np.maximum(left, TINY)) - np.log(np.clip(seconds, TINY, LONGEST))
@@ -154,34 +161,37 @@ class Deadlines(NamedTuple):
 
 
 class Outlook(Protocol):
-    """Expected speed and remaining work of J jobs, on 0 to G GPUs packed on as few nodes as possible.
-
-    Values are computed when a rule calls for them."""
+    """Expected speed and remaining work of J jobs, on 0 to G GPUs packed on as few nodes as possible. A job's unit of
+    work is a sample, a step or a GPU-second. Values are computed when a rule calls for them."""
 
     def update_seconds(self) -> Floats:
-        """Seconds per unit of work, [J, G + 1]; infinite where a job can't use so many GPUs."""
+        """Return seconds per unit of work of J jobs on 0 to G GPUs, [J, G + 1]; infinite where a job can't use so
+        many."""
         ...
 
     def updates(self) -> Floats:
-        """Remaining units of work of each job, [J]."""
+        """Return the remaining units of work of each of J jobs, [J]."""
         ...
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Units of work per second on numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use so many."""
+        """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
+        so many."""
         ...
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Fall of the loss within ``seconds``, as a fraction of its whole fall, on ``gpus`` [R], [J, R]; 0 if not
-        usable."""
+        """Return the fall of J jobs' loss within ``seconds``, as a fraction of its whole fall, on R numbers of GPUs,
+        [J, R]. It is 0 where a job can't use so many GPUs."""
         ...
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds to completion on ``gpus`` [J, K], [J, K]; infinite where a job can't use so many."""
+        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
+        usable."""
         ...
 
 
 def seconds_by_table(outlook: Outlook, gpus: Integers) -> Floats:
-    """``Outlook.seconds_left`` computed from ``update_seconds`` and ``updates``, for ``gpus`` [J, K]."""
+    """Return seconds to completion of J jobs on ``gpus`` [J, K], [J, K], from ``update_seconds`` × ``updates`` of an
+    outlook. Raises IndexError if a number of GPUs is beyond the outlook's table."""
     with np.errstate(invalid="ignore"):
         left = np.take_along_axis(outlook.update_seconds(), gpus, axis=1) * outlook.updates()[:, None]
     return np.where(np.isnan(left), np.inf, left)
@@ -193,10 +203,10 @@ class Situation(NamedTuple):
     Attributes:
         now: seconds since the cluster's start.
         capacity: GPUs of each node, [N].
-        jobs: jobs present, [J].
+        jobs: table of the jobs present, [J].
         outlook: expected speed and remaining work of the jobs.
         restart_seconds: seconds lost by a job whose nodes change.
-        deadlines: of the jobs; None: no job has any.
+        deadlines: deadlines of the jobs; None: no job has one.
         neighbours: slowdowns between the jobs on shared nodes; None: unknown.
         factor: factor on the weight of each job's completion time, [J]; None: 1.
     """
@@ -212,7 +222,7 @@ class Situation(NamedTuple):
 
     @property
     def gpus(self) -> int:
-        """GPUs of all nodes, G."""
+        """Number of GPUs of all nodes, G."""
         return int(self.capacity.sum())
 
 
@@ -234,12 +244,13 @@ Rule = Callable[[Situation], Wanted]
 
 
 def in_order(gpus: Integers) -> Wanted:
-    """Allocation of ``gpus`` [J] whose jobs are placed in order of submission."""
+    """Return an allocation of ``gpus``, numbers of GPUs of J jobs [J], that places the jobs in order of submission."""
     return Wanted(gpus, np.arange(len(gpus)))
 
 
 def admitted(asked: Integers, order: Integers, free: int) -> Integers:
-    """GPUs requested by each job that still fits into ``free`` in ``order``, 0 for those that don't, [J]."""
+    """Return the GPUs given to each of J jobs, [J]: those requested if they still fit into ``free``, else 0. ``asked``
+    has the GPUs requested, ``order`` the positions of jobs in the order of admission, [J] each."""
     gpus = np.zeros(len(asked), np.int64)
     wanted = asked.tolist()
     for job in order.tolist():
@@ -255,7 +266,11 @@ def admitted(asked: Integers, order: Integers, free: int) -> Integers:
 
 
 class FreeGpus:
-    """Free GPUs of each node, with lookup of nodes by that number."""
+    """Free GPUs of each node, with lookup of nodes by number of free GPUs.
+
+    Attributes:
+        of: number of free GPUs of each node, by position.
+    """
 
     def __init__(self, free: Integers) -> None:
         self.of: list[int] = free.tolist()
@@ -272,7 +287,8 @@ class FreeGpus:
             heappush(self._nodes[count], node)
 
     def tightest(self, size: int) -> int | None:
-        """The first node among those with the fewest free GPUs, at least ``size``; None: there is none."""
+        """Return the position of the first node with the fewest free GPUs that are at least ``size``; None if there is
+        none."""
         for count in range(size, len(self._nodes)):
             nodes = self._nodes[count]
             while nodes and self.of[nodes[0]] != count:  # it has had so many, and has others now
@@ -283,10 +299,9 @@ class FreeGpus:
 
 
 def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | None:
-    """Allocation with ``missing`` [J] GPUs added to ``kept`` [J, N], [J, N]; None if they can't be packed.
-
+    """Add ``missing`` [J] GPUs to the allocation ``kept`` of J jobs on N nodes, [J, N]; None if they can't be packed.
     Whole nodes come first, then parts by descending size, each by best fit. If a part fits nowhere, smaller parts are
-    moved away from the node where that moves the fewest GPUs."""
+    moved away from the node where that moves the fewest GPUs. ``capacity`` has the GPUs of each node, [N]."""
     node, held = max(1, int(capacity.max(initial=0))), kept.copy()
     parts, free = _parts(missing, node), FreeGpus(capacity - held.sum(axis=0))
     for size in range(node, 0, -1):
@@ -304,7 +319,8 @@ def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | No
 
 
 def _parts(missing: Integers, node: int) -> list[list[int]]:
-    """Jobs with a missing part, by its size 0 to ``node``, the GPUs of a node."""
+    """Return, by size 0 to ``node`` (GPUs of the largest node), positions of the jobs with a part of that size to
+    place."""
     parts: list[list[int]] = [[] for _ in range(node + 1)]
     for job in np.flatnonzero(missing).tolist():
         whole, rest = divmod(int(missing[job]), node)
@@ -315,8 +331,8 @@ def _parts(missing: Integers, node: int) -> list[list[int]]:
 
 
 def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
-    """Free ``size`` GPUs on the node where fewest must be moved; moved jobs go to ``parts``. None: no node can be
-    cleared."""
+    """Free ``size`` GPUs on the node where the fewest GPUs must be moved; return its position, None if there is no such
+    node. The jobs moved away are removed from ``held`` and added to ``parts``, both in place."""
     room = np.array(free.of)
     possible = np.flatnonzero(room + np.where(held < size, held, 0).sum(axis=0) >= size)
     if not possible.size:
@@ -336,7 +352,8 @@ def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) 
 
 
 def place(situation: Situation, wanted: Wanted) -> Integers:
-    """GPUs of each job on each node, [J, N]; moved jobs are placed to reduce interference, where it is known.
+    """Return the GPUs of each of J jobs on each of N nodes, [J, N], for the numbers of GPUs ``wanted``. Jobs whose
+    nodes change are placed to reduce interference, where it is known.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
@@ -348,10 +365,9 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
 
 
 def _placed(situation: Situation, wanted: Wanted) -> Integers:
-    """GPUs of each job on each node, [J, N], regardless of interference.
-
-    Jobs whose number of GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from
-    the node with most free GPUs first, in ``wanted.order``.
+    """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
+    GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
+    free GPUs first, in ``wanted.order``.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
@@ -375,7 +391,8 @@ def _placed(situation: Situation, wanted: Wanted) -> Integers:
 
 
 def _most_free_first(row: Integers, missing: int, free: list[int]) -> None:
-    """Fill one job's ``row`` [N] in place with ``missing`` GPUs, from the nodes with most free GPUs."""
+    """Fill one job's ``row`` [N] in place with ``missing`` GPUs, from the nodes with most GPUs ``free``, also
+    updated."""
     while missing:
         most = max(free)
         node = free.index(most)

@@ -55,16 +55,15 @@ LARGEST, SHORT = 8.0, float(np.log1p(10.0))
 
 
 def observe(situation: Situation, weight: Floats, interval: float, coming: float) -> Floats:
-    """Observation of each job for agents, [J, F], named by ``ENTRIES``.
-
-    Per job: time left on an equal share, gain of its best number of GPUs, rank, GPUs, times, restarts, maximum GPUs and
-    queue weight. Shared: free GPUs, number of jobs, time left, GPUs of jobs that end soon, and GPUs of arrivals.
+    """Return the observation of each of J jobs for agents, [J, F]; its F features are named by ``ENTRIES``. Per job:
+    time left on an equal share, gain of its best number of GPUs, rank, GPUs, times, restarts, maximum GPUs and queue
+    weight. Shared: free GPUs, number of jobs, time left, GPUs of jobs that end soon, and GPUs of arrivals.
 
     Args:
-        situation: at the decision.
+        situation: jobs and nodes at the decision.
         weight: weight of each job's queue, [J].
         interval: seconds between decisions, the unit of times.
-        coming: GPUs expected to be requested within an hour.
+        coming: GPUs expected to be requested by new jobs within an hour.
     """
     jobs, total = situation.jobs, max(situation.gpus, 1)
     sizes = grid(situation)
@@ -115,10 +114,10 @@ TEMPERATURE = 0.3
 
 
 class AllAtOnce:
-    """Mixin: in simulated clusters the policy decides for all jobs at once, as in the service."""
+    """Mixin for policies that decide for all jobs of a simulated cluster at once, as the service does."""
 
     def watch(self, world: Any) -> None:
-        """Register this policy with ``world`` to decide for all jobs at once."""
+        """Register this policy with the simulated cluster ``world``, so that it decides for all jobs at once."""
         world.answer(self)
 
 
@@ -134,10 +133,9 @@ FAMILIES: Families = {"network": Network, "table": Table}
 
 
 def factors(policy: Published, observation: Floats) -> Floats:
-    """Factor on each job's weight by ``policy``, for J jobs with ``observation`` [J, F], [J].
-
-    The geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would
-    alternate between decisions, with a restart each time."""
+    """Return the factor on the weight of each of J jobs by ``policy``, for ``observation`` [J, F], [J]. It is the
+    geometric mean of ``FACTORS`` under the softmax of the action values: the most likely action alone would alternate
+    between decisions, with a restart each time. Without action values it is the chosen action's factor."""
     view = View(observation.astype(np.float32), np.ones((len(observation), len(FACTORS)), np.bool_))
     choice = policy.act(PolicySituation(None, None, view))
     if choice.values is None:
@@ -148,7 +146,7 @@ def factors(policy: Published, observation: Floats) -> Floats:
 
 
 def load(data: bytes) -> Artifact:
-    """Load a published agent; raises IncompatibleArtifact if ``data`` is not one."""
+    """Load a published agent from its stored bytes; raise IncompatibleArtifact if ``data`` is not one of this kind."""
     return artifact.load(data, FAMILIES)
 
 
@@ -175,7 +173,7 @@ LEVELLED: Mapping[str, Rule] = {
 
 
 def rules(spec: ClusterSpec) -> dict[str, Rule]:
-    """Allocation rules by name, with the queues' weights, ageing and patience of ``spec``."""
+    """Return the allocation rules by name, with the queues' weights, ageing and patience of ``spec``."""
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}

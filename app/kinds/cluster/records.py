@@ -49,24 +49,25 @@ class Records(NamedTuple):
         application: name; empty: not reported.
         batch: samples per step over all GPUs, as reported last.
         data: data size, in a unit of the application.
-        iterations: number at which the job is finished.
+        iterations: number of iterations at which the job is finished.
         iteration: iterations completed.
         value: last reported loss or metric.
         rises: whether ``value`` is a metric (higher is better).
         noise_scale: gradient noise scale, in samples.
         pace: iterations per second between the last two reports on the same nodes.
-        paced_on: number of GPUs during these.
-        trained, restarts: ``running`` (plus the restart left) and ``restarts`` of the job table at the last progress
-            report or start.
+        paced_on: number of GPUs while ``pace`` was measured.
+        trained, restarts: ``running`` (plus the restart left, seconds) and ``restarts`` of the job table at the last
+            progress report or start.
         batch_initial: samples per step as submitted; 0: not reported.
-        batch_maximum, gpu_batch_minimum, gpu_batch_maximum: limits in samples of a batch that the job may choose.
+        batch_maximum: largest batch in samples that the job may choose; 0: its batch is fixed.
+        gpu_batch_minimum, gpu_batch_maximum: fewest and most samples per GPU and pass; 0: no limit.
         rate: goodput of the last reported steps, in samples per second at the initial batch's efficiency.
-        done: samples trained until then.
+        done: samples trained until the last reported steps, at the initial batch's efficiency.
         done_then: ``done`` when ``iteration`` last changed.
         uncounted: seconds trained since ``done`` was updated.
-        predicted_at, predicted: time of one randomly drawn prediction of its end, and the seconds predicted; NaN: none.
-        predictions: number of predictions of its end.
-        awaited_at, awaited, awaits: the same for its next start, while it waits.
+        predicted_at, predicted: time of one randomly drawn prediction of the job's end, and the seconds predicted.
+        predictions: number of predictions of the job's end.
+        awaited_at, awaited, awaits: the same three for the job's next start, while it waits.
     """
 
     application: NDArray[np.object_]
@@ -98,12 +99,12 @@ class Records(NamedTuple):
 
 
 def none() -> Records:
-    """Records of a cluster without jobs."""
+    """Return the records of a cluster without jobs."""
     return of(())
 
 
 def untold(count: int) -> Records:
-    """Records of ``count`` jobs of which nothing was reported."""
+    """Return the records of ``count`` jobs without any reported setting or measurement."""
     unknown, zeros, whole = np.full(count, UNKNOWN), np.zeros(count), np.zeros(count, np.int64)
     given = {"application": np.full(count, "", object), "rises": np.zeros(count, np.bool_)}
     given |= dict.fromkeys(("iteration", "trained", "done", "done_then", "uncounted"), zeros)
@@ -112,7 +113,7 @@ def untold(count: int) -> Records:
 
 
 def of(came: Sequence[Submitted]) -> Records:
-    """Records of newly submitted jobs."""
+    """Return the records of newly submitted jobs, in the order of ``came``."""
     batch = np.array([job.batch or 0 for job in came], np.int64)
     return untold(len(came))._replace(
         application=np.array([job.application or "" for job in came], object),
@@ -127,23 +128,23 @@ def of(came: Sequence[Submitted]) -> Records:
 
 
 def joined(records: Records, came: Records) -> Records:
-    """``records`` with those of new jobs appended."""
+    """Return ``records`` with those of the new jobs ``came`` at the end."""
     return Records._make(np.concatenate(pair) for pair in zip(records, came, strict=True))
 
 
 def keep(records: Records, which: Sequence[bool] | NDArray[np.bool_]) -> Records:
-    """The jobs selected by the mask ``which`` [J], in their order."""
+    """Return the records of the jobs selected by the mask ``which`` [J], in their order."""
     chosen = np.asarray(which, np.bool_)
     return Records._make(column[chosen] for column in records)
 
 
 def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
-    """``records`` updated with reported progress; fields that a report leaves out stay.
+    """Return ``records`` updated with reported progress; fields that a report leaves out stay.
 
     Args:
-        records: before the report.
+        records: records before the report.
         at: positions of the jobs in ``told``.
-        told: reported progress, in the same order.
+        told: reported progress of each of these jobs.
         jobs: job table at the time of the report.
     """
     new = records._replace(**{name: getattr(records, name).copy() for name in CHANGING})
@@ -160,8 +161,8 @@ def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], 
 
 
 def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
-    """Update ``new`` in place with iterations per second of the jobs ``at`` [K] that stayed on their nodes since
-    ``before``."""
+    """Update in ``new``, in place, the iterations per second of those jobs ``at`` [K] that stayed on their nodes.
+    ``before`` are the records before the report; a job must have trained and gained iterations since."""
     seconds, gained = jobs.running[at] - before.trained[at], new.iteration[at] - before.iteration[at]
     measured = (jobs.restarts[at] == before.restarts[at]) & (seconds > 0) & (gained > 0)
     rows = at[measured]
@@ -170,13 +171,14 @@ def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
 
 
 def trained(records: Records, jobs: Jobs, seconds: float) -> Records:
-    """``records`` after ``seconds`` on the current nodes; time of restarts doesn't count as training."""
+    """Return ``records`` after ``seconds`` on the current nodes; seconds of restarts don't count as training."""
     more = np.where(jobs.held.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
     return records._replace(uncounted=records.uncounted + more)
 
 
 def started(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:
-    """``records`` with training time counted from now for the jobs of the mask ``which`` [J], which just started."""
+    """Return ``records`` with training time counted from now for the jobs that just started, by the mask ``which``
+    [J]."""
     trained, restarts = records.trained.copy(), records.restarts.copy()
     trained[which], restarts[which] = (jobs.running + jobs.restarting)[which], jobs.restarts[which]
     return records._replace(trained=trained, restarts=restarts)

@@ -1,6 +1,7 @@
 """Rows of samples from a finished run's reports: measured steps, learning curves, and submitted jobs.
 
-Entries that can't be samples are left out, without an error."""
+Reports are JSON objects in the form of ``ClusterReport``. Entries that can't be samples are left out, without an
+error."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ Report = Mapping[str, Any]
 
 
 def run_rows(spec: ClusterSpec, reports: Sequence[Report]) -> dict[str, list[Row]]:
-    """Rows of samples by form: `steps`, `curves` and `arrivals`."""
+    """Return the rows of samples of a run, by form: `steps`, `curves` and `arrivals`; ``reports`` are JSON objects."""
     return {
         "steps": steps(reports, spec.members),
         "curves": curves(reports),
@@ -30,10 +31,11 @@ def run_rows(spec: ClusterSpec, reports: Sequence[Report]) -> dict[str, list[Row
 
 
 def arrivals(reports: Sequence[Report], interval: float) -> list[Row]:
-    """Submitted jobs, each once, by time; finished ones with the samples they needed, where their steps allow it.
+    """Return a row for each submitted job, by time of submission in seconds since the run's start. Rows of finished
+    jobs have the samples they needed, where their steps allow it; else None.
 
     Args:
-        reports: reports of a run.
+        reports: reports of a run, as JSON objects.
         interval: seconds between decisions.
     """
     needed = samples(reports, interval)
@@ -49,10 +51,9 @@ def _arrival(name: str, job: Report, report: Report, needed: Mapping[str, float]
 
 
 def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
-    """Samples, at the efficiency of the initial batch, that each finished job needed, by name.
-
+    """Return, by name, the samples that each finished job needed, at the efficiency of its application's first batch.
     The rate of a progress report holds since the job's last one; of a gap longer than usual only the usual time counts.
-    """
+    ``interval`` is in seconds between decisions."""
     known, courses, found = first_seen(reports), dict[str, list[tuple[float, float]]](), dict[str, float]()
     first_noise, noise, initial = dict[str, float](), dict[str, float](), dict[str, int]()
     for report in reports:
@@ -76,7 +77,7 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
 
 
 def _finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
-    """Names in ``there`` that finished with this report; jobs that failed or left are removed from ``there``."""
+    """Return the names in ``there`` that finished with this report; jobs that failed are removed from ``there``."""
     left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
     if report.get("whole"):
         left |= dict.fromkeys(
@@ -88,11 +89,13 @@ def _finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> li
 
 
 def _came(job: Report, report: Report) -> float:
+    """Return the submission time of a job, seconds since the run's start: its own, else its first report's."""
     return float(report["at"] if job.get("at") is None else job["at"])
 
 
 def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float, end: float) -> float:
-    """Samples of one job: times and samples per second of its progress, its submission ``since`` and its ``end``."""
+    """Return the samples that one job trained in all. ``course`` has times and samples per second of its progress,
+    ``since`` its submission, ``end`` its end; times in seconds."""
     times = np.array([since, *(at for at, _ in course), end])
     rates = np.array([*(rate for _, rate in course), course[-1][1]])
     gaps = np.diff(times)
@@ -101,13 +104,13 @@ def _in_all(course: Sequence[tuple[float, float]], since: float, interval: float
 
 
 def _application(job: Report) -> str | None:
-    """Application of a job; None if it has none, or its name isn't allowed in samples."""
+    """Return the name of a job's application; None if it has none, or the name isn't allowed in samples."""
     name = job.get("application")
     return name if name and is_name(name) else None
 
 
 def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
-    """First submission of each job by name, as (job, report that contains it)."""
+    """Return the first submission of each job, by name, as (job, report that contains it)."""
     found: dict[str, tuple[Report, Report]] = {}
     for report in reports:
         for job in report.get("submitted") or ():
@@ -116,9 +119,8 @@ def first_seen(reports: Sequence[Report]) -> dict[str, tuple[Report, Report]]:
 
 
 def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
-    """Steps with known seconds and GPUs, of jobs with a known application and batch.
-
-    For members without a batch, a step counts as one sample per GPU. With accumulated gradients, one part is a step."""
+    """Return a row for each reported step with known seconds and GPUs, of jobs with a known application and batch. For
+    ``members`` without a batch, a step counts as one sample per GPU. With accumulated gradients, one pass is a step."""
     known, rows = first_seen(reports), list[Row]()
     for one in _progressed(reports):
         job = known[one["job"]][0] if one["job"] in known else {}
@@ -141,9 +143,8 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
 
 
 def curves(reports: Sequence[Report]) -> list[Row]:
-    """Points of learning curves: losses, or metrics, whichever a job reported first.
-
-    Iterations repeated after resuming from a checkpoint are left out."""
+    """Return the points of jobs' learning curves: losses, or metrics, whichever a job reported first. Iterations
+    repeated after resuming from a checkpoint are left out."""
     known, last, rows = first_seen(reports), dict[str, tuple[float, bool]](), list[Row]()
     for one in _progressed(reports):
         name, iteration = one["job"], one["iteration"]

@@ -1,4 +1,5 @@
-"""Samples of kind `cluster`: an execution holds measured steps, learning curves, submitted jobs, or several."""
+"""Samples of kind `cluster`: an execution holds measured steps, learning curves and submitted jobs, or some of
+these."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ MOST_GPUS, MOST_ROWS, MOST_NAMES = 1_000_000, 1_000_000, 10_000
 
 
 def forms(layout: Layout | None) -> tuple[Form, Form, Form]:
-    """Forms of rows for measured steps, learning curves and submitted jobs; ``layout`` None: for the documentation."""
+    """Return the forms of rows for measured steps, learning curves and submitted jobs. ``layout`` None: forms for the
+    documentation, without names of node classes and queues."""
     classes, queues = ([one.name for one in layout.spec.nodes], layout.queues) if layout else ((), ())
 
     def gpus(text: str) -> Column:
@@ -89,7 +91,7 @@ def forms(layout: Layout | None) -> tuple[Form, Form, Form]:
 
 
 class LogCollector(Collector):
-    """Collects steps, curves and arrivals as the tables of ``Content``."""
+    """Collects rows of steps, curves and arrivals into the tables of ``Content``; ``layout``: of the workload."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(forms(layout))
@@ -98,8 +100,8 @@ class LogCollector(Collector):
         self._curves = dict[int, tuple[float, float, float]]()
 
     def take(self, rows: Rows, form: str | None = None) -> None:
-        """Add rows in order, of ``form`` or of detected forms; raises InvalidInput if any is invalid or there are too
-        many."""
+        """Add rows in order, of ``form`` or, if None, of forms detected by their columns. Raises InvalidInput if a row
+        is invalid, or there are more than ``MOST_ROWS`` rows or ``MOST_NAMES`` names."""
         super().take(rows, form)
         held = {"rows": (self.count, MOST_ROWS)} | {what: (len(book), MOST_NAMES) for what, book in self.books.items()}
         for what, (count, most) in held.items():
@@ -108,7 +110,8 @@ class LogCollector(Collector):
                 raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
-        """Add the valid rows of a form, and leave out invalid ones, by bisecting the block."""
+        """Add the valid rows of a form, and leave out invalid ones, by halving the block until the invalid rows are
+        found."""
         try:
             self.add(form, rows)
         except InvalidInput:
@@ -117,7 +120,7 @@ class LogCollector(Collector):
                 self.add_sound(form, rows.take(part))
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:
-        """Issues across the columns of steps or curves; none for other forms."""
+        """Return the issues that concern several columns of steps or curves; none for other forms."""
         if form == "steps":
             gpus, seconds, computing = values["gpus"], values["seconds"], values["computing"]
             fewest, nodes = np.ceil(gpus / self._largest_node), values["nodes"]
@@ -142,7 +145,12 @@ class LogCollector(Collector):
         return []
 
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Append rows to the table of their form; raises InvalidInput if a point contradicts its job's curve."""
+        """Append rows to the table of their form.
+
+        Raises:
+            InvalidInput: a point of a curve doesn't ascend in iterations, or has another application or measure than
+                before.
+        """
         if form == "steps":
             fewest = np.ceil(values["gpus"] / self._largest_node)
             nodes = np.where(np.isnan(values["nodes"]), fewest, values["nodes"])
@@ -179,7 +187,7 @@ class LogCollector(Collector):
         self._curves.update(last)
 
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Stored bytes, their SHA-256 digest, and their summary."""
+        """Return the stored bytes, their SHA-256 digest in hexadecimal, and their summary."""
         tables = [np.concatenate(self._tables[table]) for table in WIDTHS]
         content = Content(tuple(self.books["applications"]), tuple(self.books["jobs"]), *tables)
         data = packed(content)
@@ -203,14 +211,16 @@ class Content(NamedTuple):
     """Tables of an execution; in columns of positions −1 means none, elsewhere NaN means unknown.
 
     Attributes:
-        applications: names, [A].
-        jobs: names of the jobs with curves, [C].
-        steps: [n, 11]: position of the application, GPUs, nodes, position of the node class, samples per step over all
-            GPUs, seconds, seconds of computing, positions of up to 4 neighbouring applications.
-        curves: [m, 7], by iteration within a job: positions of job and application, iteration, value, whether higher is
-            better, samples per step over all GPUs, gradient noise scale in samples.
-        arrivals: [k, 7], by time: seconds since 1970 UTC or another origin, positions of queue and application, GPUs
-            requested, data size, seconds it ran, samples needed at the efficiency of its initial batch.
+        applications: names of the A applications, [A].
+        jobs: names of the C jobs with curves, [C].
+        steps: n measured steps, [n, 11]; columns: position of the application, GPUs, nodes, position of the node class,
+            samples per step over all GPUs, seconds, seconds of computing, positions of up to 4 neighbouring
+            applications.
+        curves: m points of curves, by iteration within a job, [m, 7]; columns: positions of job and application,
+            iteration, value, whether higher is better, samples per step over all GPUs, gradient noise scale in samples.
+        arrivals: k submitted jobs, by time, [k, 7]; columns: seconds since 1970 UTC or another origin, positions of
+            queue and application, GPUs requested, data size, seconds it ran, samples needed at the efficiency of its
+            initial batch.
     """
 
     applications: tuple[str, ...]
@@ -221,14 +231,18 @@ class Content(NamedTuple):
 
 
 def packed(content: Content) -> bytes:
-    """Serialise for storage as safetensors; equal contents give equal bytes."""
+    """Serialise tables for storage as safetensors; equal contents give equal bytes."""
     tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
     names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
     return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
 
 
 def unpacked(data: bytes) -> Content:
-    """Deserialise stored bytes; raises what safetensors or JSON raise if they are damaged."""
+    """Deserialise stored bytes.
+
+    Raises:
+        SafetensorError, ValueError, KeyError: the bytes are damaged.
+    """
     tables, header = safetensors_numpy.load(data), read_header(data)
     applications, jobs = (tuple(json.loads(header[name])) for name in ("applications", "jobs"))
     found = (
@@ -239,8 +253,7 @@ def unpacked(data: bytes) -> Content:
 
 
 def _of_width(table: Floats, width: int) -> Floats:
-    """``table`` [n, at most ``width``] with NaN columns appended, [n, ``width``], for data stored before those columns
-    existed."""
+    """Return ``table`` with columns of NaN appended up to ``width``, for rows stored before these columns existed."""
     return np.column_stack([table, np.full((len(table), width - table.shape[1]), np.nan)])
 
 
@@ -249,7 +262,8 @@ SHOWN = 100
 
 
 def summary(content: Content) -> dict[str, Any]:
-    """Summary of an execution for lists, as JSON; jobs are counted by position of the queue."""
+    """Return the summary of an execution for lists, as JSON; jobs are counted by position of the queue, times are
+    seconds."""
     steps, arrivals = content.steps, content.arrivals
     seconds, span = float(steps[:, SECONDS].sum()), float(np.ptp(arrivals[:, TIME])) if len(arrivals) else 0.0
     return {
@@ -325,28 +339,26 @@ class ClusterSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
     def unpacked(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals.
-
-        Steps on fewer nodes than their GPUs need, which older versions accepted, get the smallest possible number of
-        nodes."""
+        """Deserialise steps, curves and arrivals; raise as ``unpacked`` does if ``data`` is damaged. Steps on fewer
+        nodes than their GPUs need, which older versions accepted, get the smallest possible number of nodes."""
         found = unpacked(data)
         steps = found.steps.copy()
         steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
         return found._replace(steps=steps)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Summary of stored bytes; jobs are counted by position of the queue."""
+        """Return the summary of stored bytes as JSON; jobs are counted by position of the queue."""
         return summary(unpacked(data))
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``summary`` with names of queues in place of positions."""
+        """Return ``summary`` with names of queues in place of their positions."""
         log = summary.get("arrivals")
         named = {"arrivals": {**log, "of_queues": by_name(self.layout.queues, log["of_queues"])}} if log else {}
         return {"applications": [], **summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """Sample of a run's reports, with at most the last ``MOST_ROWS`` rows per form and without invalid rows; None
-        if empty."""
+        """Return the sample of a run's reports, without invalid rows; None if no row is valid. Only the last
+        ``MOST_ROWS`` rows per form are kept."""
         collector = LogCollector(self.layout)
         for form, rows in run_rows(self.layout.spec, reports).items():
             columns = {one: [row.get(one) for row in rows[-MOST_ROWS:]] for one in collector.forms[form].names}
@@ -354,7 +366,7 @@ class ClusterSamples(RowCodec):
         return collector.sample(run) if collector.count else None
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Yield steps, points of curves and arrivals as JSON objects, without unknown values."""
+        """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values."""
         content, queues = self.unpacked(data), self.layout.queues
         classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
         for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():

@@ -251,7 +251,8 @@ def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
 
 
 def _issues(spec: ClusterSpec, patch: ClusterPatch, told: Mapping[str, Mapping[str, Any]]) -> list[FieldIssue]:
-    """Issues of names that the spec doesn't have, and of null weights; ``told``: fields set for each queue."""
+    """Return issues for names that the spec doesn't have, and for null weights. ``told`` has, by queue, the fields that
+    the patch sets."""
     return [
         *unknown_names("prices", patch.prices, [node.name for node in spec.nodes]),
         *unknown_names("weights", patch.weights, list(ClusterWeights.model_fields)),

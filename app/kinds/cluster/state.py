@@ -1,7 +1,7 @@
 """Work that jobs have done, counted in samples at their efficiency, and calibration of predictions by their errors.
 
-The unit is that of ``experience``: it grows evenly over a job's run whatever its GPUs and batches, and jobs of one
-application need about the same amount."""
+A sample counts by its statistical efficiency relative to the application's first batch: so work grows evenly over a
+job's run whatever its GPUs and batches, and jobs of one application need about the same amount."""
 
 from __future__ import annotations
 
@@ -21,21 +21,29 @@ from app.kinds.cluster.report import Progressed
 MOST_OFF = 256
 """Most prediction errors kept."""
 END = "predicted_at", "predicted", "predictions"
-"""Columns of ``Records`` for predictions of a job's end: time, seconds predicted, number of predictions."""
+"""Columns of ``Records`` for predictions of a job's end: time of the prediction, seconds predicted, number of
+predictions."""
 START = "awaited_at", "awaited", "awaits"
-"""Columns of ``Records`` for predictions of a job's start: time, seconds predicted, number of predictions."""
+"""Columns of ``Records`` for predictions of a job's start: time of the prediction, seconds predicted, and their
+number."""
 
 
 def done(records: Records) -> Floats:
-    """Samples trained by now, at the rate reported last; NaN: no rate was reported, [J]."""
+    """Return the samples that each of J jobs has trained by now, at the rate reported last, [J]; NaN: no rate was
+    reported."""
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
 def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
-    """``after`` with the reported ``steps`` counted, by position of the job.
+    """Return ``after`` with the reported steps counted; records of ``after`` change in place. Steps without seconds or
+    a batch, or of a job without an application, are not counted. Jobs that resumed from a checkpoint lose the samples
+    trained since.
 
-    Steps without a batch, or of a job without an application, are not counted. Also adjusts jobs that resumed from a
-    checkpoint."""
+    Args:
+        after: state after the report.
+        before: state before it.
+        steps: reported progress, by position of the job in ``after``.
+    """
     told, jobs, shown = after.records, after.jobs, dict(after.experience)
     was = dict(zip(before.names, before.records.iteration.tolist(), strict=True))
     for at, one in steps.items():
@@ -56,6 +64,7 @@ def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Prog
 
 
 def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Shown:
+    """Return an application's measurements, new if there are none, with the job's noise scale if none was known."""
     known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at]))
     if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
         known = known._replace(noise_scale=float(told.noise_scale[at]))
@@ -63,7 +72,7 @@ def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Show
 
 
 def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
-    """The reported step as one part of accumulated gradients, on its nodes and GPUs."""
+    """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.held[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
@@ -80,10 +89,9 @@ def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> 
 
 
 def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
-    """``state`` with predicted ``seconds`` [K] of the ends (or starts) of jobs ``at`` [K]; one per job is kept.
-
-    Reservoir sampling: a job's n-th prediction replaces the kept one with probability 1/n, by a hash of its name and n.
-    """
+    """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K]. One
+    prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the job's
+    name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
     told = state.records
     columns = {name: getattr(told, name).copy() for name in of}
     moment, said, number = (columns[name] for name in of)
@@ -96,8 +104,9 @@ def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str,
 
 
 def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
-    """Natural logarithms of actual over predicted seconds, with those of jobs ``over`` that end or start now; the last
-    ones."""
+    """Return the last ``MOST_OFF`` prediction errors, with those of the jobs at positions ``over``, which end or start
+    now. An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start;
+    ``of``: ``END`` or ``START``."""
     found = list(state.off if of == END else state.off_starts)
     moment, said = (getattr(state.records, name) for name in of[:2])
     for at in over:
@@ -108,13 +117,9 @@ def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str
 
 
 def interval(errors: Sequence[float]) -> tuple[float, float] | None:
-    """Factors on predicted seconds for the bounds of a 90 % interval; None: fewer than 19 errors.
-
-    Split conformal prediction (Vovk et al., 2005): valid if future jobs resemble the finished ones.
-
-    Args:
-        errors: natural logarithms of actual over predicted seconds.
-    """
+    """Return factors on predicted seconds for the bounds of a 90 % interval; None with fewer than 19 errors. Split
+    conformal prediction (Vovk et al., 2005): valid if future jobs resemble the finished ones. ``errors`` are natural
+    logarithms of actual over predicted seconds."""
     ranked, count = sorted(errors), len(errors)
     low, high = math.floor(0.05 * (count + 1)), math.ceil(0.95 * (count + 1))
     if low < 1 or high > count:
@@ -123,8 +128,8 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
 
 
 def ended(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
-    """Experience with the samples needed by the jobs at positions ``finished``; jobs that were never measured are
-    ignored."""
+    """Return the experience of ``state`` with the samples needed by the jobs that finished, at positions ``finished``.
+    Jobs that were never measured are ignored."""
     shown, told, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
         known = shown.get(told.application[at])

@@ -16,15 +16,14 @@ from app.kinds.cluster.placement import Outlook, Rule, Situation, Wanted, admitt
 
 
 def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Integers:
-    """Greedy allocation by marginal value; returns the position of each job's size, [J].
-
-    Each step gives one job the additional GPUs of largest value per GPU; a step may skip sizes, so that one of little
-    value by itself can be passed. Ties go to the first job, and the smaller size.
+    """Allocate GPUs greedily by marginal value; return the position of each of J jobs' size in its row of ``sizes``,
+    [J]. Each step gives one job the additional GPUs of largest value per GPU; a step may skip sizes, so that one of
+    little value by itself can be passed. Ties go to the first job, and the smaller size.
 
     Args:
-        value: value of each size to each job, −∞ where not allowed, [J, K].
+        value: value of each of K sizes to each job, −∞ where not allowed, [J, K].
         sizes: numbers of GPUs, ascending, [J, K].
-        begin: positions of the initial sizes, [J]; −1: the job gets nothing.
+        begin: positions of the initial sizes, [J]; −1: the job gets nothing, and the result is −1.
         free: GPUs left beside the initial sizes.
     """
     at, steps = begin.copy(), list[tuple[float, int, int]]()
@@ -42,7 +41,8 @@ def marginal(value: Floats, sizes: Integers, begin: Integers, free: int) -> Inte
 
 
 def _offer(steps: list[tuple[float, int, int]], row: tuple[Floats, Integers], of: tuple[int, int], free: int) -> None:
-    """Push the best next step of one job among those that fit into ``free``, if its value is positive."""
+    """Push onto the heap ``steps`` the best next step of one job that fits into ``free`` GPUs, if its value is
+    positive. ``row``: values and sizes of the job, [K] each; ``of``: position of the job, and of its present size."""
     (value, sizes), (job, at) = row, of
     start, end = np.searchsorted(sizes, [sizes[at], sizes[at] + free], side="right").tolist()
     if end <= start:
@@ -61,19 +61,21 @@ LATE = -1
 
 
 def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np.inf) -> Integers:
-    """Effective queue of each job, 0 the most urgent, or ``LATE`` after waiting more than ``patience`` seconds, [J].
+    """Return the effective queue of each of J jobs, 0 the most urgent, or ``LATE`` if it waited over ``patience``
+    seconds, [J].
 
     A job rises one queue per ``ageing_seconds`` [Q] of its queue spent waiting in all (infinite: never). Running time
-    doesn't lower it again, so that a job isn't sent back for having been served."""
+    doesn't lower it again, so that a job isn't sent back for having been served. ``now``: seconds since the cluster's
+    start."""
     waited = np.maximum(now - jobs.submitted - jobs.running, 0.0)
     risen = np.maximum(jobs.queue - (waited / ageing_seconds[jobs.queue]).astype(np.int64), 0)
     return np.where(waited > patience, LATE, risen)
 
 
 def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """Rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling.
-
-    A job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves."""
+    """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A
+    job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves. Arguments
+    are those of ``urgency``, in seconds."""
     ageing = np.array(ageing_seconds, np.float64)
 
     def rule(situation: Situation) -> Wanted:
@@ -85,8 +87,8 @@ def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Ru
 
 
 def admitted_in_order(wanted: Integers, order: Integers, free: int) -> Integers:
-    """GPUs ``wanted`` by each job in ``order`` until one doesn't fit, then 0, [J]; jobs larger than ``free`` are
-    skipped."""
+    """Return the GPUs given to each of J jobs, [J]: those ``wanted`` [J], in ``order`` [J], until one doesn't fit, then
+    0. Jobs that want more than ``free`` GPUs get 0 and don't block others."""
     needed = np.where(wanted <= free, wanted, 0)[order]
     gpus = np.zeros(len(order), np.int64)
     gpus[order] = np.where(needed.cumsum() <= free, needed, 0)
@@ -113,14 +115,16 @@ def goodput(situation: Situation) -> Wanted:
 
 
 def fitting(capacity: Integers) -> Integers:
-    """Sizes that fit nodes: 0, powers of two up to the largest node, and its multiples up to all GPUs, [R]."""
+    """Return the sizes that fit nodes, ascending from 0, [sizes]: powers of two up to the largest node, then its
+    multiples. ``capacity`` has the GPUs of each node, [N]."""
     total, node = int(capacity.sum()), max(1, int(capacity.max(initial=0)))
     powers = [2**i for i in range(node.bit_length()) if 2**i < node]
     return np.array([0, *(size for size in powers if size <= total), *range(node, total + 1, node)], np.int64)
 
 
 def speedups(situation: Situation, sizes: Integers) -> Floats:
-    """Speedup of each job on ``sizes`` over its fair share, as in Pollux, 0 where not allowed, [J, R]."""
+    """Return the speedup of each of J jobs on R ``sizes`` over its fair share, as in Pollux, [J, R]; 0 where not
+    allowed."""
     jobs, gpus = situation.jobs, situation.gpus
     fair = np.minimum(-(-gpus // len(jobs.asked)), np.maximum(jobs.maximum, 1))
     asked = np.unique(np.concatenate([sizes, fair]))
@@ -135,14 +139,15 @@ def speedups(situation: Situation, sizes: Integers) -> Floats:
 
 
 def kept_share(situation: Situation) -> Floats:
-    """Fraction of a job's speedup that remains after another restart, [J]."""
+    """Return the fraction, 0 to 1, of each of J jobs' speedup that remains after another restart, [J]."""
     jobs, cost = situation.jobs, situation.restart_seconds
     age, before = situation.now - jobs.submitted, np.maximum(jobs.restarts - 1, 0)
     return np.asarray(np.maximum(age - before * cost, 0.0) / np.maximum(age + cost, 1e-9), np.float64)
 
 
 def least(cost: Floats, sizes: Integers, total: int) -> Integers:
-    """Positions of the sizes, one per job, of least total ``cost`` [J, R] with at most ``total`` GPUs, [J]."""
+    """Return positions in ``sizes`` [R], one per job, of least total ``cost`` [J, R] with at most ``total`` GPUs,
+    [J]."""
     there = np.arange(total + 1) - sizes[:, None]  # [R, G + 1]: GPUs left for the jobs before
     illegal = there < 0
     there = np.maximum(there, 0)
@@ -166,9 +171,8 @@ MOST_MULTIPLES = 16
 
 
 def grid(situation: Situation) -> Integers:
-    """Candidate sizes of each job: 0, its minimum to maximum by fitting sizes, and its current size, ascending, [J, K].
-
-    Sizes are clipped to the job's limits, so that some repeat."""
+    """Return K candidate numbers of GPUs of each of J jobs, ascending, [J, K]. They are 0, fitting sizes from its
+    minimum to its maximum, and its current number; after clipping to the job's limits some repeat."""
     jobs, fit = situation.jobs, thinned(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.concatenate([np.tile(fit, (len(most), 1)), jobs.gpus[:, None]], axis=1)
@@ -177,7 +181,8 @@ def grid(situation: Situation) -> Integers:
 
 
 def thinned(capacity: Integers) -> Integers:
-    """Sizes that fit nodes, from 0, with few of the large multiples, [R]; every number on a single small node."""
+    """Return the sizes that fit nodes, ascending from 0, with few of the large multiples, [sizes]. On a single node of
+    at most ``MOST_MULTIPLES`` GPUs it is every number. ``capacity``: GPUs of each node, [N]."""
     node = max(1, int(capacity.max(initial=0)))
     if len(capacity) == 1 and node <= MOST_MULTIPLES:
         return np.arange(int(capacity.sum()) + 1)
@@ -198,7 +203,7 @@ class Constants(NamedTuple):
     """Constants of ``completing``, tuned in ``benchmarks.cluster_agents``; results hardly depend on them.
 
     Attributes:
-        scaling: exponent of speed over GPUs assumed to rank jobs.
+        scaling: exponent of speed over number of GPUs assumed to rank jobs, below 1.
         damping: exponent applied to a speedup.
         horizon_seconds: expected seconds until a job's nodes change again.
     """
@@ -214,15 +219,15 @@ USUAL = Constants()
 def completing(
     weights: Sequence[float], ageing_seconds: Sequence[float], patience: float = np.inf, constants: Constants = USUAL
 ) -> Rule:
-    """Rule that minimises the weighted mean completion time under priorities.
-
-    More urgent jobs get their minimum first; no less urgent job runs while one waits. Further GPUs go where they
-    shorten the weighted mean completion time most. Late jobs get their minimum, in order of submission.
+    """Make a rule that minimises the weighted mean completion time under priorities. More urgent jobs get their minimum
+    first; no less urgent job runs while one waits. Further GPUs go where they shorten the weighted mean completion time
+    most. Late jobs get their minimum, in order of submission.
 
     Args:
         weights: weight of completion times by queue, [Q].
-        ageing_seconds, patience: as in ``urgency``.
-        constants: of ``values``.
+        ageing_seconds: seconds of waiting after which a job rises one queue; infinite: never, [Q].
+        patience: seconds of waiting after which a job is late and goes before all others.
+        constants: constants of ``values``.
     """
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
@@ -247,10 +252,11 @@ soonest = completing([1.0], [np.inf])
 
 
 def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Floats | None) -> Integers:
-    """Positions of the sizes of each job, [J], by ``marginal`` from ``begin``.
+    """Return the position of each of J jobs' size, [J], by ``marginal`` from the positions ``begin`` [J].
 
     GPUs needed to meet a deadline may be worth more together than one by one: a job left short of them starts with them
-    instead if that raises the total value; jobs that need few are tried first."""
+    instead if that raises the total value; jobs that need few are tried first. ``due``: value of meeting deadlines,
+    [J, K], included in ``value`` [J, K]; None: no deadlines."""
 
     def built(begins: Integers) -> Integers:
         has = int(np.take_along_axis(sizes, np.maximum(begins, 0)[:, None], axis=1).sum())
@@ -271,14 +277,14 @@ def _best(value: Floats, sizes: Integers, begin: Integers, gpus: int, due: Float
 
 
 def _first(value: Floats, sizes: Integers) -> Floats:
-    """Value of each job's minimum size, [J]; −∞: it can't run."""
+    """Return the value of each of J jobs' minimum size, [J]; −∞: it can't run. ``value`` and ``sizes`` are [J, K]."""
     return np.take_along_axis(value, (sizes > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
-    """Initial position of each job, [J]: its minimum in order of urgency, 0 for the least urgent level, −1 if excluded.
-
-    Ties in urgency go to the larger ``first`` [J]. Jobs larger than the cluster don't block others."""
+    """Return the initial position in ``sizes`` of each of J jobs, [J]. It is that of its minimum in order of urgency, 0
+    for the least urgent level, −1 if the job is excluded. Ties in urgency go to the larger ``first`` [J]. Jobs larger
+    than the cluster don't block others."""
     early = (level < level.max(initial=0)) | (level == LATE)
     at = np.where(early & (situation.jobs.minimum <= situation.gpus), (sizes > 0).argmax(axis=1), 0)
     order = np.lexsort((-first, level))
@@ -289,11 +295,12 @@ def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integ
 
 
 def values(situation: Situation, sizes: Integers, weight: Floats, constants: Constants = USUAL) -> Floats:
-    """Value of each size to each job, −∞ where not allowed, [J, K] as ``sizes``.
+    """Return the value of each of K ``sizes`` to each of J jobs, [J, K]; −∞ where not allowed.
 
-    Speed relative to an equal share, damped, times the weight by ``places``. To rank jobs, time left counts 5 % less
-    per doubling of a job's GPUs, so that ranks are stable. A change of nodes loses the restart's share of the time
-    until the next change or the job's end; staying gains as much, so that similar jobs don't displace each other."""
+    It is the speed relative to an equal share, damped, times the weight by ``places`` and ``weight`` [J]. To rank jobs,
+    time left counts 5 % less per doubling of a job's GPUs, so that ranks are stable. A change of nodes loses the
+    restart's share of the time until the next change or the job's end; staying gains as much, so that similar jobs
+    don't displace each other."""
     jobs = situation.jobs
     each = np.where(sizes > 0, situation.outlook.seconds_left(sizes), np.inf)
     seconds = usual_seconds(situation, each)
@@ -309,7 +316,8 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 
 
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
-    """Seconds left of each job on an equal share, else the least of ``each`` [J, K]; 0: unknown, [J]."""
+    """Return the seconds left of each of J jobs on an equal share, else the least of ``each`` [J, K], [J]; 0:
+    unknown."""
     count, shares = len(situation.jobs.asked), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
@@ -319,9 +327,9 @@ def usual_seconds(situation: Situation, each: Floats) -> Floats:
 
 
 def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Constants) -> Floats | None:
-    """Value of each size for meeting deadlines, [J, K] as ``sizes``; None: no job has a deadline.
-
-    The probability of being in time, times ``worth``, times the usual speed of all jobs together."""
+    """Return the value of each of K ``sizes`` to each of J jobs for meeting deadlines, [J, K]; None: no job has a
+    deadline. It is the probability of being in time, times ``worth``, times the usual speed of all jobs together;
+    ``weight``: [J]."""
     due, jobs = situation.deadlines, situation.jobs
     if due is None:
         return None
@@ -332,11 +340,11 @@ def in_time(situation: Situation, sizes: Integers, weight: Floats, constants: Co
 
 
 def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
-    """Marginal value of a second less of each job, by the number of jobs it delays, [J]; ``seconds``: time left, [J].
+    """Return the marginal value of a second less of each of J jobs, by the number of jobs it delays, [J].
 
-    If speed grows as GPUs to the power of ``scaling``, and no jobs arrive, it is (iᶜ − (i − 1)ᶜ)^{1/c} for the i-th
-    longest job, with c = 1/(1 − scaling) (Berg, Vesilo and Harchol-Balter, “heSRPT: Parallel scheduling to minimize
-    mean slowdown”, 2020, theorem 3)."""
+    If speed grows as GPUs to the power of ``scaling``, and no jobs arrive, it is (iᶜ − (i − 1)ᶜ)^{1/c} for the job with
+    the i-th longest ``seconds`` left [J], with c = 1/(1 − scaling) (Berg, Vesilo and Harchol-Balter, “heSRPT: Parallel
+    scheduling to minimize mean slowdown”, 2020, theorem 3)."""
     place = np.empty(len(seconds))
     place[np.argsort(-seconds, kind="stable")] = np.arange(1.0, len(seconds) + 1)
     power = 1 / (1 - scaling)
@@ -347,11 +355,11 @@ def places(seconds: Floats, scaling: float = USUAL.scaling) -> Floats:
 
 
 class Part(NamedTuple):
-    """Outlook restricted to K of the J jobs; results have K rows.
+    """Outlook restricted to K of the J jobs of another outlook; results have K rows.
 
     Attributes:
         whole: outlook of all J jobs.
-        jobs: J.
+        jobs: number of jobs J.
         rows: positions of the K jobs, [K].
     """
 
@@ -360,37 +368,40 @@ class Part(NamedTuple):
     rows: Integers
 
     def update_seconds(self) -> Floats:
-        """Seconds per unit of work, [K, G + 1], as ``Outlook.update_seconds``."""
+        """Return seconds per unit of work of the K jobs on 0 to G GPUs, [K, G + 1]; infinite where a job can't use so
+        many."""
         return self.whole.update_seconds()[self.rows]
 
     def updates(self) -> Floats:
-        """Remaining units of work, [K], as ``Outlook.updates``."""
+        """Return the remaining units of work of each of the K jobs, [K]."""
         return self.whole.updates()[self.rows]
 
     def goodput(self, gpus: Integers) -> Floats:
-        """Units of work per second on ``gpus`` [R], [K, R], as ``Outlook.goodput``."""
+        """Return units of work per second of the K jobs on R numbers of GPUs ``gpus`` [R], [K, R]; 0 where not
+        usable."""
         return self.whole.goodput(gpus)[self.rows]
 
     def loss_reduction(self, gpus: Integers, seconds: float) -> Floats:
-        """Relative fall of the loss within ``seconds`` on ``gpus`` [R], [K, R], as ``Outlook.loss_reduction``."""
+        """Return the fall, 0 to 1, of the K jobs' loss within ``seconds`` on R numbers of GPUs ``gpus`` [R], [K, R]."""
         return self.whole.loss_reduction(gpus, seconds)[self.rows]
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Seconds to completion on ``gpus`` [K, R], [K, R], as ``Outlook.seconds_left``."""
+        """Return seconds to completion of the K jobs on R numbers of GPUs each, ``gpus`` [K, R], [K, R]; infinite if
+        not usable."""
         every = np.zeros((self.jobs, gpus.shape[1]), np.int64)
         every[self.rows] = gpus
         return self.whole.seconds_left(every)[self.rows]
 
 
 def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
-    """``rule`` applied to each level of urgency in turn, with the GPUs that the levels before left.
-
+    """Make a rule that applies ``rule`` to each level of urgency in turn, with the GPUs that the levels before left.
     Levels after one with a waiting job that could run on the whole cluster get nothing. Late jobs get their minimum in
     order of submission, whatever the rule, so that none starves.
 
     Args:
-        rule: applied to each level.
-        ageing_seconds, patience: as in ``urgency``.
+        rule: rule applied to each level.
+        ageing_seconds: seconds of waiting after which a job rises one queue; infinite: never, [Q].
+        patience: seconds of waiting after which a job is late.
     """
     ageing = np.array(ageing_seconds, np.float64)
 
@@ -414,13 +425,14 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
 
 
 def _fewest(situation: Situation) -> Wanted:
-    """Minimum GPUs of each job, in order of submission, until one doesn't fit."""
+    """Give each job its minimum of GPUs, in order of submission, until one doesn't fit."""
     order = np.argsort(situation.jobs.submitted, kind="stable")
     return Wanted(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
 
 
 def _part(situation: Situation, rows: Integers, free: int) -> Situation:
-    """``situation`` of the jobs ``rows`` and ``free`` GPUs of the first nodes, without weights and deadlines."""
+    """Return ``situation`` reduced to the jobs at positions ``rows`` and ``free`` GPUs of the first nodes. Factors on
+    weights, deadlines and neighbours are left out."""
     before = situation.capacity.cumsum() - situation.capacity
     capacity = np.clip(free - before, 0, situation.capacity)
     outlook = Part(situation.outlook, len(situation.jobs.queue), rows)
@@ -431,9 +443,8 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 
 
 def optimus(situation: Situation) -> Wanted:
-    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds.
-
-    Jobs with fewer GPUs are placed first."""
+    """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
+    with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
@@ -446,13 +457,13 @@ def optimus(situation: Situation) -> Wanted:
 
 
 def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
-    """Give GPUs one by one to the job of largest positive saving; ties go to the first job.
+    """Give ``free`` GPUs one by one to the job of largest positive saving; ties go to the first job.
 
     Args:
-        gpus: GPUs of each job, [J]; updated in place. Jobs with 0 get none.
-        saving: saving of one GPU more than 1, 2, …, [J, G − 1].
+        gpus: GPUs of each of J jobs, [J]; updated in place. Jobs with 0 get none.
+        saving: what one more GPU than 1, 2, … saves each job, in any unit, [J, G − 1].
         limit: most GPUs of each job, [J].
-        free: GPUs to give.
+        free: number of GPUs to give.
     """
     has, saved, most = gpus.tolist(), saving.tolist(), limit.tolist()
     first = [(job, gains[has[job] - 1]) for job, gains in enumerate(saved) if 0 < has[job] < most[job]]
@@ -502,7 +513,8 @@ def srtf(situation: Situation) -> Wanted:
 
 
 def shortest_first(situation: Situation) -> Integers:
-    """Positions of jobs by seconds left on the GPUs they requested, [J]; unknown times last."""
+    """Return the positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times
+    last."""
     seconds, asked = situation.outlook.update_seconds(), situation.jobs.asked
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
     return np.argsort(left, kind="stable")
@@ -516,9 +528,8 @@ SECONDS = 60.0
 
 
 def slaq(situation: Situation) -> Wanted:
-    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most.
-
-    If not all minimums fit, jobs with the largest fall per GPU come first."""
+    """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
+    minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]

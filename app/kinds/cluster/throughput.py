@@ -21,7 +21,7 @@ MOST_TRIED = 64
 TOLERANCE = 1e-8
 SMALL = 1e-8
 Times = Callable[[Integers, Floats], tuple[Floats, Floats]]
-"""Seconds of computing and of a whole step, as a function of GPUs and samples per GPU and pass."""
+"""Function of GPUs, and samples per GPU and pass, that returns seconds of computing and seconds of a whole step."""
 
 
 class Batches(NamedTuple):
@@ -34,7 +34,8 @@ class Batches(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Batch limits of J jobs in samples, [J] each: over all GPUs, and per GPU and pass."""
+    """Batch limits of J jobs in samples, [J] each: initial and largest over all GPUs, smallest and largest per GPU and
+    pass."""
 
     initial: Integers
     largest: Integers
@@ -46,8 +47,8 @@ class Known(NamedTuple):
     """Throughput and gradient statistics of J jobs.
 
     Attributes:
-        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2), [J,
-            7].
+        seconds: α and β of computing, of synchronisation across nodes and within one, and γ (Pollux, section 3.2),
+            [J, 7].
         squared, variance: squared norm and variance of the gradient at the initial batch, [J].
         initial, largest: batch limits over all GPUs, in samples, [J].
         smallest_local, largest_local: batch limits per GPU and pass, in samples, [J].
@@ -68,7 +69,7 @@ class Known(NamedTuple):
 
 
 class Course(NamedTuple):
-    """Goodput of one job and its best batch, by number of GPUs, [R] each.
+    """Goodput of one job and its best batch, by R numbers of GPUs, [R] each.
 
     Attributes:
         gpus: numbers of GPUs, ascending from 0; goodput is interpolated linearly.
@@ -81,16 +82,18 @@ class Course(NamedTuple):
     batch: Integers
 
     def at(self, gpus: Integers) -> Floats:
-        """Goodput in samples per second on ``gpus``, of the same shape."""
+        """Return the goodput in samples per second on ``gpus``, of the same shape; beyond the table it is that of the
+        last entry."""
         return np.interp(gpus, self.gpus, self.goodput)
 
     def batch_at(self, gpus: int) -> int:
-        """Best batch, in samples, at the largest tabulated number of GPUs up to ``gpus``; 0: none is allowed."""
+        """Return the best batch in samples at the largest tabulated number of GPUs up to ``gpus``; 0: no batch is
+        allowed."""
         return int(self.batch[np.searchsorted(self.gpus, gpus, side="right") - 1])
 
 
 class Best(NamedTuple):
-    """Best batch of each job on each number of GPUs, [J, R] each.
+    """Best batch of each of J jobs on each of R numbers of GPUs, [J, R] each.
 
     Attributes:
         goodput: samples per second at the efficiency of the initial batch; 0: no batch is allowed.
@@ -104,13 +107,15 @@ class Best(NamedTuple):
 
 
 def tried_gpus(total: int) -> Integers:
-    """Numbers of GPUs to tabulate: all up to 64, then in about equal ratios up to ``total``, [R]."""
+    """Return the numbers of GPUs to tabulate, ascending, [sizes]: all up to 64, then about equal ratios up to
+    ``total``."""
     beyond = np.rint(np.geomspace(1, max(total, 1), MOST_TRIED)).astype(np.int64)
     return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
 
 
 def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
-    """Best batch on ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal ratios."""
+    """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
+    ratios."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
     tried = _tried(known.limits, gpus)
@@ -118,12 +123,13 @@ def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
 
 
 def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Course:
-    """Best batch and goodput of one job by number of GPUs, up to ``total``.
+    """Return the best batch and goodput of one job by number of GPUs, up to ``total``.
 
     Args:
-        times: seconds of computing and of the whole step, by GPUs [R, 1] and samples per GPU and pass [R, K].
-        batches: limits of its batch.
-        noise_scale: of its gradient, in samples; infinite: unknown, and all samples count the same.
+        times: seconds of computing and of the whole step, by R numbers of GPUs [R, 1] and K samples per GPU and pass
+            [R, K].
+        batches: limits of the job's batch, in samples.
+        noise_scale: gradient noise scale, in samples; infinite: unknown, and all samples count the same.
         total: GPUs of the cluster.
     """
     gpus = tried_gpus(total)
@@ -138,15 +144,17 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
 
 
 def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
-    """Statistical efficiency of ``batch`` samples relative to ``initial``, (M₀ + φ)/(M + φ) with noise scale φ, of the
-    shape of ``batch``; 1 if φ isn't finite (Pollux, section 3.1)."""
+    """Return the statistical efficiency of ``batch`` samples relative to ``initial`` samples, of the shape of
+    ``batch``. It is (M₀ + φ)/(M + φ) with noise scale φ in samples; 1 if φ isn't finite (Pollux, Qiao et al., 2021,
+    section 3.1)."""
     if not np.isfinite(noise_scale):
         return np.ones_like(batch)
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
 
 
 class _Tried(NamedTuple):
-    """Candidate batches, and whether each is allowed, [J, R, K] each."""
+    """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
+    [J, R, K]."""
 
     atomic: Floats
     accumulated: Floats
@@ -173,7 +181,8 @@ def _chosen(tried: _Tried, value: Floats) -> Best:
 
 
 def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
-    """Goodput in samples per second at given batches; all arrays broadcast to [J, R, K]."""
+    """Return the goodput in samples per second of J jobs at given batches; arrays broadcast to [J, R, K]. ``atomic``:
+    samples per GPU and pass; ``accumulated``: further passes per update."""
     seconds = step_seconds(known.seconds[:, None, None, :], nodes, gpus, atomic)
     computing = known.seconds[:, 0, None, None] + known.seconds[:, 1, None, None] * atomic
     total = gpus * atomic * (accumulated + 1)
@@ -184,7 +193,8 @@ def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, ac
 
 
 def step_seconds(parameters: Floats, nodes: Integers, gpus: Integers, atomic: Floats) -> Floats:
-    """Seconds per optimiser step, T = (T_acc^γ + T_net^γ)^{1/γ}; ``parameters`` [..., 7], the rest broadcasts."""
+    """Return seconds of a pass and synchronisation, T = (T_acc^γ + T_net^γ)^{1/γ} (Pollux, section 3.2). ``parameters``
+    [..., 7]: α and β of computing, across nodes and within one, and γ; ``atomic``: samples per GPU; all broadcast."""
     p = np.moveaxis(parameters, -1, 0)
     across, shared = nodes > 1, gpus > 1
     constant = np.where(across, p[2], np.where(shared, p[4], SMALL))
@@ -208,14 +218,14 @@ LAYOUTS = 3
 
 
 class Throughput(NamedTuple):
-    """Ensemble of M members for A applications, by G numbers of GPUs and K samples per GPU.
+    """Ensemble of M tables of step times for A applications, by G numbers of GPUs and K samples per GPU.
 
     Attributes:
-        log_seconds: natural logarithm of the median seconds per step on GPUs of speed 1, [M, A, 3, G, K].
+        log_seconds: natural logarithm of the median seconds per step on GPUs of speed 1, by placement, [M, A, 3, G, K].
         gpus: numbers of GPUs, ascending from 1, [G].
         local: samples per GPU, ascending, [A, K].
         bounds: distances in log seconds of the 90 % interval's bounds from the median, [A, 2].
-        node: GPUs per node, and nodes, for which the placements were computed, [2].
+        node: GPUs per node, and number of nodes, for which the placements were computed, [2].
         largest: most GPUs measured, [A].
     """
 
@@ -228,7 +238,7 @@ class Throughput(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Placement of steps, [n] each or broadcast: GPUs, number of nodes, samples per GPU."""
+    """Placement of n steps: numbers of GPUs, numbers of nodes, and samples per GPU, [n] each or broadcast."""
 
     gpus: NDArray[np.number]
     nodes: NDArray[np.number]
@@ -236,7 +246,8 @@ class Place(NamedTuple):
 
 
 def layout_nodes(gpus: Integers, node: Integers) -> Integers:
-    """Number of nodes of each placement, [3, G]; ``node``: GPUs per node, and number of nodes."""
+    """Return the number of nodes of each of the three placements of G numbers of GPUs, [3, G]. ``node``: GPUs per node,
+    and number of nodes."""
     packed = -(-gpus // node[0])
     several = np.minimum(2, gpus)
     spread = np.maximum(np.minimum(gpus, node[1]), several)
@@ -244,7 +255,8 @@ def layout_nodes(gpus: Integers, node: Integers) -> Integers:
 
 
 def log_seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """Natural logarithm of seconds per step by each member, [M, …]; ``application`` broadcasts with ``place``."""
+    """Return the natural logarithm of seconds per step by each of M members, [M, …]. The rest of the shape is that to
+    which ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
     column, across = _between(np.log(np.maximum(gpus, 1)), sizes)
@@ -266,16 +278,15 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
 
 
 def beyond(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
-    """Natural logarithm of samples per GPU over the most measured, of the shape of ``local``; 0 up to these."""
+    """Return the natural logarithm of ``local``, samples per GPU, over the most measured, of its shape; 0 up to the
+    most."""
     most = table.local[np.asarray(application), -1]
     return np.asarray(np.log(np.maximum(local, most)) - np.log(most), np.float64)
 
 
 def interval(table: Throughput, application: Integers | int, place: Place) -> tuple[Floats, Floats, Floats]:
-    """Median seconds per step, and the bounds of its 90 % interval, each of the broadcast shape of ``application`` and
-    ``place``.
-
-    It combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
+    """Return the median seconds per step and both bounds of its 90 % interval, each of the arguments' broadcast shape.
+    The interval combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
     extrapolation."""
     logs = log_seconds(table, application, place)
     centre, further = logs.mean(axis=0), beyond(table, application, np.asarray(place.local))
@@ -285,18 +296,19 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
 
 
 def seconds(table: Throughput, application: Integers | int, place: Place) -> Floats:
-    """Median seconds per step, by the mean of the members' logarithms, of the broadcast shape of the arguments."""
+    """Return the median seconds per step, by the mean of the members' logarithms, of the arguments' broadcast shape."""
     return np.exp(log_seconds(table, application, place).mean(axis=0))
 
 
 def _between(values: Floats, points: Floats) -> tuple[Integers, Floats]:
-    """Index of the point at or below each value, and fraction of the way to the next, both clipped, as ``values``."""
+    """Return the index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as
+    ``values``."""
     below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
     return below, _share(values, points[below], points[np.minimum(below + 1, len(points) - 1)])
 
 
 def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """``_between`` with separate points per application, [A, K]."""
+    """Do as ``_between``, with separate ``points`` [A, K] for the application ``which`` of each value."""
     own = points[which]  # […, K]
     below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
     low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
@@ -317,7 +329,7 @@ class Interference(NamedTuple):
     Attributes:
         log_slowdown: natural logarithm of the factor on the row application's step time beside a job of the column
             application; factors multiply, [B, B].
-        sd: its standard deviation, [B, B].
+        sd: standard deviation of ``log_slowdown``, [B, B].
         usual: mean and standard deviation of the logarithm for other pairs, [2]; zeros: unknown.
     """
 
@@ -327,12 +339,13 @@ class Interference(NamedTuple):
 
 
 def unknown() -> Interference:
-    """Interference before any measurement: no slowdown."""
+    """Return the interference before any measurement: no applications, no slowdown."""
     return Interference(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(2))
 
 
 def slowdown(known: Interference, application: int, beside: Sequence[int]) -> tuple[float, float, float]:
-    """Factor on step time beside jobs of the applications ``beside`` (positions), and its 90 % interval's bounds."""
+    """Return the factor on an application's step time beside jobs of the applications ``beside``, and its 90 % bounds.
+    Applications are positions in the model."""
     count = len(known.log_slowdown)
     pairs = [
         (known.log_slowdown[application, other], known.sd[application, other])
@@ -362,14 +375,12 @@ ProfileTimes = tuple[float, float]
 
 
 class Profile:
-    """Measured steps of one job, and the throughput model fitted to them.
-
-    It is refitted when a measurement differs by more than ``SURPRISE`` (in log seconds) from its prediction; ``fits``
-    caches fits across jobs of an application.
+    """Measured steps of one job, and the throughput model fitted to them. It is refitted when a measurement differs by
+    more than ``SURPRISE`` (in log seconds) from its prediction; ``fits`` caches fits across jobs of an application.
 
     Attributes:
-        most: largest number of GPUs measured.
-        parameters: of the throughput model, [7]; None before a measurement.
+        most: largest number of GPUs measured; 0 before a measurement.
+        parameters: parameters of the throughput model, [7]; None before a measurement.
     """
 
     def __init__(self, fits: dict[tuple[object, ...], Floats]) -> None:
@@ -380,7 +391,8 @@ class Profile:
         self._fitted: dict[ProfilePlace, ProfileTimes] = {}
 
     def measure(self, place: ProfilePlace, times: ProfileTimes) -> bool:
-        """Add a measurement; return whether the parameters changed."""
+        """Add a measurement of a place that was not yet measured, else ignore it; return whether the parameters
+        changed."""
         if place in self._seen:
             return False
         self._seen[place] = times
@@ -397,7 +409,8 @@ class Profile:
 
 def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes) -> bool:
     """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
-    parameters."""
+    parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
+    computing."""
     if not any(_like(place) == _like(other) for other in known):
         return False
     computing = parameters[0] + parameters[1] * place[2]
@@ -406,15 +419,15 @@ def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePl
 
 
 def _like(place: ProfilePlace) -> tuple[bool, bool, bool]:
-    """Which parameters a measurement informs: across nodes, several GPUs, more than two GPUs."""
+    """Return which parameters a measurement informs: whether it is across nodes, on several GPUs, on more than two
+    GPUs."""
     return place[0] > 1, place[1] > 1, place[1] > 2
 
 
 def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
-    """Fit the throughput parameters, [7]; costs never observed are 0, as in Pollux.
-
-    The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs, so each
-    of several γ is tried with lines of least squared relative error."""
+    """Fit the throughput parameters, [7], to at least one measured step; costs never observed are almost 0, as in
+    Pollux. The model is Pollux's, the search is not: for given γ, T_net = (T^γ − T_acc^γ)^{1/γ} is linear in the GPUs,
+    so each of several γ is tried with lines of least squared relative error."""
     places, times = np.array([*measured], np.float64), np.array([*measured.values()], np.float64)
     nodes, gpus, batch = places.T
     computing = _computing(batch, times[:, 1])
@@ -434,7 +447,8 @@ def fit(measured: dict[ProfilePlace, ProfileTimes]) -> Floats:
 
 
 def _computing(batch: Floats, seconds: Floats) -> Floats:
-    """Constant and slope of computing seconds over samples per GPU, [2]; half each for a single batch size."""
+    """Return constant and slope of computing ``seconds`` [n] over samples per GPU [n], [2]; half each for a single
+    batch size."""
     if len(np.unique(batch)) == 1:
         half = float(seconds.mean()) / 2
         return np.array([half, half / float(batch[0])])
@@ -442,7 +456,7 @@ def _computing(batch: Floats, seconds: Floats) -> Floats:
 
 
 def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
-    """Constant and slope of synchronisation seconds over GPUs beyond two, [2]; ``TINY`` without measurements."""
+    """Return constant and slope of synchronisation ``seconds`` [n] over GPUs beyond two, [2]; ``TINY`` if n is 0."""
     if not len(more):
         return np.array([TINY, TINY])
     if len(np.unique(more)) == 1:
@@ -451,7 +465,8 @@ def _network(more: Floats, seconds: Floats, scale: Floats) -> Floats:
 
 
 def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
-    """Non-negative constant and slope of the least squares of errors divided by ``scale``, [2]."""
+    """Return a constant and a slope, both at least 0, that minimise squared errors of ``y`` [n] divided by ``scale``,
+    [2]."""
     design, wanted = np.stack([1 / scale, x / scale], axis=1), y / scale
     both = np.linalg.lstsq(design, wanted)[0]
     if (both >= 0).all():
@@ -463,5 +478,5 @@ def _line(x: Floats, y: Floats, scale: Floats) -> Floats:
 
 
 def sizes_of(gpus: Integers, node: int) -> Integers:
-    """Number of nodes filled by ``gpus``, at least 1, of the same shape."""
+    """Return the number of nodes that ``gpus`` fill, at least 1, of the same shape; ``node``: GPUs per node."""
     return np.maximum(-(-gpus // max(1, node)), 1)

@@ -48,7 +48,8 @@ MOST = 6
 
 
 def speeds(layout: Layout, model: ClusterModel) -> dict[str, list[Fitted]]:
-    """Samples per second by number of GPUs, with 90 % interval, for up to ``MOST`` measured applications."""
+    """Return samples per second by number of GPUs, with 90 % interval, for up to ``MOST`` measured applications by
+    name."""
     table, found = model.throughput, dict[str, list[Fitted]]()
     for one in range(min(model.measured, MOST)):
         most = min(int(table.largest[one]), int(layout.capacity.sum()))
@@ -73,7 +74,8 @@ TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
 
 
 class Stood(NamedTuple):
-    """A run's state after a report, with ceilings (``judged``), and the allocation decided then, [J, N]."""
+    """A run's state after a report, the same with ceilings (``judged``), and the allocation decided: GPUs by job and
+    node."""
 
     reported: ClusterState
     judged: ClusterState
@@ -81,7 +83,8 @@ class Stood(NamedTuple):
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """Replay a run from its reports and decisions, and compare every rule at up to ``POINTS`` of them."""
+    """Replay a run from its reports and decisions, and compare every rule's decision at up to ``POINTS`` of them.
+    Without a figure, the result has the reason as text: no report, too many reports or jobs."""
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations:
@@ -109,7 +112,7 @@ def _alike(decided: Integers, other: Integers) -> float:
 
 
 def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
-    """Allocations by each rule name, one [J, N] per compared decision."""
+    """Return, by rule name, the allocation of each compared decision: GPUs by job and node."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
         outlook = compiled.outlook(one.judged)
@@ -120,7 +123,7 @@ def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Intege
 
 
 def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
-    """Yield the run's state and decided allocation, report by report."""
+    """Yield the run's state and decided allocation after each report."""
     layout = compiled.layout
     state = begin(layout)
     for step in shown.steps:
@@ -134,7 +137,7 @@ def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
 
 
 def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
-    """GPUs by job and node after stored changes, [J, N]."""
+    """Return the GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]."""
     held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
     for one in changes:
         held[row[one["job"]]] = 0
@@ -153,14 +156,14 @@ REST = "not told apart"
 
 
 def part(shown: Shown) -> str:
-    """Note for a chart if only every n-th report is shown; empty otherwise."""
+    """Return a note for a chart if only every n-th report is shown; empty otherwise."""
     return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
 
 
 def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
-    """GPUs by job after each decision, with its time; skipped reports leave jobs as they were last changed.
-
-    The total matches what each decision reports in use; GPUs of no known job are listed under ``REST``."""
+    """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it. Skipped
+    reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole`` GPUs;
+    GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
     last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []
@@ -175,12 +178,12 @@ def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
 
 
 def _told(step: Step) -> set[str]:
-    """Names of the jobs that a report lists as present."""
+    """Return the names of the jobs that a report lists as submitted or progressed."""
     return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
 
 
 def _last(shown: Shown) -> dict[str, int]:
-    """Index of the last step that mentions each job; the number of steps for jobs present now."""
+    """Return, by job, the index of the last step that mentions it; the number of steps for jobs present now."""
     found: dict[str, int] = {}
     for at, step in enumerate(shown.steps):
         found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
@@ -189,7 +192,7 @@ def _last(shown: Shown) -> dict[str, int]:
 
 
 def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
-    """GPUs of each job, cut to the total in use, ``used``, with the remainder under ``REST``."""
+    """Return the GPUs of each job, cut to ``used`` GPUs in total, with the remainder under ``REST``."""
     found, left = dict[str, float](), used
     for job, gpus in has.items():
         found[job] = min(gpus, left)
@@ -198,7 +201,8 @@ def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
 
 
 def learning(steps: Sequence[Step]) -> dict[str, Course]:
-    """Times and reported losses or metrics of the first ``MOST_JOBS`` jobs that have any, by name."""
+    """Return, by job, times in seconds and reported losses or metrics, of the first ``MOST_JOBS`` jobs that have
+    any."""
     found: dict[str, Course] = {}
     for step in steps:
         for job in step.report.get("progressed", ()):
@@ -209,7 +213,7 @@ def learning(steps: Sequence[Step]) -> dict[str, Course]:
 
 
 def given_back(steps: Sequence[Step]) -> Course:
-    """Time and cumulative GPUs released by jobs with a new ceiling; empty if there are none."""
+    """Return times in seconds and GPUs released so far by jobs with a new ceiling; empty if none were."""
     total, found = 0.0, Course()
     for step in steps:
         limited = [one for one in step.decision["changes"] if one.get("ceiling") is not None]
@@ -221,11 +225,8 @@ def given_back(steps: Sequence[Step]) -> Course:
 # Pages: allocations, waiting jobs, learning curves, released GPUs.
 
 
-"""Jobs up to which other rules are asked: a page waits for them."""
-
-
 def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
-    """Number of free GPUs, of those present, and of GPUs reported lost."""
+    """Return the fact on free GPUs: their number, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
     there = whole if shown.state is None else int(shown.state.capacity.sum())
     lost = f"{whole - there:,} more are reported lost" if there < whole else ""
@@ -233,7 +234,7 @@ def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
 
 
 class ClusterViews(Views):
-    """Pages of runs and workloads of kind ``cluster``."""
+    """Pages of runs and workloads of kind ``cluster``, with charts and texts."""
 
     most = 1_000
 
@@ -273,7 +274,7 @@ class ClusterViews(Views):
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """Charts of predicted speed by number of GPUs, and of the model's errors."""
+        """Return charts of predicted speed by number of GPUs, and of the domain model's errors."""
         model: ClusterModel | None = compiled.snapshot.model
         curves = {} if model is None else speeds(compiled.layout, model)
         told = "As many samples a GPU as usual, GPUs on as few nodes as can be. Band: 90 % of cases."
@@ -282,7 +283,8 @@ class ClusterViews(Views):
 
     @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """Allocation of the present jobs by each rule; none if there are no jobs or more than ``MOST_ASKED``."""
+        """Return the allocation of the present jobs by each rule; none if there are no jobs or more than
+        ``MOST_ASKED``."""
         state = shown.state
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
@@ -301,7 +303,7 @@ class ClusterViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """One line for each job that the decision changes."""
+        """Return one line for each job that the decision changes."""
         return [f"{one['job']}: {one['before']} → {one['gpus']} GPUs; {one['text']}" for one in decision["changes"]]
 
 
@@ -311,11 +313,11 @@ class ClusterViews(Views):
 
 
 def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> str:
-    """Text naming jobs that can't start on the GPUs present, and jobs expected to miss their deadline; empty: no risk.
+    """Return a text that names jobs that can't start on the GPUs present, or will miss their deadline; empty: no risk.
 
     Args:
         compiled: the workload.
-        state: after a decision.
+        state: state after a decision.
         outlook: expected speed and remaining work of its jobs.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
@@ -331,7 +333,8 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
 
 
 def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, float]) -> list[str]:
-    """Names of jobs whose deadline has passed or is before their expected end; ``allowed``: seconds by application."""
+    """Return the names of jobs whose deadline has passed or is before their expected end. ``allowed``: seconds from
+    submission to deadline, by application."""
     jobs = state.jobs
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
     left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
@@ -342,7 +345,7 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
 
 
 def _allowed(compiled: Compiled) -> dict[str, float]:
-    """Seconds from submission to deadline by application, for members with a target for a whole run."""
+    """Return seconds from submission to deadline by application, for members with a target for a whole run."""
     members = compiled.snapshot.members
     return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
 
@@ -352,7 +355,8 @@ def _more(jobs: Sequence[object]) -> str:
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
-    """Count the jobs of members that ended within their target, and those that failed or were late."""
+    """Count the jobs of members that ended within their target, and those that failed or were late. Jobs that have not
+    ended count as late once their deadline has passed."""
     allowed = _allowed(compiled)
     if not allowed:
         return in_time(0, 0, "job")

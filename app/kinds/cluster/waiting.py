@@ -25,14 +25,13 @@ class ExpectedStart(NamedTuple):
 
 
 def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
-    """Positions of the waiting jobs that start next, and the seconds until they do, [K] each; unknown starts are left
-    out.
-
-    By queue and submission, each takes its minimum GPUs once running jobs have released enough, on whatever nodes.
+    """Return the positions of the K waiting jobs whose start is known, and the seconds until they start, [K] each. In
+    order of queue and submission, each starts once running jobs have released its minimum of GPUs, on whatever nodes.
+    At most ``MOST`` jobs are considered.
 
     Args:
-        state: after the decision.
-        left: seconds to completion of each running job, infinite: unknown, [J].
+        state: state after the decision.
+        left: seconds to completion of each of J jobs that run; infinite: unknown, [J].
         least: seconds until the next decision, a lower bound of each start.
     """
     jobs, gpus = state.jobs, state.jobs.gpus
@@ -48,8 +47,8 @@ def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers,
 
 
 def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[ClusterState, list[ExpectedStart]]:
-    """The state with the new predictions recorded, and the predicted starts of waiting jobs; ``least`` as in
-    ``expected``."""
+    """Predict the starts of waiting jobs; return the state with the predictions recorded, and the predictions.
+    ``least`` is the number of seconds until the next decision, a lower bound of each start."""
     gpus = state.jobs.gpus
     if not (gpus == 0).any():
         return state, []
@@ -64,8 +63,8 @@ def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[C
 
 
 def begun(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
-    """``state`` with prediction errors of the jobs that start (mask ``which`` [J]) recorded, and their predictions
-    reset."""
+    """Return ``state`` with the prediction errors of the jobs that start recorded, and their predictions reset.
+    ``which`` is a mask of the jobs that start, [J]."""
     if not which.any():
         return state
     off = counting.off(state, np.flatnonzero(which).tolist(), state.now, counting.START)

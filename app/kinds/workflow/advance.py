@@ -38,7 +38,7 @@ Parents = Sequence[Any]
 
 
 class Draft:
-    """The next state under construction: columns as lists, and issues found so far.
+    """The next state under construction: columns of tasks as lists, and issues found so far.
 
     Attributes:
         wrong: issues of values impossible in any run.
@@ -58,7 +58,7 @@ class Draft:
         self.against: list[FieldIssue] = []
 
     def add(self, task: QueuedTask | RunningTask, pointer: str) -> int:
-        """Append a task reported for the first time; return its row."""
+        """Append a task reported for the first time, and add issues with its values; return its row."""
         row = self.row[task.id] = len(self.columns["names"])
         if task.processors is None:
             message = "is needed: this task has not been reported before"
@@ -87,7 +87,8 @@ class Draft:
         return row
 
     def begin(self, row: int, node: str | None, start: float | None, pointer: str) -> None:
-        """Mark a waiting task as running."""
+        """Mark the waiting task of a row as running on ``node`` since ``start`` seconds; add an issue if either is
+        impossible."""
         where = self.layout.node_index.get(node or "")
         if where is None:
             self.wrong.append(FieldIssue(f"{pointer}/node", self.layout.known_nodes, node))
@@ -142,7 +143,8 @@ def _raise(draft: Draft) -> None:
 
 
 def _few(draft: Draft) -> None:
-    """Raise InvalidInput if tasks at once, or the bytes of their ids, exceed the limits of a decision."""
+    """Raise InvalidInput if there are more than ``MOST_TASKS`` tasks at once, or more than ``MOST_NAMES`` bytes of
+    their ids."""
     there = len(draft.columns["names"]) - len(draft.gone)
     if there > MOST_TASKS and draft.new < len(draft.columns["names"]):
         message = f"must leave at most {MOST_TASKS:,} tasks that wait or run in the queue at once"
@@ -266,7 +268,8 @@ def _finished(draft: Draft) -> None:
 
 
 def _end(draft: Draft, row: int, end: float) -> None:
-    """Record a finished task's run time for its user, and its node for its children."""
+    """Add a finished task's run time to its user's history, and remember its node for its children; ``end`` in
+    seconds."""
     columns, node = draft.columns, draft.columns["node"][row]
     user = columns["users"][row]
     if user:
@@ -283,7 +286,7 @@ def _end(draft: Draft, row: int, end: float) -> None:
 
 
 def _learn(regression: Regression, ended: Finished) -> None:
-    """Update the regression by a finished task of its only user."""
+    """Update the regression, of a single user, by a finished task with an estimate."""
     if ended.estimate > 0.0:
         length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
         remember(regression, 0, length, ended.processors, ran)
@@ -315,8 +318,8 @@ def _shown(names: Iterable[str]) -> list[str]:
 
 
 def _parents(draft: Draft) -> None:
-    """Check that parents of new tasks are known, that new tasks form no cycle, and that none waits for a withdrawn
-    task."""
+    """Add issues for unknown parents of new tasks, for cycles among new tasks, and for tasks that wait for a withdrawn
+    one."""
     columns, new = draft.columns, draft.new
     names, inputs = columns["names"], columns["inputs"]
     pointers = _pointers(draft)
@@ -367,7 +370,7 @@ def _orphans(draft: Draft) -> None:
 
 
 def _held(draft: Draft) -> None:
-    """Check that no node holds more processors or memory than it has."""
+    """Add an issue for each node whose running tasks need more processors or memory than it has."""
     nodes, columns = draft.layout.nodes, draft.columns
     node = np.array(columns["node"], np.int64)
     node[list(draft.gone)] = WAITING
@@ -408,14 +411,16 @@ def _made(draft: Draft) -> State:
 
 
 def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
-    """Finished tasks that are a parent of some task, or belong to a workflow that goes on."""
+    """Return those finished tasks that are a parent of a task in the queue, or whose workflow still has tasks there.
+    Values are node index and workflow, by name."""
     needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
     going = set(queue.groups) - {""}
     return {name: where for name, where in ended.items() if name in needed or where[1] in going}
 
 
 def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
-    """Status of each node and its start in seconds, by index; permanent nodes are up unless they failed."""
+    """Return the status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a
+    report are up."""
     kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
     return {**kept, **draft.nodes}
 
@@ -428,7 +433,8 @@ DAY = 86_400.0
 
 
 def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
-    """Warnings with the suspicious values, for a report and the ``state`` after it."""
+    """Return warnings, with the suspicious values, on a report whose times seem to be in another unit than seconds.
+    ``state`` is the state after the report."""
     found = []
     if report.now > LATEST_ORIGIN:
         found.append(
@@ -445,7 +451,8 @@ def implausible(state: State, report: QueueReport) -> list[FieldIssue]:
 
 
 def _against_estimates(state: State, report: QueueReport) -> list[FieldIssue]:
-    """Warning if run times far exceed estimates: these are upper limits in most systems, so the units may differ."""
+    """Return a warning if running tasks exceed their estimates tenfold (median): the units may differ; else no
+    warning."""
     ratios, shown = _ratios(state, report.running, report.now)
     if len(ratios) < FEWEST or (median := float(np.median(ratios))) <= 10:
         return []

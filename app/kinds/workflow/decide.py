@@ -28,7 +28,7 @@ from app.policies.artifact import Artifact
 
 
 def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Choice:
-    """Scores of the ready tasks by a policy; backfilling follows the policy's order if it has one, else the spec's."""
+    """Score the ready tasks by a policy; backfilling follows the policy's order if it has one, else the spec's."""
     mechanism = MECHANISMS.index(spec.backfilling)
     scores, overtaking = policy.orders(waiting_of(situation, mechanism))
     if overtaking is None and spec.backfill_order != "fcfs":
@@ -37,7 +37,7 @@ def choose_by(policy: QueuePolicy, situation: QueueSituation, spec: Spec) -> Cho
 
 
 def waiting_of(situation: QueueSituation, mechanism: int) -> Waiting:
-    """Ready tasks as input of a policy."""
+    """Return the ready tasks as input of a policy; ``mechanism``: index into ``MECHANISMS``."""
     ready, queue = situation.ready, situation.queue
     nodes = situation.layout.nodes
     machine = max(int(nodes.processors[situation.up].sum()), 1)
@@ -55,7 +55,8 @@ SHOWN = 3
 
 
 def broken(situation: QueueSituation, plan: QueuePlan) -> str:
-    """Reason why a plan can't be followed any longer (a new task, or a lost node); empty: it can."""
+    """Return why a plan can't be followed any longer: a waiting task is new, or a planned node lost; empty if it
+    can."""
     queue, names = situation.queue, situation.layout.names
     new = [queue.names[row] for row in np.flatnonzero(queue.node < 0) if queue.names[row] not in plan.turns]
     if new:
@@ -67,7 +68,8 @@ def broken(situation: QueueSituation, plan: QueuePlan) -> str:
 
 
 def departed(situation: QueueSituation, plan: QueuePlan) -> str:
-    """Reason why a new plan is worthwhile, by differences from the present one; empty: there are none."""
+    """Return why the queue differs from its plan enough to make a new one: other nodes, or other times; empty if
+    not."""
     return _on_nodes(situation, plan) or _in_time(situation, plan)
 
 
@@ -105,16 +107,16 @@ Search = Callable[[Remaining], Found]
 
 
 class Planned(NamedTuple):
-    """Plan of a queue (None: there is none), and a text about it."""
+    """Plan of a queue, None if there is none, and a text about it for the decision's reason."""
 
     plan: QueuePlan | None
     text: str
 
 
 def planned(situation: QueueSituation, search: Search) -> Planned:
-    """Plan to follow, searched anew if the queue deviates from the present one.
-
-    A plan that is only late continues to be followed while no search is possible."""
+    """Return the plan to follow: the present one, or one that ``search`` finds anew if the queue deviates from it.
+    While no search is possible, a plan that is only late continues to be followed, and the result has no plan if the
+    present one can't be followed."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
         return Planned(plan, described(plan) if plan else "nothing is left to plan")
@@ -133,7 +135,8 @@ def planned(situation: QueueSituation, search: Search) -> Planned:
 
 
 def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> QueuePlan:
-    """Plan with names and report time, from a search's result."""
+    """Return the plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in
+    seconds."""
     now, nodes = situation.now, left.nodes
     columns = zip(found.node.tolist(), found.start.tolist(), found.end.tolist(), strict=True)
     turns = [Turn(nodes[node], now + start, now + end) for node, start, end in columns]
@@ -153,7 +156,7 @@ def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> 
 
 
 def described(plan: QueuePlan) -> str:
-    """Text about a plan, with the reason for it."""
+    """Return a text about a plan: its length against HEFT's, the seconds of its search, and the reason for it."""
     heft, took = f"HEFT's {number(plan.heft)} s", f"{plan.took:.2f} s"
     if not plan.followed:
         return f"HEFT answers: a search of {took} found no plan that is {WORTHWHILE:.0%} below {heft}"
@@ -167,7 +170,7 @@ def described(plan: QueuePlan) -> str:
 
 @cache
 def shipped() -> Artifact:
-    """Scheduler that comes with the package, cached."""
+    """Return the scheduler that comes with the package; it is loaded once."""
     return artifact(SHIPPED.read_bytes())
 
 
@@ -175,11 +178,14 @@ class Compiled:
     """A workload's snapshot, compiled for decisions.
 
     Attributes:
-        heuristic: name of strategy and backfilling used without a champion, or if it fails.
+        snapshot, layout: the snapshot, and its spec as arrays.
+        predictor: predictor of run times; None: estimates are used.
+        strategy: name of the strategy that orders tasks without an agent.
+        heuristic: name of strategy and backfilling used without an agent, or if it fails.
         shipped: the package's scheduler, if the spec asks for an agent from the start; else None.
         heft: chooser for workflows under an agent without a plan.
-        agent: the champion, else the shipped one; None: the strategy decides.
-        voice: the policy that decides unless it fails.
+        agent: the promoted artifact, else the shipped one; None: the strategy decides.
+        voice: kind and name of the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot, search: Search) -> None:
@@ -197,15 +203,16 @@ class Compiled:
         self.voice = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
 
     def situation(self, state: object) -> QueueSituation:
-        """Situation of a run's state."""
+        """Return the quantities that decisions need, derived from a run's ``state``."""
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
     def planned(self, situation: QueueSituation) -> Planned | None:
-        """Plan of a workflow; None without an agent, or if no task depends on another."""
+        """Return the plan of a workflow, searched if necessary; None without an agent, or if no task depends on
+        another."""
         return planned(situation, self._search) if self.agent and situation.queue.linked else None
 
     def chooser(self, given: Artifact | None) -> Chooser:
-        """Chooser by the policy of an artifact, or the strategy if None."""
+        """Return the function that orders ready tasks by the policy of an artifact, or by the strategy if None."""
         if given is None:
             return self._own
         spec, policy = self.layout.spec, given.policy
@@ -223,7 +230,8 @@ PLAN = "plan"
 
 
 def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
-    """Decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a startup."""
+    """Return the decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a
+    startup. Raises KeyError if a ready task is not in the plan."""
     starts, turns = _starts(situation, plan), list(plan.turns)
     place = {name: k for k, name in enumerate(turns)}
     scores = np.array([place[situation.queue.names[row]] for row in situation.ready], np.float64)
@@ -234,7 +242,8 @@ def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
 
 
 def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
-    """Rows and nodes of tasks to start; one that can't start blocks later ones on its node, except by user limits."""
+    """Return (row, node) of the tasks to start by the plan. A task that can't start blocks later ones on its node,
+    except if only its user's limits forbid it."""
     queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
     ready = set(situation.ready.tolist())
     held, starts = set[int](), list[tuple[int, int]]()
@@ -253,8 +262,8 @@ def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]
 
 
 def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int, int]], order: list[int]) -> Renting:
-    """Nodes by the default rule, but those needed soon are kept, and none is ordered for tasks that start before it is
-    up."""
+    """Return the nodes to order and release by the rental rule, except that nodes with a planned start soon are kept.
+    No node is ordered for tasks planned to start before it would be up. ``order``: rows of ready tasks."""
     nodes, now, names = situation.layout.nodes, situation.now, situation.queue.names
     off = [j for j in range(len(nodes.startup)) if j not in situation.state.nodes]
     startup = float(nodes.startup[off].min()) if off else np.inf
@@ -271,14 +280,14 @@ def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int,
 
 
 class Answer(NamedTuple):
-    """A decision, and the plan it was made with (None: without a plan)."""
+    """A decision, and the plan that was considered for it (None: no plan was sought)."""
 
     decided: Decided
     planned: Planned | None
 
 
 class Case(NamedTuple):
-    """A run after its report, warnings on the report, and its plan once made, in a list of at most one."""
+    """A run after its report, warnings on the report, and a list that holds its plan once one was sought."""
 
     situation: QueueSituation
     warnings: Sequence[FieldIssue]
@@ -286,9 +295,8 @@ class Case(NamedTuple):
 
 
 def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
-    """Decide by a plan if an agent decides and tasks depend on each other, else by the order of agent or strategy.
-
-    The plan is cached in ``case``, as it is the same for all agents.
+    """Decide by a plan if an agent decides and tasks depend on each other, else by the order of agent or strategy. The
+    plan is cached in ``case``, as it is the same for all agents.
 
     Raises:
         ValueError: a score of a ready task isn't finite.
@@ -302,7 +310,7 @@ def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
 
 
 def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
-    """Decision by a plan; by HEFT if there is none, or none that is better."""
+    """Return the decision by the plan if it is better than HEFT's, else by HEFT."""
     if planned.plan is not None and planned.plan.followed:
         return followed(situation, planned.plan)
     decided = decide(situation, compiled.heft)
@@ -310,11 +318,8 @@ def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> 
 
 
 def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
-    """Decision by the artifact's policy, or the strategy if None.
-
-    Raises:
-        ValueError: a score of a ready task isn't finite.
-    """
+    """Return the decision by the artifact's policy, or by the strategy if None. Raises ValueError if a score of a ready
+    task isn't finite."""
     decided = decide(situation, compiled.chooser(artifact))
     if not np.isfinite(decided.choice.scores).all():
         raise ValueError("scores that are no numbers")

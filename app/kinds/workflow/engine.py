@@ -36,7 +36,13 @@ class Read(NamedTuple):
 
 
 class WorkflowServing(Serving):
-    """Serving of workflow runs: a run's state is its queue; reading a report advances it."""
+    """Serving of workflow runs: a run's state is its queue of tasks; each report advances it.
+
+    Attributes:
+        report: schema of reports.
+        silent: fields of a shadow's record if the shadow failed.
+        search: search for plans, in a child process.
+    """
 
     report = QueueReport
     silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
@@ -49,11 +55,11 @@ class WorkflowServing(Serving):
         return Compiled(snapshot, self.search)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of all strategies and of the package's scheduler, with the spec's backfilling."""
+        """Return the names of all strategies and of the package's scheduler."""
         return (*STRATEGIES, AGENT)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """First decision of a run, before any report: nothing starts."""
+        """Return the first decision of a run, before any report: nothing starts."""
         text = "nothing is reported yet: report the queue as iteration 0"
         first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
         return msgspec.structs.replace(first, source="heuristic", policy=compiled.heuristic)
@@ -63,7 +69,7 @@ class WorkflowServing(Serving):
         return bool(len(state.queue) or report.queued or report.running)
 
     def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:
-        """State after the report, and warnings.
+        """Return the state after the report, and warnings on it.
 
         Raises:
             InvalidInput: the report is impossible in any run.
@@ -73,7 +79,7 @@ class WorkflowServing(Serving):
         return Read(after, tuple(implausible(after, report)))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Case]:
-        """Situation of each run, with its warnings."""
+        """Return the situation of each run after its report, with warnings, in the order of ``pending``."""
         return [Case(compiled.situation(one.report.state), one.report.warnings, []) for one in pending]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
@@ -89,24 +95,26 @@ class WorkflowServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide each run of the batch, by ``agent`` or the strategy if None; raises ValueError for scores that aren't
-        finite."""
+        """Decide each run of the batch, by ``agent`` or, if None, the strategy; ``memory`` is not used. Raises
+        ValueError if a score of a ready task isn't finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
     def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with placements, nodes to order and release, and the reason of plan or strategy."""
+        """Return the decisions of a batch, in its order: placements, nodes to order and release, and reasons."""
         rows = zip(batch, choices.each, strict=True)
         return [_written(compiled, case, answer, voice) for case, answer in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Decision after a failure: nothing starts, and nodes stay."""
+        """Return the decision after a failure: nothing starts, and nodes stay; ``failure`` says what failed, for the
+        reason."""
         state, warnings = one.report
         return _nothing(compiled, state, "fallback", f"{failure}; nothing starts", state.now, warnings)
 
     def compare(
         self, compiled: Compiled, batch: Sequence[Case], row: int, done: Answer, other: Choices
     ) -> dict[str, Any]:
-        """Placements of a shadow, and whether they equal those ``done``; a plan also decides for the shadow."""
+        """Return a shadow's placements, and whether they equal those ``done``, for the run at position ``row``. A
+        workflow's plan also decides for the shadow, so that placements then agree."""
         decided = other.each[row].decided
         return {
             "strategy": decided.choice.strategy,
@@ -116,15 +124,15 @@ class WorkflowServing(Serving):
         }
 
     def pack(self, state: State) -> list[Any]:
-        """Columns of the queue as plain lists, for JSON."""
+        """Return the state as plain lists, numbers and texts, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> State:
-        """The state from lists that ``pack`` returned."""
+        """Return the state from lists that ``pack`` returned, after JSON."""
         return unpack(stored)
 
     def weight(self, state: State) -> int:
-        """Approximate size of a state in memory, in bytes."""
+        """Return the approximate size of a state in memory, in bytes."""
         queue = state.queue
         inputs = sum(map(len, queue.inputs)) if queue.linked else 0
         remembered = len(state.ended) + len(state.history) + len(state.nodes)
@@ -136,7 +144,7 @@ ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
 def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
-    """Decision of one run in the form of the API, with its reason."""
+    """Return the decision of one run in the form of the API, with its reason and risk; times are seconds."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
     placements, source, policy = _placements(situation, decided), None, None
@@ -165,7 +173,7 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
 
 
 def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
-    """Number of waiting and running tasks after the starts, and busy processors."""
+    """Return the numbers of waiting and running tasks after the starts, and of busy processors."""
     queue = situation.queue
     runs = queue.node != WAITING
     runs[[row for row, _ in decided.started.starts]] = True
@@ -178,7 +186,7 @@ def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
 
 
 def _placements(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
-    """Tasks that start now, and their nodes, as fields of a decision."""
+    """Return the tasks that start now, with their nodes and the time in seconds, as fields of a decision."""
     names, nodes, now = situation.queue.names, situation.layout.names, situation.now
     return [{"task": names[row], "node": nodes[node], "start": now} for row, node in decided.started.starts]
 
@@ -192,9 +200,8 @@ def _nothing(
     warnings: Sequence[FieldIssue] = (),
     count: int | None = None,
 ) -> Written:
-    """Decision that starts nothing: before the first report, or after a failure.
-
-    ``count``: number of waiting and running tasks; None: not counted."""
+    """Return a decision that starts nothing: before the first report, or after a failure. ``now``: seconds of the
+    reports' clock; ``count``: number of waiting and running tasks; None: no report, not counted."""
     return Written(
         {
             "now": now,

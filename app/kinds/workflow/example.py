@@ -27,7 +27,7 @@ SPEC: dict[str, Any] = {
 
 
 def _log() -> bytes:
-    """Sixty jobs of two users in Standard Workload Format, one every two minutes."""
+    """Return sixty jobs of two users in Standard Workload Format, one every two minutes."""
     jobs = (
         f"{i + 1} {120 * i} -1 {60 + 37 * i % 900} {1 + i % 8} -1 -1 {1 + i % 8} 1800 -1 1 {1 + i % 2} 1 -1 -1 -1 -1 -1"
         for i in range(60)

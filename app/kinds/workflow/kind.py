@@ -15,24 +15,24 @@ from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
 
 
 def terms(spec: WorkflowSpec) -> Terms:
-    """Prices per node-hour by type, and weights of the goals."""
+    """Return prices per node-hour by node type, and the weights of the objective's terms."""
     return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
 def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
-    """Judgement of a finished run by the deadlines of its tasks."""
+    """Return the outcome of a finished run: numbers of tasks that met or missed their deadlines."""
     return views.judge(run)
 
 
 def describe(spec: WorkflowSpec) -> Description:
-    """Short description of a spec: nodes, duration, and goals."""
+    """Return a short text on a spec: nodes, duration of runs, and terms of the objective with weights."""
     nodes = ", ".join(f"{n.name} {n.minimum}–{n.maximum} × {n.processors} processors" for n in spec.nodes)
     wanted = [f"{name} {weight:g}" for name, weight in spec.weights.model_dump().items() if weight]
     return Description(nodes, "as long as tasks come", "; ".join(wanted))
 
 
 def summarise(decision: QueueDecision) -> str:
-    """One line on the number of tasks that a decision starts."""
+    """Return one line with the number of tasks that a decision starts."""
     started = len(decision.placements)
     return "1 task starts" if started == 1 else f"{started} tasks start" if started else "nothing starts"
 

@@ -37,17 +37,17 @@ class SearchUnavailableError(Exception):
 
 
 def installed() -> str:
-    """Module of the installed search, for ``python -m``; empty: none."""
+    """Return the module of the installed search, for ``python -m``; empty if none is installed."""
     found = entry_points(group=GROUP, name=NAME)
     return next((entry.value for entry in found), "")
 
 
 class PlanSearch:
-    """Callable that searches a plan for remaining tasks; thread-safe.
+    """Callable that searches a plan for remaining tasks in a child process; thread-safe.
 
     Args:
-        module: returns the module to run.
-        clock: returns seconds, for pauses after failures.
+        module: function that returns the name of the module to run; empty: no search is installed.
+        clock: function that returns seconds, for pauses after failures.
     """
 
     def __init__(self, module: Callable[[], str] = installed, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,11 +58,8 @@ class PlanSearch:
         self._ready, self._paused, self._problem = False, 0.0, ""
 
     def __call__(self, left: Remaining) -> Found:
-        """Return the best plan found within ``LIMIT_SECONDS``.
-
-        Raises:
-            SearchUnavailableError: the child is starting, busy, not installed, or failed.
-        """
+        """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
+        SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
             raise SearchUnavailableError("another search goes on")
         try:
@@ -83,7 +80,8 @@ class PlanSearch:
         return Found(**decoded(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:
-        """Connection to a child that is ready; raises SearchUnavailableError."""
+        """Return the connection to a child that is ready, started if there is none; raise SearchUnavailableError if it
+        isn't."""
         if self._connection is None:
             if self._clock() < self._paused:
                 raise SearchUnavailableError(self._problem)
@@ -109,7 +107,7 @@ class PlanSearch:
         return ours
 
     def _stop(self) -> int | None:
-        """Stop the child; return its exit status, None if there was none."""
+        """Stop the child process; return its exit status, None if there was none."""
         connection, process = self._connection, self._process
         self._connection, self._process, self._ready = None, None, False
         if connection is not None:
@@ -140,7 +138,7 @@ class UnplannableError(Exception):
 
 
 class Left(NamedTuple):
-    """``remaining`` with the names of its tasks [N] and the indices of its nodes [M]."""
+    """Input of a search, with the names of its N tasks and the indices of its M nodes."""
 
     remaining: Remaining
     names: list[str]
@@ -148,16 +146,13 @@ class Left(NamedTuple):
 
 
 def rented(situation: QueueSituation) -> list[int]:
-    """Indices of nodes that are up or starting."""
+    """Return the indices of the nodes that are up or starting."""
     return [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
 
 
 def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
-    """Remaining tasks, and their positions in ``plan``.
-
-    Raises:
-        UnplannableError: there are too many for a search, or a task fits no rented node.
-    """
+    """Return the tasks that a search plans, with their nodes in the present ``plan``; None: there is no plan. Raises
+    UnplannableError if there are too many for a search, or a task fits no rented node."""
     queue, ended = situation.queue, situation.state.ended
     _bounded(len(queue), 0, 0)  # before anything is made of them
     outputs = dict.fromkeys(p for inputs in queue.inputs for p, _ in inputs if p not in queue.row)
@@ -200,7 +195,8 @@ def _bounded(tasks: int, edges: int, nodes: int) -> None:
 def _so_far(
     names: list[str], fixed: int, plan: QueuePlan | None, column: dict[int, int]
 ) -> tuple[list[int], list[int]]:
-    """All tasks, fixed ones first, others in the plan's order; and the planned nodes of the others, −1: none."""
+    """Return the order of all tasks, and the planned node of each task that isn't fixed (−1: none). In the order the
+    ``fixed`` tasks come first, then the plan's order, then unplanned tasks. ``column``: position of each node."""
     turns = plan.turns if plan else {}
     place = {name: k for k, name in enumerate(turns)}
     rest = sorted(range(fixed, len(names)), key=lambda k: place.get(names[k], len(place)))
@@ -209,7 +205,8 @@ def _so_far(
 
 
 def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tuple[Indices, Indices, Floats]:
-    """Edges from any task to waiting ones: starts [N + 1], parents [E], bytes [E]."""
+    """Return the edges from N tasks to waiting ones as compressed sparse rows: starts [N + 1], parents [E], bytes
+    [E]."""
     index, queue = {name: k for k, name in enumerate(names)}, situation.queue
     ended = len(names) - len(rows)
     inside = [[(index[p], size) for p, size in queue.inputs[r]] if queue.node[r] < 0 else [] for r in rows]
@@ -219,8 +216,8 @@ def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tupl
 
 
 def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
-    """Seconds of each task on each node, infinite where it can't run, [N, M]; raises UnplannableError if a task fits
-    none."""
+    """Return the seconds of each of N tasks on each of M nodes, [N, M]; infinite where it can't run. Raises
+    UnplannableError if a waiting task fits no rented node."""
     known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
     fits = queue.processors[rows, None] <= known.processors[nodes]
     fits &= queue.memory[rows, None] <= known.memory[nodes]
@@ -236,7 +233,7 @@ def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[in
 
 
 def _available(situation: QueueSituation, nodes: list[int]) -> Floats:
-    """Seconds from now until each node accepts tasks, [M]."""
+    """Return the seconds from now until each of M nodes accepts tasks, [M]; 0: it does now."""
     startup, states = situation.layout.nodes.startup, situation.state.nodes
     since = [states[j][1] + float(startup[j]) if states.get(j, (UP, 0.0))[0] == STARTING else 0.0 for j in nodes]
     return np.maximum(np.array(since, np.float64) - situation.now, 0.0)

@@ -20,16 +20,16 @@ WORTHWHILE = 0.01  # share of the time of HEFT's starts by which a plan must be 
 
 @dataclass(frozen=True, eq=False)
 class Remaining:
-    """Remaining tasks of a queue: N tasks, the first ``fixed`` of which run or have ended, and M nodes. Seconds from
-    now.
+    """Remaining tasks of a queue: N tasks, the first ``fixed`` of which run or have ended, E edges and M nodes. Times
+    are seconds from now.
 
     Attributes:
         parent_start, parents: edges as compressed sparse rows, [N + 1] and [E].
         data: bytes along each edge, [E].
-        cost: seconds of each task on each node, infinite where it can't run; 0 for fixed ones on their own node, [N,
-            M].
-        processors: of each task; 0 if it has ended, [N].
-        end: expected end of fixed tasks, [fixed].
+        cost: seconds of each task on each node, infinite where it can't run; 0 for fixed ones on their own node,
+            [N, M].
+        processors: processors of each task; 0 if it has ended, [N].
+        end: expected end of each fixed task, [fixed].
         node: node of fixed tasks, and planned node of others (−1: not planned), [N].
         order: tasks in the present plan's order, fixed ones first, unplanned ones last, [N].
         slots: processors of each node, [M].
@@ -57,16 +57,16 @@ class Remaining:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Result of a search: a plan, or HEFT's schedule if the search found none better. Seconds from now.
+    """Result of a search for N tasks: a plan, or HEFT's schedule if no better was found. Times are seconds from now.
 
     Attributes:
         order: all tasks in topological order, fixed ones first, [N].
-        node: of each task, [N].
-        start, end: of each task, [N].
+        node: node of each task, [N].
+        start, end: start and end of each task, [N].
         heft: end of the last task by HEFT's own plan.
-        base: the same if HEFT starts tasks as they become ready.
+        base: end of the last task if HEFT starts tasks as they become ready.
         better: whether the plan is shorter than ``base`` by more than ``WORTHWHILE``.
-        took: seconds of the search.
+        took: seconds that the search took.
     """
 
     order: Indices
@@ -80,17 +80,17 @@ class Found:
 
 
 def encoded(message: Remaining | Found) -> bytes:
-    """Serialise a message to or from the search."""
+    """Serialise a message to or from the search process as safetensors."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}
     return written(arrays, {"numbers": json.dumps(numbers)})
 
 
 def decoded(data: bytes) -> dict[str, Any]:
-    """Fields of a message serialised by ``encoded``.
+    """Return the fields of a message serialised by ``encoded``.
 
     Raises:
-        ValueError: ``data`` is no such message.
+        ValueError, KeyError, SafetensorError: ``data`` is no such message.
     """
     numbers: dict[str, float] = json.loads(read_header(data)["numbers"])
     return {**safetensors_numpy.load(data), **numbers}
@@ -114,7 +114,7 @@ class Ended(Protocol):
 
 
 class Turn(NamedTuple):
-    """Planned node (index), start and end of a task, seconds of the reports' clock."""
+    """Planned node (index), start and end of a task; times are seconds of the reports' clock."""
 
     node: int
     start: float
@@ -122,19 +122,19 @@ class Turn(NamedTuple):
 
 
 class QueuePlan(NamedTuple):
-    """A plan; each node starts its tasks in the plan's order.
+    """A plan; each node starts its tasks in the plan's order. Times are seconds.
 
     Attributes:
-        turns: of tasks that have not ended, in order, by name.
+        turns: node, start and end of each task that has not ended, in order, by name.
         nodes: indices of nodes it may use.
-        made: time of its creation.
+        made: time of its creation, on the reports' clock.
         length: seconds from then until the last task ends.
-        heft: the same by HEFT, planned or started as tasks become ready, whichever ends earlier.
-        took: seconds of the search.
+        heft: these seconds by HEFT, planned or started as tasks become ready, whichever ends earlier.
+        took: seconds that the search took.
         followed: whether it is followed; otherwise HEFT decides, as the search found nothing better.
         because: reason for its creation.
-        departed: finished task with the largest deviation from its planned end, and that in seconds (positive: later);
-            empty: none.
+        departed: name of the finished task that deviates most from its planned end, and seconds by which (positive:
+            later); empty: none has finished.
     """
 
     turns: dict[str, Turn]
@@ -149,7 +149,8 @@ class QueuePlan(NamedTuple):
 
 
 def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
-    """Plan after tasks ``finished``; ``queue``: names of waiting and running tasks. None if no planned task remains."""
+    """Return the plan after the tasks ``finished``; None if there was no plan, or no planned task is left in ``queue``.
+    ``queue`` has the names of waiting and running tasks."""
     if plan is None:
         return None
     late = [(task.id, task.end - plan.turns[task.id].end) for task in finished if task.id in plan.turns]
@@ -159,12 +160,12 @@ def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container
 
 
 def pack(plan: QueuePlan | None) -> list[Any] | None:
-    """A plan as plain lists, numbers and texts, for JSON; None: null."""
+    """Return a plan as plain lists, numbers and texts, for JSON; None if there is no plan."""
     return None if plan is None else [{name: list(turn) for name, turn in plan.turns.items()}, *plan[1:]]
 
 
 def unpack(stored: list[Any] | None) -> QueuePlan | None:
-    """The plan from a result of ``pack`` after JSON."""
+    """Return the plan from what ``pack`` returned, after JSON; None if there is no plan."""
     if stored is None:
         return None
     turns, nodes, made, length, heft, took, followed, because, departed = stored

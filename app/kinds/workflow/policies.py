@@ -29,10 +29,10 @@ class Waiting(NamedTuple):
     Attributes:
         now: seconds of the reports' clock.
         submit: submission, seconds of that clock, [Q].
-        expected: seconds that a task is planned with, [Q].
-        requested: its estimate, else ``expected``, in seconds at the mean speed of the nodes, [Q].
+        expected: seconds at speed 1 that a task is planned with, [Q].
+        requested: estimate of a task, else ``expected``, in seconds at the mean speed of the nodes, [Q].
         share: natural logarithm of the predicted share of its estimate that a task takes, at most 0, [Q].
-        processors: [Q].
+        processors: processors of each task, [Q].
         machine: processors of all nodes that accept tasks.
         mechanism: index into ``MECHANISMS``.
     """
@@ -48,11 +48,11 @@ class Waiting(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """Scores of a policy, smallest first.
+    """Scores of Q ready tasks by a policy; the smallest comes first.
 
     Attributes:
-        scores: order of starting, [Q].
-        overtaking: order of backfilling, [Q]; None: the workload's.
+        scores: scores in the order of starting, [Q].
+        overtaking: scores in the order of backfilling, [Q]; None: the workload's order.
     """
 
     scores: Seconds
@@ -78,7 +78,7 @@ class QueuePolicy(Protocol):
         ...
 
     def orders(self, waiting: Waiting) -> Orders:
-        """Orders of starting and of backfilling."""
+        """Return the scores of the tasks for the orders of starting and of backfilling."""
         ...
 
 
@@ -103,26 +103,25 @@ class StrategyPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Look up the rule.
-
-        Raises:
-            IncompatibleArtifact: there is no rule of that name, or ``arrays`` isn't empty.
-        """
+        """Return the policy of the rule that ``config`` names. Raises IncompatibleArtifact if there is no rule of that
+        name, or ``arrays`` isn't empty."""
         if config.get("rule") not in RULES or arrays:
             raise IncompatibleArtifact(f"no rule is called {config.get('rule')!r}; known are {', '.join(RULES)}")
         return cls(config)
 
     def orders(self, waiting: Waiting) -> Orders:
-        """Order by the rule's scores; backfilling in the workload's order."""
+        """Return the rule's scores of the tasks; backfilling keeps the workload's order."""
         rule = RULES.index(self.name)
         return Orders(scores(rule, waiting.now, waiting.submit, waiting.expected, waiting.processors), None)
 
 
 @dataclass(frozen=True, eq=False)
 class PriorityPolicy:
-    """Tuned priorities of the family in ``scheduling.priority``: weights under none, rls and easy, [3, ``WEIGHTS``].
+    """Tuned priorities by the formula of ``scheduling.planning``.
 
-    Conservative backfilling uses the weights of EASY."""
+    Attributes:
+        weights: weights under the mechanisms none, rls and easy, [3, ``WEIGHTS``]; conservative uses those of easy.
+    """
 
     weights: Seconds
 
@@ -130,7 +129,7 @@ class PriorityPolicy:
 
     @property
     def config(self) -> dict[str, Any]:
-        """Names of the weights."""
+        """JSON object with the names of the weights."""
         return {"weights": list(NAMES)}
 
     @property
@@ -140,23 +139,21 @@ class PriorityPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Construct from a published config and arrays.
-
-        Raises:
-            IncompatibleArtifact: the weights have other names or another shape.
-        """
+        """Construct from a published config and arrays. Raises IncompatibleArtifact if the weights have other names or
+        another shape."""
         weights = np.asarray(arrays.get("weights", np.zeros(0)), np.float64)
         if tuple(config.get("weights", ())) != NAMES or weights.shape != (CONSERVATIVE, WEIGHTS):
             raise IncompatibleArtifact(f"the weights are not those of {', '.join(NAMES)} for each of {CONSERVATIVE}")
         return cls(weights)
 
     def under(self, mechanism: int) -> Seconds:
-        """Weights for a backfilling mechanism, [``WEIGHTS``]."""
+        """Return the weights for a backfilling mechanism (index into ``MECHANISMS``), [``WEIGHTS``]."""
         found: Seconds = self.weights[min(mechanism, EASY)]
         return found
 
     def orders(self, waiting: Waiting) -> Orders:
-        """Orders by predicted run time, processors and waiting time."""
+        """Return scores by predicted run time, processors and waiting time, and for backfilling by run time and
+        processors."""
         weights = self.under(waiting.mechanism)
         length = np.log(np.maximum(waiting.requested, SHORTEST)) + weights[planning.PREDICTION] * waiting.share
         need = waiting.processors
@@ -177,7 +174,7 @@ SCHEDULERS: dict[str, type[Scheduler]] = {"strategy": StrategyPolicy, "priority"
 
 
 def save(policy: Scheduler) -> bytes:
-    """Serialise a policy as an artifact."""
+    """Serialise a policy as the artifact of an agent, in safetensors."""
     kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
     header = {"kind": KIND, "policy": kind, "config": policy.config}
     return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
@@ -202,18 +199,11 @@ def load(data: bytes) -> Scheduler:
 
 
 def artifact(data: bytes) -> Artifact:
-    """Load a scheduler for the service; it accepts any number of candidates, and any queue.
-
-    Raises:
-        IncompatibleArtifact: as ``load``.
-    """
+    """Load a scheduler for the service from its stored bytes; it accepts any number of tasks, and any queue. Raises
+    IncompatibleArtifact if ``data`` is no artifact of a scheduler that this version reads."""
     return Artifact(load(data), (), 0, None, KIND)
 
 
 def check(made: Artifact, layout: object) -> None:  # noqa: ARG001 - a scheduler reads every layout
-    """Check that a policy schedules queues.
-
-    Raises:
-        IncompatibleArtifact: it was made for another kind.
-    """
+    """Check that a policy schedules queues. Raises IncompatibleArtifact if it was made for another kind."""
     made.check(KIND, (), 0)

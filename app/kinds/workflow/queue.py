@@ -31,12 +31,12 @@ class Nodes(NamedTuple):
 
     Attributes:
         kind: index of the type, [M].
-        processors: [M].
-        speed: a task of t seconds takes t / speed, [M].
-        price: per second of rented time, [M].
+        processors: number of processors, [M].
+        speed: a task of t seconds at speed 1 takes t / speed, [M].
+        price: price per second of rented time, [M].
         billing: billing period in seconds; rented time is rounded up to multiples of it, [M].
         startup: seconds from order to first task, [M].
-        memory: bytes; infinite: unlimited, [M].
+        memory: memory in bytes; infinite: unlimited, [M].
         bandwidth: bytes per second to and from other nodes; infinite: transfers take no time, [M].
         kept: whether the node is rented permanently (part of its type's minimum), [M].
     """
@@ -53,7 +53,7 @@ class Nodes(NamedTuple):
 
 
 def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
-    """All nodes of ``types`` that may be rented at once, as arrays [M]."""
+    """Return all M nodes of ``types`` that may be rented at once, as arrays."""
     counts = [node.maximum for node in types]
 
     def each(values: list[float]) -> NDArray[np.float64]:
@@ -76,9 +76,10 @@ class Layout:
     """A workload's spec as arrays.
 
     Attributes:
-        nodes: all nodes that may be rented.
-        names: of the nodes, [M].
-        weights: of the objective's terms, in the order of ``TERMS``, [6].
+        spec: the spec.
+        nodes: all M nodes that may be rented.
+        names: names of these nodes, [M].
+        weights: weights of the objective's terms, in the order of ``TERMS``, [6].
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -94,7 +95,7 @@ class Layout:
 
     @cached_property
     def known_nodes(self) -> str:
-        """Error message that lists valid node names."""
+        """Text for error messages about an unknown node, which lists the valid names."""
         ranges = [
             f"{node.name}-0" if node.maximum == 1 else f"{node.name}-0 to {node.name}-{node.maximum - 1}"
             for node in self.spec.nodes
@@ -108,7 +109,7 @@ class Layout:
 
     @cached_property
     def first(self) -> list[int]:
-        """Position of the first node of each type, and the number of nodes at the end."""
+        """Position of the first node of each type and, as last entry, the number of nodes."""
         return [0, *np.cumsum([node.maximum for node in self.spec.nodes]).tolist()]
 
     @cached_property
@@ -116,7 +117,7 @@ class Layout:
         return [(n.processors, np.inf if n.memory_gb is None else n.memory_gb * GIGA) for n in self.spec.nodes]
 
     def misfit(self, processors: int, memory: float) -> FieldIssue | None:
-        """Issue of a task with ``processors`` and ``memory`` (bytes) that fits no node; None: it fits one."""
+        """Return an issue if a task with ``processors`` and ``memory`` (bytes) fits no node; None if it fits one."""
         if any(processors <= most and memory <= size for most, size in self._shapes):
             return None
         largest = max(most for most, _ in self._shapes)
@@ -128,7 +129,7 @@ class Layout:
 
 
 def pool(processors: int) -> Nodes:
-    """Arrays of a single node with ``processors``, on which batch logs are simulated."""
+    """Return arrays of a single permanent node with ``processors`` processors, on which batch logs are simulated."""
     return nodes_of((NodeType(name="pool", processors=processors, minimum=1, maximum=1),))
 
 
@@ -148,13 +149,13 @@ class Queue:
     """N waiting or running tasks, in the order of their first report.
 
     Attributes:
-        names: [N].
+        names: names of the tasks, [N].
         submit, estimate, deadline, start: seconds, [N]; NaN: unknown, or ``start`` of a waiting task.
         memory: bytes; 0: unknown, [N].
-        processors: [N].
+        processors: number of processors, [N].
         node: index of the node it runs on, ``WAITING`` if none, [N].
         users, groups: names of user and workflow; empty: unknown, [N].
-        inputs: parents, and bytes read from each, [N].
+        inputs: name of each parent, and bytes read from it, [N].
     """
 
     def __init__(self, columns: dict[str, Any]) -> None:
@@ -185,7 +186,7 @@ class Queue:
         return any(self.inputs)
 
     def columns(self) -> dict[str, Any]:
-        """Columns by name, as plain lists."""
+        """Return the columns by name, as plain lists."""
         return {
             name: value if isinstance(value, list) else value.tolist()
             for name in COLUMNS
@@ -212,9 +213,9 @@ class Reserved(NamedTuple):
     """Reservations of waiting tasks, and the state they were made in, to detect when they may move forward.
 
     Attributes:
-        done: number of finished tasks then.
+        done: number of tasks of the run that had finished.
         free: processors that the decision left free.
-        starts: reserved start in seconds, by task.
+        starts: reserved start by task name, in seconds of the reports' clock.
     """
 
     done: int
@@ -233,12 +234,12 @@ class State(NamedTuple):
         before: time of the report before it; −1: none.
         queue: waiting and running tasks.
         ended: node index and workflow of finished tasks that others may still depend on, by name.
-        nodes: status and its start, of each node that isn't off, by index.
-        head: committed task, its earliest start, and spare processors then; empty: none.
+        nodes: status and the time since which it holds, for each node that isn't off, by index.
+        head: name of the committed task, its earliest start, and processors that it leaves free then; empty: none.
         history: last tasks of each user, at most ``run_times.LAST``, newest last.
         done: number of finished tasks.
-        weight, covariance: of the regression of run times (``run_times.Regression``).
-        plan: of a workflow; None: none was made.
+        weight, covariance: state of the regression of run times (``run_times.Regression``).
+        plan: plan of a workflow; None: none was made.
         reserved: reservations of waiting tasks.
     """
 
@@ -257,13 +258,13 @@ class State(NamedTuple):
 
 
 def begin(layout: Layout) -> State:
-    """State of a run before its first report: no tasks, and permanent nodes up."""
+    """Return the state of a run before its first report: no tasks, and permanent nodes up."""
     empty = Queue({name: [] for name in COLUMNS})
     return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
 
 
 def pack(state: State) -> list[Any]:
-    """A state as plain lists, numbers and texts, for JSON."""
+    """Return a state as plain lists, numbers and texts, for JSON."""
     return [
         state.now,
         state.before,
@@ -281,7 +282,8 @@ def pack(state: State) -> list[Any]:
 
 
 def unpack(stored: list[Any]) -> State:
-    """The state from lists of ``pack`` after JSON; fields that older releases didn't store get defaults."""
+    """Return the state from lists that ``pack`` returned, after JSON; fields that older releases didn't store get
+    defaults."""
     now, before, columns, ended, nodes, head, history, done, *more = stored
     weight, covariance = more[:2] or blank(0)[:2]
     columns = {**columns, "inputs": [tuple((name, size) for name, size in inputs) for inputs in columns["inputs"]]}
@@ -329,10 +331,9 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | None:
-    """Log of a run from its accepted reports, in order; None if no task has finished.
-
-    Unfinished tasks, and edges to them, are left out. An id reused after its task finished names a new task; a parent
-    is the task with that id when the child is first reported."""
+    """Return the log of a run from its accepted reports, in order; None if no task has finished. Unfinished tasks, and
+    edges to them, are left out. An id reused after its task finished names a new task; a parent is the task with that
+    id when the child is first reported."""
     read = _Reading()
     for report in reports:
         read.take(report)
@@ -342,7 +343,7 @@ def from_reports(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> Log | 
 
 
 class _Reading:
-    """Tasks of reports, in the order of their first description."""
+    """Tasks of reports as JSON objects, in the order of their first description."""
 
     def __init__(self) -> None:
         self.tasks: list[Task] = []
@@ -364,7 +365,8 @@ class _Reading:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
     def _described(self, told: Mapping[str, Any], now: float) -> Task:
-        """The task as first described."""
+        """Return the task that a report describes, as it was first described; ``now``: time of the report in
+        seconds."""
         task = self._by_id.get(told["id"])
         if task is None or "end" in task:
             begun = told.get("start")
@@ -416,7 +418,7 @@ def _log(layout: Layout, tasks: Sequence[Task]) -> Log:
 
 
 def _names(identifiers: Sequence[str]) -> tuple[str, ...]:
-    """Unique names: later tasks with a shared id get a number."""
+    """Return unique names: the second and later tasks with an id get ``~`` and a number."""
     used, times, names = set(identifiers), Counter[str](), []
     for identifier in identifiers:
         times[identifier] += 1

@@ -128,13 +128,13 @@ SHOWN = 3
 
 
 def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> dict[str, Any]:
-    """Reason of a decision, as fields of ``QueueReason``.
+    """Return the reason of a decision, as fields of ``QueueReason``.
 
     Args:
-        situation: at the decision.
+        situation: queue and nodes at the decision.
         decided: the decision.
-        code: replaces the decision's own code; empty: no failure.
-        preface: goes before the text; empty: no failure.
+        code: code that replaces the decision's own; empty: no failure.
+        preface: text that goes before the decision's; empty: no failure.
         plan: text about a workflow's plan; empty: none.
     """
     window = _window(situation, decided)
@@ -175,7 +175,7 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
 
 
 def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
-    """The two most urgent tasks, with their scores."""
+    """Return at most two tasks, the most urgent ones, with their scores."""
     score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
     return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
 

@@ -27,7 +27,7 @@ Numbers = Any
 
 
 class Finished(NamedTuple):
-    """A finished task: seconds at speed 1, requested seconds (NaN: unknown), and processors."""
+    """A finished task: run time in seconds at speed 1, estimate in seconds (NaN: unknown), and number of processors."""
 
     seconds: float
     estimate: float
@@ -35,14 +35,14 @@ class Finished(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """Recursive least squares of the share of the requested time, updated in place.
+    """Recursive least squares of the logarithm of the share of its estimate that a task takes, updated in place.
 
     Attributes:
-        weight: [``INPUTS``].
-        covariance: of the weights, in units of the noise variance, [``INPUTS``, ``INPUTS``].
-        history: last tasks of each user, newest first: natural logarithms of the share taken and of the request,
-            processors (0: no task), log of its seconds, [U + 1, ``LAST``, 4]; the last row, for unknown users, stays
-            empty.
+        weight: weights of the inputs, [``INPUTS``].
+        covariance: covariance of the weights, in units of the noise variance, [``INPUTS``, ``INPUTS``].
+        history: last tasks of each of U users, newest first: natural logarithms of the share taken and of the estimate
+            in seconds, processors (0: no task), and logarithm of the run time in seconds, [U + 1, ``LAST``, 4]; the
+            last row, for unknown users, stays empty.
     """
 
     weight: Seconds
@@ -51,20 +51,21 @@ class Regression(NamedTuple):
 
 
 def blank(users: int) -> Regression:
-    """Initial regression: a task takes the share of its user's last ones, or all of the request without any."""
+    """Return the regression of ``users`` users before any task. It predicts the share of the user's last tasks, or the
+    whole estimate without any."""
     weight = np.zeros(INPUTS)
     weight[2:5] = 0.5, 0.25, 0.25
     return Regression(weight, PRIOR_VARIANCE * np.eye(INPUTS), np.zeros((users + 1, LAST, 4)))
 
 
 def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) -> tuple[Numbers, ...]:
-    """Inputs of the regression, ``INPUTS`` numbers or arrays.
+    """Return the inputs of the regression, ``INPUTS`` numbers or arrays [N] for N tasks.
 
     Args:
-        history: of ``Regression``.
-        user: index; −1: unknown.
-        length: natural logarithm of the requested seconds, at least of ``SHORTEST``.
-        size: processors.
+        history: history of ``Regression``.
+        user: index of the user; −1: unknown.
+        length: natural logarithm of the estimate in seconds, at least of ``SHORTEST``.
+        size: number of processors.
     """
     weight, known = 1.0, (history[user, 0, SIZE] > 0.0) * 1.0
     every, equal, both = 1e-9 + 0.0 * length, SHRINKAGE + 0.0 * length, SHRINKAGE + 0.0 * length
@@ -97,7 +98,8 @@ def describe(history: Seconds, user: Numbers, length: Numbers, size: Numbers) ->
 
 
 def learn(regression: Regression, inputs: Seconds, share: float) -> None:
-    """Update by a finished task with ``inputs`` [``INPUTS``] and ``share``, the natural log of the share taken."""
+    """Update ``regression`` in place by a finished task. ``inputs`` are those of ``describe``, [``INPUTS``]; ``share``
+    is the natural logarithm of run time over estimate."""
     weight, covariance = regression.weight, regression.covariance
     along = covariance @ inputs
     gain = along / (1.0 + inputs @ along)
@@ -107,14 +109,14 @@ def learn(regression: Regression, inputs: Seconds, share: float) -> None:
 
 
 def remember(regression: Regression, user: int, length: float, size: int, ran: float) -> None:
-    """Update by a finished task of a known user, and add it to the user's history.
+    """Update ``regression`` in place by a finished task of a known user, and add the task to the user's history.
 
     Args:
         regression: updated in place.
-        user: index, at least 0.
-        length: natural logarithm of the requested seconds, at least of ``SHORTEST``.
-        size: processors.
-        ran: natural logarithm of its run time in seconds, at least of ``SHORTEST``.
+        user: index of the user, at least 0.
+        length: natural logarithm of the estimate in seconds, at least of ``SHORTEST``.
+        size: number of processors.
+        ran: natural logarithm of the task's run time in seconds, at least of ``SHORTEST``.
     """
     history, inputs = regression.history, np.zeros(INPUTS)
     found = describe(history, user, length, size)
@@ -128,15 +130,16 @@ def remember(regression: Regression, user: int, length: float, size: int, ran: f
 
 
 def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, size: NDArray[np.int64]) -> Seconds:
-    """Predicted natural logarithm of the share of its request that each task takes, at most 0, [N]."""
+    """Return the predicted natural logarithm of run time over estimate of each of N tasks, at most 0, [N]. Arguments
+    are those of ``describe``, [N] each."""
     inputs = np.stack([*map(np.asarray, describe(regression.history, user, length, size))])
     found: Seconds = np.minimum(regression.weight @ inputs, 0.0)
     return found
 
 
 def table(users: Sequence[Sequence[Finished]]) -> Seconds:
-    """``Regression.history`` of users from their last tasks, newest last; tasks without an estimate are left out, [U +
-    1, ``LAST``, 4]."""
+    """Return ``Regression.history`` of U users, [U + 1, ``LAST``, 4], from their last tasks, newest last. Tasks without
+    an estimate are left out."""
     found = np.zeros((len(users) + 1, LAST, 4))
     for row, tasks in zip(found, users, strict=False):
         told = [task for task in tasks if task.estimate > 0.0][::-1]
@@ -164,9 +167,9 @@ class Predictor:
 
     Attributes:
         family: one of ``FAMILIES``.
-        mean: seconds at speed 1 over all tasks; NaN: unknown.
+        mean: mean run time over all tasks, seconds at speed 1; NaN: unknown.
         ratio: run time over estimate, over all tasks.
-        ratios: the same by user.
+        ratios: run time over estimate, by user.
     """
 
     family: str = "estimate"
@@ -175,12 +178,12 @@ class Predictor:
     ratios: Mapping[str, float] = field(default_factory=dict)
 
     def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, Sequence[Finished]]) -> Floats:
-        """Predicted seconds at speed 1 of each task, above 0 and at most its estimate, [N].
+        """Return the predicted seconds at speed 1 of each of N tasks, above 0 and at most its estimate, [N].
 
         Args:
-            estimate: seconds, NaN: unknown, [N].
-            users: names; empty: unknown, [N].
-            history: last tasks of users, newest last.
+            estimate: estimates in seconds, NaN: unknown, [N].
+            users: names of the users; empty: unknown, [N].
+            history: last tasks of each user, newest last.
         """
         last = {user: [task.seconds for task in tasks[-2:]] for user, tasks in history.items() if tasks}
         usual = {user: sum(seconds) / len(seconds) for user, seconds in last.items()}
@@ -207,11 +210,7 @@ class Predictor:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
-
-        Raises:
-            IncompatibleModel: ``data`` is no such predictor.
-        """
+        """Deserialise what ``to_bytes`` returned. Raises IncompatibleModel if ``data`` is no such predictor."""
         try:
             known = read_json(data)
             mean = float("nan") if known["mean"] is None else float(known["mean"])

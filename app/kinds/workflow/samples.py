@@ -68,7 +68,7 @@ class TraceExecution(ExecutionBase):
 
 
 def summary(trace: Trace) -> TraceRead:
-    """Counts, distributions and sums of a trace."""
+    """Return counts, distributions and sums of a trace; times are seconds."""
     known = ~np.isnan(trace.runtime)
     return TraceRead(
         tasks=trace.tasks,
@@ -102,7 +102,14 @@ def _spread(values: NDArray[np.float64]) -> Spread | None:
 
 
 class TraceReader:
-    """Reads one trace for the nodes of a layout; ``titled``: the file's own name is used if the caller gives none."""
+    """Reads one trace for the nodes of a layout.
+
+    Args:
+        reading: reader of the format.
+        layout: the workload, whose nodes must hold each task.
+        name: name of the execution; None or empty: from the file if ``titled``, else from the content.
+        titled: whether to use the name given in the file.
+    """
 
     def __init__(
         self, reading: Callable[[Source], Reading], layout: Layout, name: str | None, *, titled: bool = False
@@ -113,10 +120,11 @@ class TraceReader:
         self._titled = titled
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield the trace.
+        """Yield the trace as the only execution.
 
         Raises:
-            InvalidInput: with lines or pointers: it can't be read, a task fits no node, or the name is invalid.
+            InvalidInput: the file can't be read, a task fits no node, or the name is invalid; issues have lines or
+                pointers.
         """
         try:
             reading = self._reading(blocks)
@@ -131,14 +139,14 @@ class TraceReader:
 
 
 def stored(name: str, trace: Trace) -> Sample:
-    """Sample of a trace; an empty ``name`` is replaced by one from its content."""
+    """Return the sample of a trace; an empty ``name`` is replaced by one from a digest of its content."""
     plain = packed(trace)
     digest = hashlib.sha256(plain).hexdigest()
     return Sample(name or f"trace-{digest[:12]}", 1, compressed(plain), trace.tasks, digest, shown_in_lists(trace))
 
 
 def shown_in_lists(trace: Trace) -> dict[str, Any]:
-    """Summary of a trace for lists, as JSON: fields of ``TraceExecution``."""
+    """Return the summary of a trace for lists, as JSON: fields of ``TraceExecution``; times are seconds."""
     return {"seconds": float(np.nansum(trace.runtime)), "trace": summary(trace).model_dump(mode="json")}
 
 
@@ -180,14 +188,14 @@ class TraceSamples(SampleCodec):
     execution: ClassVar[type[ExecutionBase]] = TraceExecution
 
     def unpacked(self, data: bytes) -> Trace:
-        """Trace of an execution."""
+        """Return the trace from stored bytes; raise zlib.error or SafetensorError if they are damaged."""
         return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Summary of stored bytes for lists."""
+        """Return the summary of stored bytes for lists, as JSON."""
         return shown_in_lists(unpacked(data))
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """Sample of the finished tasks of a run; None if there are none."""
+        """Return the sample of a run's finished tasks; None if no task has finished."""
         log = from_reports(self.layout, reports)
         return None if log is None else stored(run, log.trace)

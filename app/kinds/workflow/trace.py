@@ -15,7 +15,7 @@ Seconds = NDArray[np.float64]
 
 
 class Trace(NamedTuple):
-    """N tasks in order of submission; unknown values are NaN (times, bytes) or −1 (indices).
+    """N tasks in order of submission, of U users; unknown values are NaN (times, bytes) or −1 (indices).
 
     Attributes:
         names: unique identifiers, [N].
@@ -23,15 +23,15 @@ class Trace(NamedTuple):
             ended.
         runtime: seconds at speed 1, [N]; NaN: it has not run.
         estimate: seconds requested by the user, [N].
-        processors: [N].
-        memory: bytes, [N].
+        processors: number of processors needed, [N].
+        memory: memory needed in bytes, [N].
         user: index into ``users``, [N].
         deadline: seconds after the origin, [N].
         group: index of the workflow, [N]; −1: an independent job.
         parent_start: parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
-        parents: task indices, [E].
+        parents: task indices of the E edges, [E].
         data: bytes along each edge, [E].
-        users: names, [U].
+        users: names of the users, [U].
         origin: seconds since 1970 of time 0; 0: unknown.
         predicted: seconds predicted by a run-time predictor, [N]; not stored. None: estimates are used.
     """
@@ -59,18 +59,19 @@ class Trace(NamedTuple):
 
     @property
     def requested(self) -> Seconds:
-        """Requested seconds, [N]: the estimate, else the prediction, else the run time."""
+        """Requested seconds of each of N tasks, [N]: the estimate, else the prediction, else the run time."""
         return np.where(
             np.isnan(self.estimate), self.runtime if self.predicted is None else self.predicted, self.estimate
         )
 
     @property
     def expected(self) -> Seconds:
-        """Seconds that a scheduler plans with, [N]: the prediction, else ``requested``."""
+        """Seconds that a scheduler plans each of N tasks with, [N]: the prediction, else ``requested``."""
         return self.requested if self.predicted is None else self.predicted
 
     def scaled(self, factor: Seconds | float) -> Trace:
-        """The trace with run times, estimates and predictions multiplied by ``factor`` (number or [N])."""
+        """Return the trace with run times, estimates and predictions multiplied by ``factor`` (a number, or one per
+        task, [N])."""
         predicted = None if self.predicted is None else self.predicted * factor
         return self._replace(runtime=self.runtime * factor, estimate=self.estimate * factor, predicted=predicted)
 
@@ -78,7 +79,8 @@ class Trace(NamedTuple):
 def independent(
     submit: Seconds, runtime: Seconds, estimate: Seconds, processors: NDArray[np.int64], user: NDArray[np.int64]
 ) -> Trace:
-    """Trace of batch jobs without parents, in order of submission, named by index; [N] each."""
+    """Return the trace of N batch jobs without parents, in order of submission, named by index. Arguments are [N] each;
+    times are seconds, ``user`` the index of the user (−1: unknown)."""
     count = len(submit)
     unknown = np.full(count, np.nan)
     return Trace(
@@ -99,7 +101,7 @@ def independent(
 
 
 def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
-    """Some of a trace's tasks, in order, without parents."""
+    """Return the trace of the tasks selected by ``rows``, a slice or a mask [N], in order, without their parents."""
     chosen = np.arange(trace.tasks)[rows]
     return trace._replace(
         names=tuple(trace.names[row] for row in chosen.tolist()),
@@ -128,9 +130,8 @@ SILENT = ("user", "group", "parents")
 
 
 def packed(trace: Trace) -> bytes:
-    """Serialise as safetensors; equal traces give equal bytes.
-
-    Arrays without known values are left out; names that are whole numbers are stored as numbers."""
+    """Serialise a trace as safetensors; equal traces give equal bytes. Arrays without known values are left out; names
+    that are whole numbers are stored as numbers."""
     arrays = {name: array for name in ARRAYS if _says(name, array := getattr(trace, name))}
     known: dict[str, Any] = {"tasks": trace.tasks, "users": trace.users, "origin": trace.origin}
     numbers = _numbers(trace.names)
@@ -143,12 +144,16 @@ def packed(trace: Trace) -> bytes:
 
 
 def compressed(plain: bytes) -> bytes:
-    """Compress serialised bytes for storage."""
+    """Compress bytes that ``packed`` returned, by zlib, for storage."""
     return zlib.compress(plain, LEVEL)
 
 
 def unpacked(stored: bytes) -> Trace:
-    """Trace from compressed bytes."""
+    """Return the trace from bytes that ``packed`` and then ``compressed`` returned.
+
+    Raises:
+        zlib.error, SafetensorError, ValueError, KeyError: the bytes are damaged.
+    """
     plain = zlib.decompress(stored)
     arrays = safetensors.load(plain)
     header = json.loads(plain[8 : 8 + int.from_bytes(plain[:8], "little")])
@@ -166,7 +171,7 @@ def _says(name: str, array: NDArray[Any]) -> bool:
 
 
 def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Names as integers that convert back to the same names, [N]; None: not possible."""
+    """Return names as integers that convert back to the same names, [N]; None if that isn't possible."""
     try:
         numbers = np.array([int(name) for name in names], np.int64)
     except (ValueError, OverflowError):
@@ -175,7 +180,7 @@ def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
 
 
 def _unknown(name: str, tasks: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
-    """Array ``name`` of unknown values: −1 [N], NaN [N] or [E], or no edges."""
+    """Return the array ``name`` of a trace with all values unknown: −1 [N], NaN [N] or [E], or no edges."""
     if name in ("user", "group"):
         return np.full(tasks, -1, np.int64)
     if name == "parents":

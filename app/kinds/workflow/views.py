@@ -50,7 +50,9 @@ TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a wait."""
+    """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a waiting task.
+    Without a figure, the result has the reason as text: no report, unsuitable backfilling, too many reports or
+    tasks."""
     spec = compiled.layout.spec
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
@@ -78,7 +80,7 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
 
 
 def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, str]]:
-    """Tasks that start under a strategy, with their nodes."""
+    """Return (task, node) names of the tasks that start under a strategy."""
     spec, situation = compiled.layout.spec, compiled.situation(state)
     decided = decide(situation, by_strategy(strategy, spec.backfilling, spec.backfill_order))
     return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
@@ -104,7 +106,14 @@ MOST_ASKED = 300
 
 
 class _Queue:
-    """A queue reconstructed from reports and decisions; if some are skipped, so are some tasks."""
+    """A queue reconstructed from reports and decisions; if some of these are skipped, so are some tasks.
+
+    Attributes:
+        waiting: names of the waiting tasks.
+        running: node and start in seconds of each running task, by name.
+        bars: finished tasks.
+        processors: processors of each task, by name.
+    """
 
     def __init__(self) -> None:
         self.waiting: set[str] = set()
@@ -141,18 +150,14 @@ class _Queue:
         self.bars.append(Bar(task, node, start, max(end, start)))
 
     def drawn(self, now: float, there: Collection[str] | None) -> list[Bar]:
-        """Bars of all tasks known to have run, by node, and of running ones.
-
-        Args:
-            now: time of the last report, seconds.
-            there: names of tasks in the present state; None: unknown.
-        """
+        """Return bars of all tasks known to have run, and of running ones, ordered by node and start. ``now`` is the
+        time of the last report in seconds; ``there`` has the tasks of the present state, None: unknown."""
         open_ones = {task: at for task, at in self.running.items() if there is None or task in there}
         running = [Bar(task, *at, max(now, at[1]), open=True) for task, at in open_ones.items()]
         return sorted([*self.bars, *running], key=lambda bar: (bar.lane, bar.start))
 
     def busy(self) -> int:
-        """Processors of the running tasks."""
+        """Return the number of processors that running tasks use."""
         return sum(self.processors.get(task, 1) for task in self.running)
 
 
@@ -203,7 +208,8 @@ class WorkflowViews(Views):
 
     @override
     def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        """Starts by each strategy for the queue at the last report; empty if nothing waits or the queue is large."""
+        """Return the starts by each strategy for the queue at the last report; none if nothing waits or the queue is
+        large."""
         state: State | None = shown.state
         if state is None or not shown.steps or len(state.queue) > MOST_ASKED or not (state.queue.node == WAITING).any():
             return []
@@ -223,7 +229,7 @@ class WorkflowViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """One line for each task that starts, and each node ordered or released."""
+        """Return one line for each task that starts, and for each node ordered or released."""
         nodes = decision["nodes"]
         starts = [f"{one['task']} starts on {one['node']}" for one in decision["placements"]]
         return [
@@ -234,7 +240,8 @@ class WorkflowViews(Views):
 
 
 def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
-    """The reconstructed queue, with busy processors and number of waiting tasks after each report."""
+    """Return the reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each
+    report."""
     queue, used, waits = _Queue(), Course(), Course()
     for step in steps:
         queue.take(step)
@@ -247,9 +254,9 @@ def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
 
 
 def risk(compiled: Compiled, state: State) -> str:
-    """Text naming a task past its deadline, or that would miss it if started now on the fastest node; empty: none.
-
-    Run times are the domain model's predictions, else estimates."""
+    """Return a text that names a task past its deadline, or that may miss it; empty: no risk. A task may miss its
+    deadline if it is still waiting and would end later on the fastest node, started now. Run times are the domain
+    model's predictions, else estimates."""
     queue, predictor = state.queue, compiled.predictor
     if np.isnan(queue.deadline).all():
         return ""
@@ -269,7 +276,7 @@ def risk(compiled: Compiled, state: State) -> str:
 
 
 def judge(run: Ended) -> Judgement:
-    """Count the tasks with deadlines that ended in time, and those late; unfinished ones count once overdue."""
+    """Count the tasks that ended by their deadline, and those late; unfinished ones count as late once overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf
     for report in run.reports:

@@ -31,7 +31,7 @@ SUFFIXES = (".gz", ".swf", ".json", ".txt")
 
 
 class Format(NamedTuple):
-    """Functions and media type of a trace format."""
+    """A trace format: functions to read and write it, and to list what it can't represent; and its media type."""
 
     read: Callable[..., Reading]
     write: Callable[[Trace, str, int | None], Iterator[str]]
@@ -49,7 +49,7 @@ FORMATS = {
 
 @dataclass(frozen=True)
 class Options:
-    """Options of the command line."""
+    """Options of the command line; None: not given."""
 
     format: str
     files: list[Path]
@@ -64,7 +64,8 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Run the command; return the exit status. Findings go to ``output``, errors to ``notes``."""
+    """Run the command; return the exit status, the largest of all files. Findings go to ``output``, errors to
+    ``notes``."""
     output, notes = output or Console(), notes or Console(stderr=True)
     if len(options.files) > 1 and (options.export is not None or options.name is not None):
         notes.print(Text("--export and --name are for one file", "red"))
@@ -84,9 +85,8 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def _one(path: Path, options: Options, found: list[Json], output: Console, notes: Console) -> int:
-    """Process one file, from reading to uploading; adds its JSON entry to ``found`` and returns the status.
-
-    The summary is printed before the errors."""
+    """Read, convert and upload one file; return its exit status, and add its JSON entry to ``found``. Errors don't
+    raise but go to the entry and, after the summary, to ``notes``."""
     entry: Json = {"file": str(path), "format": options.format}
     found.append(entry)
     complaints, status = list[str](), DONE
@@ -111,7 +111,7 @@ def _one(path: Path, options: Options, found: list[Json], output: Console, notes
 
 
 def _hint(issue: FieldIssue, options: Options) -> str:
-    """Text on an option that would avoid the error; empty if there is none."""
+    """Return a text on an option that would avoid the error; empty if there is none."""
     if issue.message.startswith(OUT_OF_ORDER):
         return "; --sort sorts them"
     skippable = options.reading.get("skip_bad") is False and issue.pointer.startswith("/lines/")
@@ -119,7 +119,7 @@ def _hint(issue: FieldIssue, options: Options) -> str:
 
 
 def _read(path: Path, options: Options) -> Reading:
-    """Read a file; raises InvalidInput for tasks larger than the largest node, if its processors are given."""
+    """Read a file; raise OSError if that is impossible, InvalidInput for issues or tasks larger than ``processors``."""
     reading = FORMATS[options.format].read(path, **options.reading)
     if options.processors is not None:
         refuse(misfits(reading.trace, pool(options.processors), reading.where))
@@ -153,7 +153,7 @@ def _export(reading: Reading, path: Path, options: Options, target: Path) -> Jso
 
 
 def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Json:
-    """Upload what was read, with repairs and without skipped lines; raises RefusedError or UnreachableError."""
+    """Upload the trace, with repairs and without skipped lines; raise RefusedError or UnreachableError on failure."""
     form = FORMATS[options.format]
     text = "".join(form.write(reading.trace, reading.name, max(reading.machines, default=None)))
     headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
@@ -170,7 +170,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
 
 
 def _called(path: Path) -> str:
-    """File name without the suffixes of its format."""
+    """Return the file name without the suffixes of trace formats and gzip."""
     while path.suffix in SUFFIXES:
         path = path.with_suffix("")
     return path.name
@@ -197,13 +197,13 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
 
 
 def _left_out(skipped: Skipped) -> str:
-    """Text such as ``2 lines (12, 90): runtime: must be …``."""
+    """Return a text such as ``2 lines (12, 90): runtime: must be …``."""
     lines = ", ".join(map(str, skipped.lines)) + (", …" if skipped.count > len(skipped.lines) else "")
     return f"{counted(skipped.count, 'line')} ({lines}): {': '.join(filter(None, (skipped.field, skipped.reason)))}"
 
 
 def _words(issue: FieldIssue) -> str:
-    """Text such as ``line 12, runtime: must be …, not -5``."""
+    """Return a text such as ``line 12, runtime: must be … (-5)``."""
     pointer = issue.pointer
     if pointer.startswith("/lines/"):
         pointer = "line " + pointer.removeprefix("/lines/").replace("/", ", ")
@@ -215,7 +215,7 @@ def _words(issue: FieldIssue) -> str:
 
 
 def words(reading: Reading) -> Iterator[str]:
-    """Yield lines on number of tasks, sizes, duration and machines."""
+    """Yield lines of text on number of tasks, sizes, duration and machines."""
     found = summary(reading.trace)
     yield _tasks(found, reading)
     yield _time(found, reading)

@@ -1,4 +1,4 @@
-"""Streaming JSON parser: yields members of named containers one by one, with only one in memory."""
+"""Streaming JSON parser that yields members of chosen objects and arrays one by one, with only one in memory."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Found(NamedTuple):
 
 
 def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
-    """Yield values in document order.
+    """Yield the values of a JSON document in its order, each with its pointer.
 
     Args:
         pieces: the document in UTF-8, cut anywhere.
-        into: pointers of objects and arrays whose members are yielded one by one; ``""`` is the document. Other values
-            there are yielded themselves.
+        into: pointers of objects and arrays whose members are yielded one by one; ``""`` is the document. A value there
+            that is neither is yielded itself.
 
     Raises:
-        InvalidInput: it is not JSON (with line and column), is nested too deeply, or has too many members.
+        InvalidInput: the document is not JSON (with line and column), is nested too deeply, or has too many members.
     """
     text = _Text(pieces)
     try:
@@ -48,7 +48,7 @@ def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
 
 
 def token(name: str | int) -> str:
-    """One step of a JSON pointer, escaped (RFC 6901)."""
+    """Return one step of a JSON pointer, with its slash, escaped (RFC 6901)."""
     return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
@@ -79,7 +79,7 @@ def _key(text: _Text, pointer: str) -> str:
 
 
 class _Text:
-    """The document from the present position on."""
+    """Text of a JSON document from the present position on, read piece by piece."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -90,7 +90,8 @@ class _Text:
         self._lines, self._columns = 0, 0  # that are behind
 
     def peek(self) -> str:
-        """Next character that isn't white space; empty at the end."""
+        """Return the next character that isn't white space, and move there; empty at the end; raise InvalidInput as
+        ``_more``."""
         while True:
             found = _spaces(self._text, self._at)
             self._at = found.end() if found else self._at
@@ -104,13 +105,13 @@ class _Text:
         self._at += 1
 
     def expect(self, pointer: str, character: str) -> None:
-        """Move past ``character``; raises InvalidInput if another follows."""
+        """Move past ``character``; raise InvalidInput for the value at ``pointer`` if another follows."""
         if self.peek() != character:
             raise self.error(pointer, f"expected {character!r}")
         self.skip()
 
     def value(self, pointer: str) -> Any:
-        """Parse the value at the present position; raises InvalidInput."""
+        """Parse the value at the present position; raise InvalidInput if it is malformed, too deep or too long."""
         self.peek()
         while True:
             try:
@@ -134,12 +135,13 @@ class _Text:
             return found
 
     def _openings(self, length: int) -> int:
-        """Upper bound of the nesting depth of a value in the next ``length`` characters."""
+        """Return an upper bound of the nesting depth of a value in the next ``length`` characters."""
         end = self._at + length
         return self._text.count("[", self._at, end) + self._text.count("{", self._at, end)
 
     def error(self, pointer: str, message: str, at: int | None = None) -> InvalidInput:
-        """Return an InvalidInput with line and column of position ``at``, or the present one."""
+        """Return, not raise, an InvalidInput with line and column of character ``at``, or of the present one if
+        None."""
         place = self._at if at is None else at
         before = self._text[:place]
         line = self._lines + before.count("\n") + 1
@@ -148,12 +150,8 @@ class _Text:
         return InvalidInput([FieldIssue(pointer, f"malformed JSON in line {line}, column {column}: {message}", found)])
 
     def _more(self, least: int) -> bool:
-        """Drop the text before the position, and read at least ``least`` more characters; return whether there were
-        any.
-
-        Raises:
-            InvalidInput: a value is longer than ``LONGEST_VALUE`` characters.
-        """
+        """Drop the text before the position, and read ``least`` more characters or more; return whether there were any.
+        Raises InvalidInput if a value is longer than ``LONGEST_VALUE`` characters."""
         gone = self._text[: self._at]
         self._lines += gone.count("\n")
         self._columns = len(gone) - gone.rfind("\n") - 1 + (0 if "\n" in gone else self._columns)

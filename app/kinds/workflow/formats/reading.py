@@ -1,4 +1,4 @@
-"""Readers of trace files: sources, checks, node notation, and skipped lines."""
+"""Common parts of readers of trace files: sources, checks, notation of nodes, and skipped lines."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Reading(NamedTuple):
     """A trace as read, with notes about the file.
 
     Attributes:
-        trace: its tasks.
-        where: pointer to a task's field in the file.
+        trace: tasks of the file.
+        where: function that returns the pointer to a task's field in the file.
         lacks: sentences on missing information and its consequence.
         warnings: repaired, dropped or suspicious values: pointer to the first or worst (``/lines/12/runtime``),
             message, value.
-        name: given in the file; may be empty.
+        name: name given in the file; may be empty.
         machines: processors of each recorded machine; empty: unknown.
         dropped: number of tasks in the file that are not in the trace; each reason has a warning.
         skipped: invalid lines left out on request, not counted in ``dropped``.
@@ -55,22 +55,19 @@ class Reading(NamedTuple):
 
 
 def refuse(issues: Sequence[FieldIssue]) -> None:
-    """Raise if there are issues.
-
-    Raises:
-        InvalidInput: with the first ``LISTED`` issues, in order.
-    """
+    """Raise InvalidInput with the first ``LISTED`` issues, in order; do nothing if there are none."""
     if issues:
         raise InvalidInput(issues[:LISTED])
 
 
 def counted(count: int, noun: str) -> str:
-    """Format a count such as ``1 job``, ``28,481 jobs``."""
+    """Format a count with its noun, such as ``1 job`` or ``28,481 jobs``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def share_lacking(missing: int, tasks: int, noun: str, thing: str, consequence: str) -> tuple[str, ...]:
-    """Sentence on information that all or some tasks lack; empty if ``missing`` is 0."""
+    """Return a sentence on the ``thing`` that all or some tasks lack, with its consequence; empty if ``missing`` is
+    0."""
     if not missing:
         return ()
     who = f"no {noun} has {thing}" if missing == tasks else f"{counted(missing, noun)} of {tasks:,} without {thing}"
@@ -91,11 +88,11 @@ SHOWN = 3
 
 
 class Edges(NamedTuple):
-    """Parents as compressed sparse rows, as in ``Trace``; N tasks, E edges.
+    """Parents of N tasks as compressed sparse rows with E edges, as in ``Trace``.
 
     Attributes:
         start: first edge of each task, [N + 1].
-        parents: [E].
+        parents: task indices, [E].
     """
 
     start: NDArray[np.int64]
@@ -103,7 +100,7 @@ class Edges(NamedTuple):
 
 
 def cycle(edges: Edges) -> list[int]:
-    """Tasks of one cycle from its lowest index, each a parent of the next; empty: acyclic."""
+    """Return the tasks of one cycle from its lowest index, each a parent of the next; empty if there is no cycle."""
     count = len(edges.start) - 1
     if not len(edges.parents):
         return []
@@ -124,9 +121,8 @@ def cycle(edges: Edges) -> list[int]:
 
 
 def order(edges: Edges) -> list[int]:
-    """Topological order of tasks; tasks with a cycle among their ancestors are left out.
-
-    Kahn's algorithm (1962), linear in tasks and edges."""
+    """Return the tasks in topological order, without those that have a cycle among their ancestors. Kahn's algorithm
+    (1962), linear in tasks and edges."""
     count = len(edges.start) - 1
     waits = np.diff(edges.start).tolist()
     child = np.repeat(np.arange(count), np.diff(edges.start))
@@ -143,7 +139,7 @@ def order(edges: Edges) -> list[int]:
 
 
 def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldIssue]:
-    """Issue that names the tasks of a cycle; empty: acyclic."""
+    """Return an issue that names the tasks of a cycle; none if there is no cycle."""
     found = cycle(edges)
     if not found:
         return []
@@ -156,12 +152,12 @@ def cycle_issue(names: Sequence[str], edges: Edges, where: Where) -> list[FieldI
 
 
 def trace_where(trace: Trace) -> Where:
-    """Pointers into a trace without a file: ``/tasks/<name>/<field>``."""
+    """Return a function for pointers into a trace without a file: ``/tasks/<name>/<field>``."""
     return lambda task, field: f"/tasks/{trace.names[task]}/{field}"
 
 
 def misfits(trace: Trace, nodes: Nodes, where: Where | None = None) -> list[FieldIssue]:
-    """Issues of up to ``LISTED`` tasks that fit no node by processors, or by processors and memory."""
+    """Return issues of up to ``LISTED`` tasks that fit no node by processors, or by processors and memory."""
     at = where or trace_where(trace)
     memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)
     shapes = np.unique(np.stack([nodes.processors, nodes.memory]), axis=1)  # equal nodes are looked at once
@@ -183,7 +179,7 @@ def misfits(trace: Trace, nodes: Nodes, where: Where | None = None) -> list[Fiel
 
 
 def doubtful_units(trace: Trace, where: Where) -> list[FieldIssue]:
-    """Warnings on values that seem to be in another unit than seconds or bytes."""
+    """Return warnings on values that seem to be in another unit than seconds or bytes."""
     return [
         *_long_run_times(trace, where),
         *_against_estimates(trace, where),
@@ -206,7 +202,7 @@ def _long_run_times(trace: Trace, where: Where) -> list[FieldIssue]:
 
 
 def _against_estimates(trace: Trace, where: Where) -> list[FieldIssue]:
-    """Warning if run times and estimates differ by orders of magnitude, which suggests different units."""
+    """Return a warning if run times and estimates differ by orders of magnitude, which suggests different units."""
     both = np.flatnonzero((trace.runtime > 0) & (trace.estimate > 0))
     if len(both) < SHOWN:
         return []
@@ -266,7 +262,7 @@ def nodes_written(
     billing_seconds: float = 1.0,
     rented: bool = False,
 ) -> tuple[NodeType, ...]:
-    """Parse node types, named by position; ``rented`` ones are paid for only while needed.
+    """Parse node types from the notation ``FORM``; ``rented`` ones are paid for only while needed. Times are seconds.
 
     Raises:
         ValueError: ``text`` doesn't have the form, or a number is out of range.
@@ -312,11 +308,8 @@ class Skipping:
         self._found: dict[tuple[str, str], tuple[int, list[int]]] = {}
 
     def add(self, line: int, field: str, reason: str) -> None:
-        """Count a skipped line; reasons beyond the first ``LISTED`` are combined.
-
-        Raises:
-            InvalidInput: more than ``MOST_SKIPPED`` lines.
-        """
+        """Count a skipped line under its reason; further reasons after the first ``LISTED`` are combined. Raises
+        InvalidInput if there are more than ``MOST_SKIPPED`` lines."""
         if self.count == MOST_SKIPPED:
             message = f"would be the {MOST_SKIPPED + 1:,}th line to be left out: is this a log in this format?"
             refuse([FieldIssue(f"/lines/{line}/{field}".rstrip("/"), message, None)])
@@ -331,18 +324,18 @@ class Skipping:
 
     @property
     def found(self) -> tuple[Skipped, ...]:
-        """Skipped lines by reason, the most frequent first."""
+        """Skipped lines by column and reason, the most frequent first."""
         every = [Skipped(field, reason, count, tuple(lines)) for (field, reason), (count, lines) in self._found.items()]
         return tuple(sorted(every, key=lambda one: -one.count))
 
 
 def field_of(issue: FieldIssue) -> str:
-    """Column that an issue of a line points to; empty: the whole line."""
+    """Return the column that an issue of a line points to; empty: the whole line."""
     return "/".join(issue.pointer.split("/")[3:])
 
 
 def line_of(issue: FieldIssue) -> int:
-    """Line number that an issue points to."""
+    """Return the line number that an issue points to; raise IndexError or ValueError if it points to no line."""
     return int(issue.pointer.split("/")[2])
 
 
@@ -371,7 +364,8 @@ def lines(source: Source) -> Iterator[bytes]:
 
 
 def blocks(source: Source) -> Iterator[bytes]:
-    """Yield blocks of whole lines of about ``PIECE`` bytes, without the last line end; raises as ``lines``."""
+    """Yield blocks of whole lines, about ``PIECE`` bytes each, without the last line end; raise what ``lines``
+    raises."""
     held: list[bytes] = []
     size = 0
     for line in lines(source):
@@ -385,7 +379,7 @@ def blocks(source: Source) -> Iterator[bytes]:
 
 
 def pieces(source: Source) -> Iterator[bytes]:
-    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raises as ``lines``."""
+    """Yield the bytes of a file, ``PIECE`` at a time, or the content as given; raise what ``lines`` raises."""
     if not isinstance(source, (str, PathLike)):
         yield from lines(source)
         return

@@ -56,13 +56,13 @@ Indices = NDArray[np.int64]
 
 
 class Table(NamedTuple):
-    """Rows as in the file.
+    """n rows of a log, as in the file.
 
     Attributes:
-        cells: [n, 18].
+        cells: values of the columns named in ``COLUMNS``, [n, 18].
         line: line number of each row, [n].
         header: used comments of the form ``Name: value``.
-        wide: number of lines with more than 18 columns, and the first of them.
+        wide: number of lines with more than 18 columns, and line number of the first of them.
     """
 
     cells: Floats
@@ -71,11 +71,11 @@ class Table(NamedTuple):
     wide: tuple[int, int]
 
     def where(self, row: int, field: str) -> str:
-        """Pointer to a field of a row."""
+        """Return the pointer to a field of a row, such as ``/lines/12/runtime``."""
         return f"/lines/{int(self.line[row])}/{field}"
 
     def take(self, rows: NDArray[np.integer] | NDArray[np.bool_]) -> Table:
-        """The selected rows, by mask or indices."""
+        """Return the rows selected by mask or indices."""
         if rows.dtype == np.bool_ and rows.all():
             return self
         return self._replace(cells=self.cells[rows], line=self.line[rows])
@@ -122,7 +122,7 @@ class _Rows:
         self._used = 0
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Append ``rows`` [n] or [n, columns]."""
+        """Append ``rows``, n numbers [n] or n rows of them [n, columns]."""
         end = self._used + len(rows)
         if end > len(self._all):
             self._all.resize((end + end // 2, *self._all.shape[1:]), refcheck=False)
@@ -130,22 +130,22 @@ class _Rows:
         self._used = end
 
     def taken(self) -> NDArray[Any]:
-        """All rows, [n] or [n, columns]; nothing can be appended afterwards."""
+        """Return all n rows, [n] or [n, columns]; nothing can be appended afterwards."""
         self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
         return self._all
 
 
 class _Words:
-    """Positions of words in a block of lines.
+    """Positions of words in a block of lines, of which n have words and are no comments.
 
     Attributes:
         text: the block as bytes, with a final line end.
-        ends: end of each word, [words].
-        line_ends: end of each line, [lines].
+        ends: position of the end of each word, [words].
+        line_ends: position of the end of each line, [lines].
         lines: number of lines.
         comments: whether any line begins with ``;``.
-        rows: indices of lines with words that are no comments, [n].
-        first, widths: index of their first word, and number of words, [n].
+        rows: indices of the n lines, [n].
+        first, widths: index of the first word, and number of words, of each of the n lines, [n].
     """
 
     def __init__(self, block: bytes) -> None:
@@ -164,12 +164,12 @@ class _Words:
         self.first, self.widths = first[self.rows], (following - first)[self.rows]
 
     def line(self, row: int) -> bytes:
-        """Text of one of the rows."""
+        """Return the text of the line at a position in ``rows``."""
         at = int(self.rows[row])
         return self.text[int(self.line_ends[at - 1]) + 1 if at else 0 : int(self.line_ends[at])].tobytes()
 
     def separated(self) -> bytes:
-        """First 18 words of every row, separated by commas."""
+        """Return the first 18 words of every row, separated by commas, as one text."""
         words = self.first[:, None] + np.arange(WIDTH)
         text = self.text.copy()
         text[self.ends[words]] = _COMMA
@@ -180,7 +180,7 @@ class _Words:
 
 
 def _numbers(words: _Words) -> Floats | None:
-    """Rows as numbers, [n, 18]; None if a row has too few columns or a value that isn't a finite number."""
+    """Return n rows as numbers, [n, 18]; None if a row has too few columns or a value that isn't a finite number."""
     table = np.zeros(0)
     if words.widths.min() >= WIDTH:
         try:
@@ -193,7 +193,8 @@ def _numbers(words: _Words) -> Floats | None:
 
 
 def _leave_out(words: _Words, before: int, issues: list[FieldIssue], skipping: Skipping) -> None:
-    """Remove rows with issues from ``words``, and record the first issue of each."""
+    """Remove rows with issues from ``words`` in place, and record the first issue of each; ``before``: lines before the
+    block."""
     first: dict[int, FieldIssue] = {}
     for issue in issues:
         first.setdefault(line_of(issue), issue)
@@ -235,7 +236,8 @@ def _is_number(cell: bytes) -> bool:
 
 
 def sound(table: Table, skipping: Skipping) -> Table:
-    """Rows with valid values; of duplicate job numbers the first."""
+    """Return the rows with valid values, of duplicate job numbers the first; record the others in ``skipping``. Raises
+    InvalidInput if there are more than ``MOST_SKIPPED`` invalid lines."""
     while issues := faults(table, MOST_SKIPPED + 1):
         first: dict[int, FieldIssue] = {}
         for issue in issues:
@@ -248,7 +250,8 @@ def sound(table: Table, skipping: Skipping) -> Table:
 
 
 def faults(table: Table, most: int = LISTED) -> list[FieldIssue]:
-    """Issues of invalid values, by line, at most ``most`` per column; else of duplicate job numbers."""
+    """Return issues of invalid values, by line, at most ``most`` per column; without any, issues of duplicate job
+    numbers."""
     cells = table.cells
     unknown = cells == -1
     bad = {
@@ -279,7 +282,7 @@ def _no_count(values: Floats) -> NDArray[np.bool_]:
 
 
 def _twice(table: Table, most: int) -> list[FieldIssue]:
-    """Issues of job numbers on more than one line, except lines about parts of jobs."""
+    """Return at most ``most`` issues of job numbers on more than one line, except lines about parts of jobs."""
     whole = np.flatnonzero(~np.isin(table.cells[:, STATUS], PARTIAL))
     jobs = table.cells[whole, JOB]
     order = np.argsort(jobs, kind="stable")
@@ -307,11 +310,9 @@ NOT_THERE = "must be the number of a job with a run time and processors in this 
 def read_swf(
     source: Source, *, clip: bool = False, sort: bool = False, preceding: bool = False, skip_bad: bool = False
 ) -> Reading:
-    """Read a batch log, plain or gzip.
-
-    Processors are those requested, else allocated; estimates are requested times; memory (kilobytes per processor in
-    the file) is that requested, else used, of all processors. Jobs without a run time or processors, and lines about
-    parts of jobs, are dropped and counted in warnings.
+    """Read a batch log, plain or gzip. Processors are those requested, else allocated; estimates are requested times;
+    memory (kilobytes per processor in the file) is that requested, else used, of all processors. Jobs without a run
+    time or processors, and lines about parts of jobs, are dropped and counted in warnings.
 
     Args:
         source: path, or lines.
@@ -370,7 +371,8 @@ def _wide_warning(table: Table) -> list[FieldIssue]:
 
 
 def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
-    """Rows of whole jobs with a run time and processors, and the number of other rows."""
+    """Return the rows of whole jobs with a run time and processors, and the number of other rows; add warnings on
+    these."""
     cells = table.cells
     partial = np.isin(cells[:, STATUS], PARTIAL)
     no_runtime = ~partial & (cells[:, RUNTIME] <= 0)
@@ -390,7 +392,7 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
 
 
 def _processors(cells: Floats) -> Floats:
-    """Processors requested, else allocated, [n]; at most 0: unknown."""
+    """Return the processors requested, else allocated, of n rows, [n]; 0 or −1: unknown."""
     return np.where(cells[:, REQUESTED] > 0, cells[:, REQUESTED], cells[:, ALLOCATED])
 
 
@@ -433,7 +435,7 @@ def _trace(table: Table) -> Trace:
 
 
 def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-    """Names of users in order of their first job, and the position of each job's user, [n]; −1: unknown."""
+    """Return names of users in order of their first job, and the position of each of n jobs' user, [n]; −1: unknown."""
     names, first, index = np.unique(given, return_index=True, return_inverse=True)
     known = [int(at) for at in np.argsort(first) if names[at] >= 0]
     place = np.full(len(names), -1)
@@ -442,11 +444,8 @@ def _users(given: Floats) -> tuple[tuple[str, ...], NDArray[np.int64]]:
 
 
 def _with_parents(trace: Trace, table: Table) -> Trace:
-    """``trace`` with preceding jobs as parents.
-
-    Raises:
-        InvalidInput: a preceding job is not in the log, or there is a cycle.
-    """
+    """Return ``trace`` with preceding jobs as parents. Raises InvalidInput if a preceding job is not in the log, or
+    there is a cycle."""
     index = {name: task for task, name in enumerate(trace.names)}
     given = table.cells[:, PRECEDING]
     rows = np.flatnonzero(given > 0).tolist()
@@ -460,7 +459,8 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
 
 
 def _preceded(table: Table, skipping: Skipping) -> Table:
-    """Jobs whose preceding job is present; applied until none is missing."""
+    """Return the rows without jobs whose preceding job is missing, repeated until none is; record these in
+    ``skipping``."""
     while True:
         given = table.cells[:, PRECEDING]
         lost = (given > 0) & ~np.isin(given, table.cells[:, JOB])
@@ -483,7 +483,7 @@ def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bo
 
 
 def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
-    """Warning on jobs larger than the machine in the header, which may be wrong."""
+    """Return a warning if jobs are larger than the machine of the header; that header may be wrong."""
     over = np.flatnonzero(trace.processors > machine) if machine else np.zeros(0, np.int64)
     if not len(over):
         return []
@@ -492,7 +492,7 @@ def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
 
 
 def _number(text: str | None) -> float | None:
-    """Positive number at the start of a header's value; None: none."""
+    """Return the positive number at the start of a header's value; None if there is none."""
     match = re.match(r"\d+(\.\d+)?", text or "")
     return float(match[0]) or None if match else None
 

@@ -109,19 +109,19 @@ class _Machine(_Part):
 
 @dataclass
 class Document:
-    """One workflow.
+    """One workflow as read from a document of any version.
 
     Attributes:
-        name: given in the file.
-        version: of the schema.
-        makespan: recorded duration, seconds.
-        executed_at: recorded date.
-        tasks: with measurements if the file has both together (1.4).
-        executed: measurements, if separate (1.5).
-        sizes: bytes of each file.
+        name: name given in the file.
+        version: version of the schema; None: not given.
+        makespan: recorded duration in seconds; None: not given.
+        executed_at: recorded date; None: not given.
+        tasks: tasks, with measurements if the file has both together (1.4).
+        executed: measurements of tasks, if separate (1.5).
+        sizes: bytes of each file, by name.
         machines: processors of each machine, if given.
-        place: pointer to the list of tasks.
-        issues: of single parts, in order.
+        place: JSON pointer to the list of tasks.
+        issues: issues of single parts, in order.
     """
 
     name: str = ""
@@ -142,11 +142,11 @@ class Document:
 
     @property
     def execution_place(self) -> str:
-        """Pointer to the object with data of the execution."""
+        """JSON pointer to the object with data of the execution."""
         return WORKFLOW if self.flat else EXECUTION
 
     def pointer(self, task: int, name: str) -> str:
-        """Pointer to a field of a task; measured ones are separate in 1.5."""
+        """Return the JSON pointer to a field of a task by its position; measured fields stand elsewhere in 1.5."""
         if not self.flat and name in ("runtimeInSeconds", "memoryInBytes", "coreCount"):
             identifier = self.tasks[task].identifier
             at = next((i for i, each in enumerate(self.executed) if each.id == identifier), None)
@@ -155,7 +155,8 @@ class Document:
         return f"{self.place}/{task}{token(name) if name else ''}"
 
     def measured(self, index: Mapping[str, int] | None) -> list[Task]:
-        """Measurements of each task, in their order; ``index``: tasks by identifier, None: by own identifiers.
+        """Return the measurements of each task, in the order of ``tasks``; empty ones for tasks without. ``index``:
+        position of each task by identifier; None: by the tasks' own identifiers.
 
         Raises:
             InvalidInput: measurements of an unknown task, or two of one task.
@@ -177,10 +178,10 @@ class Document:
 
 
 def read_document(source: Source) -> Document:
-    """Parse a document.
+    """Parse a document in WfFormat.
 
     Raises:
-        InvalidInput: it is not JSON, has an unknown version, or invalid parts.
+        InvalidInput: the document is not JSON, has an unknown version, or invalid parts.
         OSError: the file can't be read.
     """
     document = Document()
@@ -281,7 +282,7 @@ def _issues(error: ValidationError, pointer: str) -> list[FieldIssue]:
 
 
 def _short(value: Any) -> Any:
-    """``value``, or the name of its type if it is a container."""
+    """Return ``value``, or the name of its type if it is a container, for error messages."""
     return value if isinstance(value, (int, float, str, type(None))) else type(value).__name__
 
 
@@ -302,11 +303,9 @@ FIELDS = {
 
 
 def read_wfformat(source: Source) -> Reading:
-    """Read a workflow, plain or gzip.
-
-    All tasks are submitted at time 0 in file order. Processors are ``coreCount`` rounded up, 1 if missing; an edge
-    carries the bytes of files that the parent writes and the child reads. Edges may be given at either end; if no task
-    has parents or children, they follow from writers and readers of files.
+    """Read a workflow, plain or gzip. All tasks are submitted at time 0 in file order. Processors are ``coreCount``
+    rounded up, 1 if missing; an edge carries the bytes of files that the parent writes and the child reads. Edges may
+    be given at either end; if no task has parents or children, they follow from writers and readers of files.
 
     Raises:
         InvalidInput: with JSON pointers: unreadable values, duplicate identifiers, unknown parents, children or tasks,
@@ -330,11 +329,8 @@ def read_wfformat(source: Source) -> Reading:
 
 
 def _identified(document: Document) -> dict[str, int]:
-    """Index of every task by id, or by name if that is unique.
-
-    Raises:
-        InvalidInput: a duplicate id, or no task.
-    """
+    """Return the position of every task by id, and by name if that is unique. Raises InvalidInput if an id is given
+    twice, or there is no task."""
     if not document.tasks:
         refuse([FieldIssue(document.place, "must hold at least one task", None)])
     index: dict[str, int] = {}
@@ -353,11 +349,8 @@ def _identified(document: Document) -> dict[str, int]:
 
 
 def _edges(document: Document, index: dict[str, int], warnings: list[FieldIssue]) -> Edges:
-    """Parents of each task, each once, in the order given.
-
-    Raises:
-        InvalidInput: a parent or child is unknown.
-    """
+    """Return the parents of each task, each once, in the order given. Raises InvalidInput if a parent or child is
+    unknown."""
     parents: list[dict[int, None]] = [{} for _ in document.tasks]
     issues = []
     for task, given in enumerate(document.tasks):
@@ -432,11 +425,8 @@ def _trace(
 
 
 def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
-    """Bytes of the files that the parent writes and the child reads, [E].
-
-    Raises:
-        InvalidInput: there are more than ``MOST_SHARED`` of these files.
-    """
+    """Return the bytes along each of E edges, [E]: those of files that the parent writes and the child reads. Raises
+    InvalidInput if there are more than ``MOST_SHARED`` of these files."""
     written = [frozenset(task.outputs) for task in document.tasks]
     read = [frozenset(task.inputs) for task in document.tasks]
     child = np.repeat(np.arange(len(written)), np.diff(edges.start))
@@ -456,7 +446,8 @@ def _bytes_along(document: Document, edges: Edges) -> NDArray[np.float64]:
 
 
 def _origin(document: Document, warnings: list[FieldIssue]) -> float:
-    """Time of execution, seconds since 1970; 0: unknown. Without a time zone it is UTC."""
+    """Return the time of execution, seconds since 1970 (UTC unless it has a time zone); 0 if unknown, or with a
+    warning."""
     given = document.executed_at
     if given is None:
         return 0.0
@@ -470,7 +461,7 @@ def _origin(document: Document, warnings: list[FieldIssue]) -> float:
 
 
 def _against_makespan(trace: Trace, document: Document, where: Where) -> list[FieldIssue]:
-    """Warning if a task ran longer than twice the makespan."""
+    """Return a warning if a task ran longer than twice the recorded makespan."""
     makespan = document.makespan
     if makespan is None or makespan <= 0 or not (trace.runtime > 2 * makespan).any():
         return []

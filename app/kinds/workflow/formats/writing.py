@@ -25,9 +25,8 @@ LATEST = 2.5e11
 
 
 def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
-    """Yield a document in pieces; reading it restores the trace except for ``wfformat_omits``.
-
-    The required makespan is the critical path, the duration on unlimited nodes."""
+    """Yield a document in pieces of text; reading it restores the trace except for ``wfformat_omits``. The required
+    makespan is the critical path, the duration on unlimited nodes, in seconds."""
     omitted = "; ".join(wfformat_omits(trace))
     said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
     yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '
@@ -45,7 +44,7 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
 
 
 def wfformat_omits(trace: Trace) -> tuple[str, ...]:
-    """Sentences on parts of a trace that WfFormat can't represent."""
+    """Return a sentence on each part of the trace that WfFormat can't represent."""
     silent = np.isnan(trace.runtime)
     said = (
         (bool((silent & (trace.processors != 1)).any()), "processors and memory of tasks without a run time"),
@@ -59,7 +58,7 @@ def wfformat_omits(trace: Trace) -> tuple[str, ...]:
 
 
 def critical_path(trace: Trace) -> float:
-    """Seconds from the first submission to the end of the longest path; tasks without a run time take 0."""
+    """Return the seconds from the first submission to the end of the longest path; tasks without a run time take 0."""
     start, parents = trace.parent_start.tolist(), trace.parents.tolist()
     runtime, submit = np.nan_to_num(trace.runtime).tolist(), (trace.submit - trace.submit[:1]).tolist()
     end = [0.0] * trace.tasks
@@ -133,9 +132,9 @@ def write_swf(
     """Yield the lines of a batch log; reading them restores the trace except for ``swf_omits``.
 
     Args:
-        trace: to write.
-        name: of the machine, for the header.
-        machine: its processors, for the header; None: unknown.
+        trace: trace of N tasks to write.
+        name: name of the machine, for the header.
+        machine: processors of the machine, for the header; None: unknown.
         wait: seconds that each job waited under some schedule, [N]; None: unknown.
     """
     yield from _header(trace, name, machine)
@@ -158,7 +157,7 @@ def write_swf(
 
 
 def swf_omits(trace: Trace) -> tuple[str, ...]:
-    """Sentences on parts of a trace that Standard Workload Format can't represent."""
+    """Return a sentence on each part of the trace that Standard Workload Format can't represent."""
     silent = int(np.isnan(trace.runtime).sum())
     edges = len(trace.parents)
     said = (
@@ -191,12 +190,12 @@ def _texts(values: NDArray[np.float64]) -> list[str]:
 
 
 def _text(value: float) -> str:
-    """Shortest text that parses to the same number; −1 for NaN."""
+    """Return the shortest text that parses to the same number; −1 for NaN."""
     return UNKNOWN if math.isnan(value) else repr(value).removesuffix(".0")
 
 
 def _numbers(names: Sequence[str]) -> list[str] | None:
-    """Names if all are whole numbers from 0, else None."""
+    """Return the names if all are whole numbers from 0, else None."""
     good = all(
         name.isascii() and name.isdigit() and (name == "0" or name[0] != "0") and len(name) < 16 for name in names
     )
@@ -209,7 +208,7 @@ def _users(trace: Trace) -> list[str]:
 
 
 def _preceding(trace: Trace) -> list[str] | None:
-    """Number of each task's only parent; None if a task has several, or there are no parents."""
+    """Return the number of each task's only parent, −1 without; None if a task has several, or there are no parents."""
     degree = np.diff(trace.parent_start)
     if not len(trace.parents) or degree.max() > 1:
         return None

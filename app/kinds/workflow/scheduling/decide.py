@@ -16,8 +16,8 @@ class Choice(NamedTuple):
     """Order of Q ready tasks by a strategy or policy.
 
     Attributes:
-        strategy: name.
-        scores: of each ready task, smallest first, [Q].
+        strategy: name of the strategy or policy.
+        scores: score of each ready task, smallest first, [Q].
         mechanism: index into ``MECHANISMS``.
         fill: scores of the backfilling order, [Q]; None: by submission.
     """
@@ -36,10 +36,10 @@ class Decided(NamedTuple):
 
     Attributes:
         choice: order that it follows.
-        order: rows of the ready tasks, most urgent first, [Q].
+        order: rows of the Q ready tasks, most urgent first.
         started: tasks that start, and the window of the first waiting one.
         renting: nodes to order and to release.
-        state: after the decision, with the committed task.
+        state: state after the decision, with the committed task.
     """
 
     choice: Choice
@@ -50,7 +50,8 @@ class Decided(NamedTuple):
 
 
 def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
-    """Chooser by a strategy; ``fill``: strategy of the backfilling order."""
+    """Make a function that orders ready tasks by the named strategy and backfilling mechanism. ``fill`` names the
+    strategy of the backfilling order. Raises ValueError if there is no such mechanism."""
     mechanism = MECHANISMS.index(backfilling)
 
     def choose(situation: QueueSituation) -> Choice:
@@ -61,7 +62,7 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
 
 
 def decide(situation: QueueSituation, choose: Chooser) -> Decided:
-    """One decision: choose an order by ``choose``, start tasks, and select nodes to order and release."""
+    """Make one decision: order the ready tasks by ``choose``, start tasks, and select nodes to order and release."""
     choice = choose(situation)
     order = _sorted(situation, choice.scores)
     fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
@@ -79,7 +80,8 @@ def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
 
 
 def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
-    """Committed task's id, start in seconds, spare processors for the next decision; empty for some mechanisms."""
+    """Return the committed task's name, start in seconds, and spare processors, for the next decision. It is empty if
+    no task is committed, and under easy and conservative backfilling."""
     window = started.window
     if window.task < 0 or choice.mechanism in (EASY, CONSERVATIVE):
         return ()
@@ -106,7 +108,8 @@ def is_pool(situation: QueueSituation) -> bool:
 
 
 def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
-    """Decision on a single node, by the simulator's code; ``order`` and ``fill`` are rows, [Q]."""
+    """Decide which tasks start on a single node, by the simulator's code; ``order`` and ``fill`` are rows of Q tasks,
+    [Q]."""
     speed, state = float(situation.layout.nodes.speed[0]), situation.state
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order) + 1, np.int64)
     before = Head(situation.queue.row[state.head[0]], *state.head[1:]) if state.head else Head(-1, np.inf, 0)
@@ -118,10 +121,9 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
 
 
 def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
-    """Conservative backfilling on a single node, which keeps the last decision's reservations.
-
-    Overdue reservations are due now. Reservations may move forward if a task has ended, more processors are free than
-    the last decision left, or a reservation was given up."""
+    """Decide by conservative backfilling on a single node, which keeps the last decision's reservations. Overdue
+    reservations are due now. Reservations may move forward if a task has ended, more processors are free than the last
+    decision left, or a reservation was given up. ``order``: rows of Q ready tasks, [Q]."""
     speed, now, queue = float(situation.layout.nodes.speed[0]), situation.now, situation.queue
     tasks, chosen = situation.tasks()._replace(expected=situation.expected / speed), np.zeros(len(order), np.int64)
     done, free, before = situation.state.reserved
@@ -144,7 +146,7 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:
-    """Tasks of ``started`` that are behind the waiting one in ``order``."""
+    """Return the tasks of ``started`` that come after the waiting task of ``window`` in ``order``, as rows."""
     if window.task < 0:
         return []
     behind = set(order[order.index(window.task) :]) if window.task in order else set(order)

@@ -17,12 +17,12 @@ UNLIMITED = np.iinfo(np.int64).max
 
 
 class Tasks(NamedTuple):
-    """Tasks at a decision, [N] each.
+    """N tasks at a decision, [N] each.
 
     Attributes:
-        submit: seconds after the trace's origin.
+        submit: submission, seconds after the trace's origin.
         expected: seconds that a task is planned with.
-        processors: number needed.
+        processors: number of processors needed.
         user: index of the user, −1: unknown.
         waiting: whether it is submitted and not started; cleared on start.
     """
@@ -35,13 +35,13 @@ class Tasks(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The machine, and the remaining limits of users.
+    """The machine with up to R running tasks, and the remaining limits of U users.
 
     Attributes:
         level: free processors, and number of running tasks, [2].
-        ends: expected end of running tasks, ascending, none before now, in the first entries of [R].
-        held: processors of each, [R].
-        task: row of each, [R].
+        ends: expected end of running tasks in seconds, ascending, none before now, in the first entries of [R].
+        held: processors of each running task, [R].
+        task: row of each running task, [R].
         room_tasks: further tasks that each user may start, [U + 1]; the last is for unknown users.
         room_processors: further processors that each user may take, [U + 1].
     """
@@ -58,9 +58,9 @@ class Head(NamedTuple):
     """The first waiting task, which others must not delay.
 
     Attributes:
-        task: row; −1: none.
-        until: its earliest start in seconds, if running tasks end as expected.
-        spare: processors it leaves free then.
+        task: row of the task; −1: none.
+        until: earliest start of the task in seconds, if running tasks end as expected.
+        spare: processors that the task leaves free then.
     """
 
     task: int
@@ -71,17 +71,15 @@ class Head(NamedTuple):
 def decide(
     mechanism: int, now: float, head: Head, order: Indices, fill: Indices, tasks: Tasks, pool: Pool, chosen: Indices
 ) -> tuple[int, Head]:
-    """Choose the tasks that start now.
-
-    The caller updates the machine: of ``pool`` only users' limits are changed here.
+    """Choose the tasks that start now. The caller updates the machine: of ``pool`` only users' limits are changed here.
 
     Args:
         mechanism: index into ``MECHANISMS``, not conservative.
-        now: seconds.
-        head: of the last decision, kept until it starts, except under ``easy``.
+        now: seconds on the clock of ``tasks.submit``.
+        head: first waiting task of the last decision, kept until it starts, except under ``easy``.
         order: rows, most urgent first; tasks that no longer wait are skipped.
         fill: rows in the backfilling order.
-        tasks: ``waiting`` is cleared for tasks that start.
+        tasks: tasks of the queue; ``waiting`` is cleared for tasks that start.
         pool: the machine before.
         chosen: receives the rows that start, in order; at least as long as the number waiting.
 
@@ -108,10 +106,11 @@ def decide(
 
 
 def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, chosen: Indices) -> tuple[int, int, int]:
-    """Choose tasks in order up to the first that doesn't fit; users at their limit are skipped.
+    """Choose tasks in ``order`` up to the first that doesn't fit; users at their limit are skipped. ``free`` processors
+    and ``count`` tasks chosen before; rows are added to ``chosen``, and ``tasks`` and ``pool`` updated.
 
     Returns:
-        First row that doesn't fit (−1: all fit), number chosen, and free processors left.
+        First row that doesn't fit (−1: all fit), number of tasks chosen in all, and free processors left.
     """
     waiting, processors, user = tasks.waiting, tasks.processors, tasks.user
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
@@ -131,18 +130,16 @@ def in_line(order: Indices, free: int, count: int, tasks: Tasks, pool: Pool, cho
 
 
 def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started: Indices) -> tuple[float, int]:
-    """Expected time at which ``need`` processors are free, and how many more are free then.
+    """Return the time in seconds, at least ``now``, when ``need`` processors should be free, and how many more are then
+    free.
 
     Args:
         now: seconds.
-        free: processors, fewer than ``need``.
-        need: processors.
-        tasks: of the queue.
+        free: processors free now, fewer than ``need``.
+        need: number of processors.
+        tasks: tasks of the queue.
         pool: the machine before ``started``.
-        started: rows that start now, by expected end, [S].
-
-    Returns:
-        Seconds, at least ``now``, and processors.
+        started: rows of S tasks that start now, by expected end, [S].
     """
     ends, held, expected, processors = pool.ends, pool.held, tasks.expected, tasks.processors
     running, until, i, j = pool.level[1], now, 0, 0
@@ -162,7 +159,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
 
 
 def by_end(tasks: Tasks, started: Indices) -> Indices:
-    """Rows that start together, shortest first, [S]."""
+    """Return the rows of S tasks that start together, shortest expected run time first, [S]."""
     if len(started) < 2:
         return started
     return started[np.argsort(tasks.expected[started])]
@@ -179,7 +176,8 @@ def overtake(
     pool: Pool,
     chosen: Indices,
 ) -> int:
-    """Choose tasks that may overtake ``head``; return the number chosen in all."""
+    """Choose tasks that may overtake ``head``, in the order ``fill``; return the number of tasks chosen in all.
+    Arguments are those of ``decide`` and ``in_line``; ``chosen``, ``tasks`` and ``pool`` are updated."""
     waiting, processors, user, expected = tasks.waiting, tasks.processors, tasks.user, tasks.expected
     room_tasks, room_processors = pool.room_tasks, pool.room_processors
     first, window, spare = head.task, head.until - now, head.spare if mechanism == EASY else 0
@@ -217,12 +215,12 @@ MOST = 100  # reservations at a time: each that is looked for takes as long as t
 
 
 class Profile(NamedTuple):
-    """Free processors over time, in the first ``size[0]`` entries of [P]; the last holds from then on.
+    """Free processors over time, in the first ``size[0]`` of P entries; the last holds from then on.
 
     Attributes:
         times: seconds, ascending from now, [P].
-        free: processors from then on, [P]; negative if overcommitted.
-        size: [1].
+        free: processors free from each time on, [P]; negative if overcommitted.
+        size: number of entries in use, [1].
     """
 
     times: Seconds
@@ -231,13 +229,13 @@ class Profile(NamedTuple):
 
 
 def empty_profile(tasks: int, running: int) -> Profile:
-    """Profile with room for reservations of ``tasks`` beside ``running`` tasks."""
+    """Return a profile with room for the reservations of ``tasks`` tasks beside ``running`` tasks (both numbers)."""
     points = 3 * tasks + running + 4  # reservations have a start and an end, and may get another end
     return Profile(np.zeros(points), np.zeros(points, np.int64), np.zeros(1, np.int64))
 
 
 def begin(now: float, pool: Pool, profile: Profile) -> None:
-    """Reset the profile in place to the running tasks only, from ``now`` on."""
+    """Reset ``profile`` in place to the running tasks only, from ``now`` (seconds) on."""
     times, free, size = profile.times, profile.free, profile.size
     times[0], free[0], last = now, pool.level[0], 0
     for i in range(pool.level[1]):
@@ -249,7 +247,7 @@ def begin(now: float, pool: Pool, profile: Profile) -> None:
 
 
 def point(profile: Profile, at: float) -> int:
-    """Index of time ``at`` in the profile, inserted if missing."""
+    """Return the index of time ``at`` (seconds) in the profile; a missing entry is inserted."""
     times, free, count = profile.times, profile.free, profile.size[0]
     i = int(np.searchsorted(times[:count], at))
     if i == count or times[i] != at:
@@ -261,14 +259,14 @@ def point(profile: Profile, at: float) -> int:
 
 
 def hold(profile: Profile, begun: float, end: float, processors: int) -> None:
-    """Take processors from ``begun`` to ``end``; a negative number returns them."""
+    """Take processors in the profile from ``begun`` to ``end`` (seconds); a negative number returns them."""
     first, free = point(profile, begun), profile.free
     for i in range(first, point(profile, end)):
         free[i] -= processors
 
 
 def place(profile: Profile, length: float, processors: int) -> float:
-    """Earliest start in seconds at which ``processors`` are free for ``length`` seconds."""
+    """Return the earliest start in seconds at which ``processors`` are free for ``length`` seconds."""
     times, free, count, first = profile.times, profile.free, profile.size[0], 0
     for i in range(count):
         if free[i] < processors:
@@ -279,7 +277,8 @@ def place(profile: Profile, length: float, processors: int) -> float:
 
 
 def keep(order: Indices, tasks: Tasks, profile: Profile, reserved: Seconds) -> bool:
-    """Add the reservations to a profile of running tasks; return False if they can't be kept."""
+    """Add the reservations of N tasks to a profile of running tasks; return False if they can't be kept. ``reserved``:
+    reserved starts in seconds, infinite: none, [N]; ``order``: rows of the tasks."""
     times, free = profile.times, profile.free
     late = False
     for task in order:
@@ -301,20 +300,17 @@ def reserve(
     profile: Profile,
     chosen: Indices,
 ) -> int:
-    """Choose the tasks that start now, and reserve a start for the others.
+    """Choose the tasks that start now, and reserve a start for the others; return the number of tasks that start.
 
     Args:
         now: seconds.
         order: rows of waiting tasks, the first to move forward first.
         anew: whether reservations may move; otherwise only new tasks get one, and only due tasks start.
-        tasks: ``waiting`` is cleared for tasks that start.
+        tasks: N tasks; ``waiting`` is cleared for tasks that start.
         pool: the machine before; running tasks are expected to end after ``now``.
         reserved: reserved starts in seconds, infinite: none, [N]; updated.
         profile: scratch space.
         chosen: receives the rows that start, in order; at least as long as the number waiting.
-
-    Returns:
-        Number of tasks that start.
     """
     begin(now, pool, profile)
     if not keep(order, tasks, profile, reserved):

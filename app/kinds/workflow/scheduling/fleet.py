@@ -22,10 +22,10 @@ class Window(NamedTuple):
 
     Attributes:
         task: row of the task that others must not delay; −1: none.
-        node: node it will start on; −1: no rented node can hold it.
-        until: start in seconds, if running tasks end as expected.
+        node: index of the node it will start on; −1: no rented node can hold it.
+        until: its start in seconds, if running tasks end as expected.
         spare: processors it leaves free there.
-        spare_memory: bytes it leaves free there.
+        spare_memory: bytes of memory it leaves free there.
     """
 
     task: int
@@ -39,8 +39,14 @@ OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 
 class Started(NamedTuple):
-    """Tasks that start now with their nodes; those of them that overtook; the first waiting task; and reservations to
-    keep."""
+    """Result of a dispatch, by rows of tasks and indices of nodes.
+
+    Attributes:
+        starts: (task, node) of the tasks that start now.
+        overtook: tasks among them that start before a more urgent one.
+        window: reservation of the first waiting task.
+        reserved: reservations that later decisions keep.
+    """
 
     starts: list[tuple[int, int]]
     overtook: list[int]
@@ -49,7 +55,7 @@ class Started(NamedTuple):
 
 
 class Allowed:
-    """Waiting tasks and remaining user limits, by row of the queue."""
+    """Waiting tasks and remaining user limits; tasks are rows of the queue."""
 
     def __init__(self, situation: QueueSituation) -> None:
         tasks, processors = situation.room()
@@ -63,7 +69,7 @@ class Allowed:
         return task in self.waiting and self.tasks[user] > 0 and self.processors[user] >= self.need[task]
 
     def take(self, task: int) -> None:
-        """Count a task that starts against its user's limits, and as no longer waiting."""
+        """Count a task that starts against its user's limits; it no longer waits."""
         user = self.user[task]
         self.tasks[user] -= 1
         self.processors[user] -= self.need[task]
@@ -71,7 +77,7 @@ class Allowed:
 
 
 class Free:
-    """Free processors and memory of nodes that are up; nodes of a type are ordered by free processors."""
+    """Free processors and memory in bytes of nodes that are up; nodes of a type are ordered by free processors."""
 
     def __init__(self, situation: QueueSituation) -> None:
         nodes, first = situation.layout.nodes, situation.layout.first
@@ -96,11 +102,12 @@ class Free:
 
     @property
     def most(self) -> int:
-        """Free processors of the emptiest node."""
+        """Largest number of free processors on a node; 0 if no node is up."""
         return max((of_type[-1][0] for of_type in self.ordered if of_type), default=0)
 
     def best(self, kind: int, need: int, memory: float, without: int = -1) -> int:
-        """Node of a type with enough room and fewest free processors, other than ``without``; −1: none."""
+        """Return the node of type ``kind`` with enough room and fewest free processors, other than ``without``; −1:
+        none. ``need`` is a number of processors, ``memory`` bytes."""
         of_type = self.ordered[kind]
         for at in range(bisect_left(of_type, (need, -1)), len(of_type)):
             node = of_type[at][1]
@@ -113,7 +120,7 @@ class Free:
         return self.processors.get(node, -1) >= need and self.memory[node] >= memory
 
     def hold(self, node: int, need: int, memory: float) -> None:
-        """Take processors and memory (bytes) of a node."""
+        """Take ``need`` processors and ``memory`` bytes of a node that is up."""
         of_type, free = self.ordered[self.kind[node]], self.processors[node]
         of_type.pop(bisect_left(of_type, (free, node)))
         insort(of_type, (free - need, node))
@@ -122,7 +129,8 @@ class Free:
 
 
 class Dispatcher:
-    """One decision on several nodes; ``thrifty``: a task goes to the cheapest node, otherwise where it ends first."""
+    """Start of tasks on several nodes in one decision. ``thrifty``: a task goes to the cheapest node, otherwise to the
+    node where it ends first."""
 
     def __init__(self, situation: QueueSituation, *, thrifty: bool) -> None:
         self.situation, self.thrifty = situation, thrifty
@@ -137,8 +145,8 @@ class Dispatcher:
         self.until: dict[int, list[tuple[float, int, float]]] = {}
 
     def node_for(self, task: int, window: Window = OPEN, *, spare: bool = False) -> int:
-        """Node on which a task starts now, −1: none; the task must not delay ``window``, except by its spare room if
-        ``spare``."""
+        """Return the node on which a task can start now without delaying ``window``; −1: none. ``spare``: whether it
+        may delay the window's end within the processors and memory that the window leaves free."""
         need, memory, chosen, value = self.need[task], self.memory[task], -1, (float("inf"), float("inf"))
         candidates = [
             self.free.best(kind, need, memory, -1 if self._passes(task, kind, window, spare=spare) else window.node)
@@ -168,7 +176,8 @@ class Dispatcher:
         return (money, seconds) if self.thrifty else (seconds, money)
 
     def _passes(self, task: int, kind: int, window: Window, *, spare: bool) -> bool:
-        """Whether a task may start on the node reserved by ``window``."""
+        """Whether a task may start on the node, of type ``kind``, reserved by ``window``; ``spare`` as in
+        ``node_for``."""
         if window.node < 0:
             return True
         inside = self.situation.now + self.expected[task] / self.speed[kind] <= window.until
@@ -181,7 +190,7 @@ class Dispatcher:
         self.starts.append((task, node))
 
     def window(self, task: int) -> Window:
-        """Reservation of a task that fits nowhere now: the node and time where it fits first."""
+        """Return the reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
         for node in self._rented():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
@@ -197,7 +206,8 @@ class Dispatcher:
         ]
 
     def _earliest(self, node: int, need: int, memory: float) -> tuple[float, int, float]:
-        """Time at which a node has room, and its free processors and bytes then; infinite: never."""
+        """Return the time in seconds at which a node has room, infinite: never, and its free processors and bytes
+        then."""
         nodes, situation = self.situation.layout.nodes, self.situation
         if nodes.processors[node] < need or nodes.memory[node] < memory:
             return float("inf"), 0, 0.0
@@ -212,7 +222,7 @@ class Dispatcher:
         return at, processors, room
 
     def _releases(self, node: int) -> list[tuple[float, int, float]]:
-        """End, processors and bytes of each running or starting task on a node."""
+        """Return the expected end in seconds, processors and bytes of each running or starting task on a node."""
         if not self.until:
             queue = self.situation.queue
             for row, end in zip(self.situation.running.tolist(), self.situation.ends.tolist(), strict=True):
@@ -236,7 +246,7 @@ def decide(
     """Choose the tasks that start now, and their nodes.
 
     Args:
-        situation: at the decision.
+        situation: queue and nodes at the decision.
         mechanism: index into ``dispatch.MECHANISMS``, not conservative.
         order: rows of ready tasks, most urgent first.
         fill: rows in the backfilling order.
@@ -279,10 +289,11 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
 
 
 def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
-    """Conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
+    """Choose tasks and nodes by conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
 
-    Each task in turn gets the earliest time at which a rented node has room besides all earlier tasks; those due now
-    start. At most ``dispatch.MOST`` tasks, fewer on many nodes, hold reservations; later decisions don't keep them."""
+    Each task of ``order`` (rows) in turn gets the earliest time at which a rented node has room besides all earlier
+    tasks; those due now start. At most ``dispatch.MOST`` tasks, fewer on many nodes, hold reservations; later decisions
+    don't keep them."""
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
@@ -317,7 +328,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
 def _first_place(
     situation: QueueSituation, calendar: Calendar, nodes: Sequence[int], task: int
 ) -> tuple[float, int, float]:
-    """Earliest start of a task in seconds, position in ``nodes`` (−1: none), and its seconds there."""
+    """Return the earliest start of a task in seconds, the position in ``nodes`` (−1: none), and its seconds there."""
     all_nodes, linked = situation.layout.nodes, situation.queue.linked
     need, memory = int(situation.queue.processors[task]), float(situation.queue.memory[task])
     fits = (all_nodes.processors[nodes] >= need) & (all_nodes.memory[nodes] >= memory)
@@ -334,7 +345,7 @@ def _first_place(
 
 
 def _calendar(situation: QueueSituation, nodes: Sequence[int]) -> Calendar:
-    """Free capacity of the rented nodes from now on."""
+    """Return the free capacity over time of the rented ``nodes`` (indices), from now on."""
     all_nodes, index, span = (
         situation.layout.nodes,
         {node: i for i, node in enumerate(nodes)},
@@ -379,7 +390,7 @@ class Renting(NamedTuple):
 
 
 class Node:
-    """A node that is starting or could be ordered, and its remaining capacity and work."""
+    """A node that is starting or could be ordered, its remaining processors and bytes, and its work in seconds."""
 
     def __init__(self, index: int, processors: int, memory: float) -> None:
         self.index, self.processors, self.memory = index, processors, memory
@@ -387,7 +398,8 @@ class Node:
 
 
 def rent(situation: QueueSituation, starts: Sequence[tuple[int, int]], order: Sequence[int]) -> Renting:
-    """Nodes to order and release after ``starts`` (row, node); ``order``: rows of ready tasks, most urgent first."""
+    """Return the nodes to order and release after ``starts``, pairs of row and node. ``order``: rows of ready tasks,
+    most urgent first."""
     started = {task for task, _ in starts}
     left = [task for task in order if task not in started]
     return Renting(_ordered(situation, left), _released(situation, {node for _, node in starts}, left))

@@ -20,7 +20,7 @@ Indices = NDArray[np.int64]
 
 
 class Graph(NamedTuple):
-    """Edges of N tasks, from both ends.
+    """E edges between N tasks, from both ends.
 
     Attributes:
         parent_start: parents of task i are ``parents[parent_start[i]:parent_start[i + 1]]``, [N + 1].
@@ -40,7 +40,7 @@ class Graph(NamedTuple):
 
 
 def graph(parent_start: Indices, parents: Indices) -> Graph:
-    """Graph of tasks from their parents.
+    """Return the graph of N tasks from their E parents, compressed sparse rows [N + 1] and [E].
 
     Raises:
         ValueError: there is a cycle.
@@ -57,8 +57,8 @@ def graph(parent_start: Indices, parents: Indices) -> Graph:
 
 
 def first_ready(graph: Graph, priority: Floats) -> Indices:
-    """Topological order by descending ``priority`` [N] among ready tasks, ties by index; tasks in or after a cycle are
-    left out."""
+    """Return a topological order of N tasks by descending ``priority`` [N] among ready tasks, ties by index. Tasks in
+    or after a cycle are left out."""
     count = len(graph.parent_start) - 1
     missing = np.empty(count, np.int64)
     order = np.empty(count, np.int64)
@@ -82,7 +82,8 @@ def first_ready(graph: Graph, priority: Floats) -> Indices:
 
 
 def upward(graph: Graph, average: Floats, along: Floats) -> Floats:
-    """Upward rank: longest path from each task's start to the workflow's end, seconds [N] (Topcuoglu 2002, eq. 8)."""
+    """Return the upward rank of N tasks: longest path from a task's start to the workflow's end, seconds, [N].
+    ``average``: run times in seconds [N]; ``along``: transfer seconds by edge [E] (Topcuoglu et al., 2002, eq. 8)."""
     rank = average.copy()
     for k in range(len(graph.sequence) - 1, -1, -1):
         task = graph.sequence[k]
@@ -94,7 +95,8 @@ def upward(graph: Graph, average: Floats, along: Floats) -> Floats:
 
 
 def downward(graph: Graph, average: Floats, along: Floats) -> Floats:
-    """Downward rank: longest path from the workflow's start to each task's, seconds [N] (Topcuoglu 2002, eq. 10)."""
+    """Return the downward rank of N tasks: longest path from the workflow's start to a task's start, seconds, [N].
+    ``average``: run times in seconds [N]; ``along``: transfer seconds by edge [E] (Topcuoglu et al., 2002, eq. 10)."""
     rank = np.zeros(len(average))
     for task in graph.sequence:
         for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
@@ -104,16 +106,15 @@ def downward(graph: Graph, average: Floats, along: Floats) -> Floats:
 
 
 def levels(graph: Graph) -> Floats:
-    """Level of each task: most edges from a task without parents, [N]."""
+    """Return the level of each of N tasks: most edges on a path to it from a task without parents, [N]."""
     count = len(graph.sequence)
     return downward(graph, np.ones(count), np.zeros(len(graph.parents)))
 
 
 def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
-    """Whether each task is on the critical path, [N]; ``length``: longest path through each task, seconds [N].
-
-    The path begins at the entry task of greatest length and continues with a child of equal length (Topcuoglu 2002,
-    CPOP, steps 5 to 9)."""
+    """Return whether each of N tasks is on the critical path, [N]. The path begins at the entry task of greatest
+    ``length``, the longest path through a task in seconds [N], and continues with a child of equal length (CPOP;
+    Topcuoglu et al., 2002, steps 5 to 9)."""
     on = np.zeros(len(length), np.bool_)
     task = -1
     for other in graph.sequence:
@@ -132,10 +133,9 @@ def critical(graph: Graph, length: Floats) -> NDArray[np.bool_]:
 
 
 def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
-    """Optimistic cost table: least seconds after each task if it runs on each node, [N, M].
-
-    ``cost``: run time of each task on each node, seconds, infinite if it doesn't fit, [N, M] (Arabnejad and Barbosa
-    2014, eq. 3)."""
+    """Return the optimistic cost table: least seconds after each of N tasks if it runs on each of M nodes, [N, M].
+    ``cost``: run times in seconds, infinite if it doesn't fit, [N, M]; ``along``: transfer seconds by edge, [E]
+    (Arabnejad and Barbosa 2014, eq. 3)."""
     tasks, nodes = cost.shape
     table = np.zeros((tasks, nodes))
     for k in range(tasks - 1, -1, -1):
@@ -148,7 +148,7 @@ def optimistic(graph: Graph, cost: Floats, along: Floats) -> Floats:
 
 
 class Ranks(NamedTuple):
-    """Rank functions used by rules; simulators pass compiled ones."""
+    """Rank functions used by rules; simulators pass compiled ones of the same signatures."""
 
     upward: Callable[[Graph, Floats, Floats], Floats]
     downward: Callable[[Graph, Floats, Floats], Floats]
@@ -169,12 +169,12 @@ SPARE = 16  # spans that a calendar has room for at first
 
 
 class Work(NamedTuple):
-    """N tasks to place.
+    """N tasks to place on M nodes, with E edges.
 
     Attributes:
         cost: run time of each task on each node, seconds; infinite where it can't run, [N, M].
         submit: earliest start, seconds, [N].
-        processors: [N].
+        processors: number of processors, [N].
         memory: bytes; 0: unknown, [N].
         data: bytes along each edge, [E].
     """
@@ -190,11 +190,11 @@ class Fleet(NamedTuple):
     """M nodes to place tasks on.
 
     Attributes:
-        processors: [M].
+        processors: number of processors, [M].
         memory: bytes, [M].
         pace: seconds per byte to or from other nodes, [M]; the slower node of a pair counts.
         available: time from which a node accepts tasks, seconds, [M].
-        price: per second, [M].
+        price: price per second, [M].
         billing: billing period, seconds, [M].
         startup: rented seconds before a node's first task, [M]; 0 if it runs anyway.
     """
@@ -209,16 +209,14 @@ class Fleet(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """Order of placement, and choice of the node for each task.
-
-    Among the nodes on which a task ends by ``latest``, it gets the one of least ``time_weight * (end + bias) +
-    cost_weight * money``, where money is the increase of the node's bill; if there is none, that of least ``end +
-    bias``.
+    """Order of placement of N tasks, and choice among M nodes for each. Among the nodes on which a task ends by
+    ``latest``, it gets the one of least ``time_weight * (end + bias) + cost_weight * money``, where money is the
+    increase of the node's bill; if there is none, that of least ``end + bias``.
 
     Attributes:
         order: tasks in topological order, [N].
         bias: seconds added to the end on each node; infinite: excluded, [N, M].
-        latest: seconds, [N].
+        latest: time in seconds by which each task should end, [N].
         time_weight: weight of a second.
         cost_weight: weight of a unit of money.
     """
@@ -231,7 +229,7 @@ class Rule(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Start and end in seconds, and node index (−1: fits none) of each task, [N] each."""
+    """Start and end in seconds, and node index (−1: fits none), of each of N tasks, [N] each."""
 
     start: Floats
     end: Floats
@@ -239,11 +237,11 @@ class Plan(NamedTuple):
 
 
 class Calendar(NamedTuple):
-    """Free capacity of each node over time: from ``time[j, k]`` until the next entry, or for ever.
+    """Free capacity of M nodes over time: that of entry k of node j holds from ``time[j, k]`` until the next entry.
 
     Attributes:
-        time: seconds, ascending, [M, C].
-        processors: free, [M, C].
+        time: seconds, ascending, in up to C entries, [M, C].
+        processors: free processors, [M, C].
         memory: free bytes, [M, C].
         spans: number of entries in use, [M].
     """
@@ -255,7 +253,7 @@ class Calendar(NamedTuple):
 
 
 def opened(fleet: Fleet, room: int) -> Calendar:
-    """Calendar of empty nodes from when they are available, with ``room`` entries each."""
+    """Return a calendar of empty nodes from when they are available, with ``room`` entries each."""
     count = len(fleet.processors)
     calendar = Calendar(
         np.full((count, room), np.inf),
@@ -271,7 +269,7 @@ def opened(fleet: Fleet, room: int) -> Calendar:
 
 
 def grown(calendar: Calendar) -> Calendar:
-    """Copy with twice the number of entries."""
+    """Return a copy of ``calendar`` with twice the number of entries per node."""
     count, room = calendar.time.shape
     time = np.full((count, 2 * room), np.inf)
     processors = np.zeros((count, 2 * room), np.int64)
@@ -285,7 +283,8 @@ def grown(calendar: Calendar) -> Calendar:
 
 
 def earliest(calendar: Calendar, j: int, ready: float, duration: float, processors: int, memory: float) -> float:
-    """First time from ``ready`` on at which node ``j`` has room for ``duration`` seconds; infinite: never."""
+    """Return the first time from ``ready`` on, in seconds, at which node ``j`` has room for ``duration`` seconds. It is
+    infinite if the node never has ``processors`` and ``memory`` (bytes) free."""
     times, last = calendar.time[j], calendar.spans[j] - 1
     low, high = 0, last
     while low < high:  # the span in which `ready` lies
@@ -323,7 +322,8 @@ def split(calendar: Calendar, j: int, at: float) -> int:
 
 
 def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int, memory: float) -> None:
-    """Take processors and memory of node ``j`` from ``start`` to ``end`` seconds; needs room for two more entries."""
+    """Take processors and memory (bytes) of node ``j`` from ``start`` to ``end`` seconds; needs room for two more
+    entries."""
     if end > start:
         first = split(calendar, j, start)
         after = split(calendar, j, end)
@@ -333,7 +333,8 @@ def occupy(calendar: Calendar, j: int, start: float, end: float, processors: int
 
 
 def arrival(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: int) -> float:
-    """Time in seconds when all input of ``task`` can be on node ``j``, transferred from when its parents end."""
+    """Return the time in seconds when all input of ``task`` can be on node ``j``, transferred from when its parents
+    end."""
     at = work.submit[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -345,7 +346,8 @@ def arrival(graph: Graph, work: Work, fleet: Fleet, plan: Plan, task: int, j: in
 
 
 def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
-    """Cost of node ``j`` with its first task's start at ``begun`` and its last one's end at ``ended``, seconds."""
+    """Return the price of node ``j`` from its first task's start ``begun`` to its last task's end ``ended``, in
+    seconds. Its startup is billed too, and time is rounded up to billing periods; 0 without a task."""
     if ended <= begun:
         return 0.0
     held = ended - begun + fleet.startup[j]
@@ -355,10 +357,9 @@ def bill(fleet: Fleet, j: int, begun: float, ended: float) -> float:
 def offer(
     fleet: Fleet, rule: Rule, task: int, j: int, at: float, end: float, begun: Floats, ended: Floats
 ) -> tuple[bool, float]:
-    """Whether ``task`` on node ``j`` from ``at`` to ``end`` is late by ``rule``, and its penalty (smaller is better).
-
-    ``begun``, ``ended``: start of each node's first task and end of its last, seconds, [M]; infinite and −infinite:
-    none."""
+    """Return whether ``task`` on node ``j`` from ``at`` to ``end`` is late by ``rule``, and its penalty (smaller is
+    better). ``begun``, ``ended``: start of each of M nodes' first task and end of its last, seconds, [M]; infinite and
+    −infinite: none."""
     worth = end + rule.bias[task, j]
     if end > rule.latest[task]:
         return True, worth
@@ -369,7 +370,8 @@ def offer(
 
 
 def planned(graph: Graph, work: Work, fleet: Fleet, rule: Rule) -> Plan:
-    """Place all tasks in the order of ``rule``; those that fit no node, and their descendants, never end (infinite)."""
+    """Place all tasks in the order of ``rule``; times are seconds. Tasks that fit no node, and their descendants, have
+    an infinite end and node −1."""
     tasks, nodes = work.cost.shape
     plan = Plan(np.full(tasks, np.inf), np.full(tasks, np.inf), np.full(tasks, -1))
     calendar = opened(fleet, SPARE)

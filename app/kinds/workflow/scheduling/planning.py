@@ -33,15 +33,15 @@ INSTANT = 1e-6  # weight of a second under cost rules: among equally cheap nodes
 
 
 class Problem(NamedTuple):
-    """Tasks to place on nodes, with quantities derived for rules.
+    """N tasks to place on nodes, with quantities derived for rules.
 
     Attributes:
-        graph: edges.
-        work: tasks.
-        fleet: nodes.
+        graph: edges between the tasks.
+        work: the tasks.
+        fleet: the nodes.
         average: run time of each task averaged over nodes that it fits, seconds, [N].
-        along: transfer time along each edge, averaged over pairs of different nodes, seconds, [E].
-        deadline: of each task, seconds; infinite: none, [N].
+        along: transfer time along each of E edges, averaged over pairs of different nodes, seconds, [E].
+        deadline: deadline of each task, seconds; infinite: none, [N].
     """
 
     graph: Graph
@@ -53,7 +53,7 @@ class Problem(NamedTuple):
 
 
 def mean_pace(pace: Floats) -> float:
-    """Mean seconds per byte between two different nodes, over pairs; ``pace``: of each node, [M]."""
+    """Return mean seconds per byte between two different nodes, over all pairs; ``pace``: of each of M nodes, [M]."""
     count = len(pace)
     if count < 2:
         return 0.0
@@ -61,7 +61,7 @@ def mean_pace(pace: Floats) -> float:
 
 
 def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = None) -> Problem:
-    """Problem with averages over nodes and pairs derived; ``deadline``: seconds, [N], None: no deadlines."""
+    """Return a problem of N tasks with averages over nodes derived; ``deadline``: seconds, [N], None: no deadlines."""
     fits = np.isfinite(work.cost)
     average = np.where(fits, work.cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
     due = np.full(len(average), np.inf) if deadline is None else deadline
@@ -69,13 +69,13 @@ def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = No
 
 
 def fleet_of(nodes: Nodes) -> Fleet:
-    """Nodes at time 0, when only permanent ones are up; those cost nothing extra, as they are paid for anyway."""
+    """Return the nodes at time 0, when only permanent ones are up; these have price 0, as they are paid for anyway."""
     startup, price = np.where(nodes.kept, 0.0, nodes.startup), np.where(nodes.kept, 0.0, nodes.price)
     return Fleet(nodes.processors, nodes.memory, 1.0 / nodes.bandwidth, startup, price, nodes.billing, startup)
 
 
 def work_of(trace: Trace, nodes: Nodes, runtime: Floats) -> Work:
-    """Tasks of ``trace`` with run times ``runtime`` at speed 1, seconds [N].
+    """Return the N tasks of ``trace`` with run times ``runtime`` at speed 1, seconds, [N].
 
     Raises:
         ValueError: a task fits none of the nodes.
@@ -94,7 +94,8 @@ def work_of(trace: Trace, nodes: Nodes, runtime: Floats) -> Work:
 
 
 def problem_of(trace: Trace, nodes: Nodes, runtime: Floats | None = None) -> Problem:
-    """Problem of ``trace`` on ``nodes``, with run times ``runtime`` in seconds [N]; None: those a scheduler expects.
+    """Return the problem of N tasks of ``trace`` on ``nodes``. ``runtime``: seconds at speed 1, [N]; None: those a
+    scheduler expects.
 
     Raises:
         ValueError: a task fits none of the nodes, or there is a cycle.
@@ -113,12 +114,13 @@ def _rule(given: Problem, priority: Floats, bias: Floats | None = None) -> Rule:
 
 
 def heft(given: Problem) -> Rule:
-    """Rule of heterogeneous earliest finish time (HEFT; Topcuoglu, Hariri and Wu 2002)."""
+    """Return the rule of heterogeneous earliest finish time (HEFT; Topcuoglu, Hariri and Wu 2002)."""
     return _rule(given, upward(given.graph, given.average, given.along))
 
 
 def cpop(given: Problem) -> Rule:
-    """Rule of critical path on a processor: all of it on its fastest node (CPOP; Topcuoglu, Hariri and Wu 2002)."""
+    """Return the rule of critical path on a processor, which places all of that path on its fastest node. CPOP;
+    Topcuoglu, Hariri and Wu 2002."""
     priority = upward(given.graph, given.average, given.along) + downward(given.graph, given.average, given.along)
     on = critical(given.graph, priority)
     bias = np.zeros(given.work.cost.shape)
@@ -130,27 +132,28 @@ def cpop(given: Problem) -> Rule:
 
 
 def peft(given: Problem) -> Rule:
-    """Rule of predict earliest finish time, by the optimistic cost table (PEFT; Arabnejad and Barbosa 2014)."""
+    """Return the rule of predict earliest finish time, by the optimistic cost table (PEFT; Arabnejad and Barbosa
+    2014)."""
     table = optimistic(given.graph, given.work.cost, given.along)
     return _rule(given, table.mean(axis=1), table)
 
 
 def level(given: Problem) -> Rule:
-    """Rule that places tasks by level (most edges from an entry task), in each level the longest first."""
+    """Return the rule that places tasks by level (most edges from an entry task), in each level the longest first."""
     depth = levels(given.graph)
     longest = given.average.max(initial=0.0) + 1.0
     return _rule(given, -depth - 1 + given.average / longest)
 
 
 def cheapest(given: Problem) -> Rule:
-    """Rule with HEFT's order, each task on the node whose bill grows least."""
+    """Return the rule with HEFT's order that places each task on the node whose bill grows least."""
     return heft(given)._replace(time_weight=INSTANT, cost_weight=1.0)
 
 
 def deadline(given: Problem) -> Rule:
-    """HEFT's order, each task on the cheapest node on which its descendants can still meet their deadlines.
-
-    Descendants take their upward rank on the average node; a task without a deadline inherits its children's."""
+    """Return the rule with HEFT's order that places a task on the cheapest node that lets its descendants meet their
+    deadlines. Descendants take their upward rank on the average node; a task without a deadline inherits its
+    children's."""
     rest = upward(given.graph, given.average, given.along)
     latest = given.deadline.copy()
     for task in given.graph.sequence[::-1]:
@@ -223,8 +226,13 @@ LEARNED_RULES = (
 
 
 class RuleInputs(NamedTuple):
-    """Inputs of learned rules: optimistic cost table [N, M], least run time of each task [N], rank of nodes by speed in
-    (0, 1] [M]."""
+    """Inputs of learned rules for N tasks on M nodes.
+
+    Attributes:
+        table: optimistic cost table in seconds, [N, M].
+        least: least run time of each task in seconds, [N].
+        place: rank of each node by speed over the number of nodes, above 0 and up to 1, fastest first, [M].
+    """
 
     table: Floats
     least: Floats
@@ -232,7 +240,7 @@ class RuleInputs(NamedTuple):
 
 
 def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
-    """Inputs shared by all learned rules: optimistic costs, least run times, and rank of the nodes by speed."""
+    """Return the inputs shared by all learned rules for a problem."""
     cost = given.work.cost
     fits = np.isfinite(cost)
     total = np.where(fits, cost, 0.0).sum(axis=0) / np.maximum(fits.sum(axis=0), 1)
@@ -241,7 +249,7 @@ def rule_inputs(given: Problem, ranks: Ranks = PLAIN) -> RuleInputs:
 
 
 def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: Ranks = PLAIN) -> Rule:
-    """Placement rule with the weights of ``learned_rule``."""
+    """Return the placement rule with the weights of ``learned_rule``; ``seen``: inputs from ``rule_inputs``."""
     average = (1 - learned_rule.fastest) * given.average + learned_rule.fastest * seen.least
     along = learned_rule.transfer * given.along
     priority = (1 - learned_rule.optimism) * ranks.upward(given.graph, average, along)
@@ -259,7 +267,7 @@ def learned(given: Problem, seen: RuleInputs, learned_rule: LearnedRule, ranks: 
 
 
 def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES, ranks: Ranks = PLAIN) -> list[Rule]:
-    """Published rules and ``learned_rules`` for a problem."""
+    """Return the published rules ``MADE``, then ``learned_rules``, for a problem."""
     seen = rule_inputs(given, ranks)
     return [STRATEGIES[name](given) for name in MADE] + [
         learned(given, seen, learned_rule, ranks) for learned_rule in learned_rules
@@ -267,12 +275,12 @@ def rules(given: Problem, learned_rules: tuple[LearnedRule, ...] = LEARNED_RULES
 
 
 def length(plan: Plan) -> float:
-    """Makespan of a plan: seconds until the last task ends; infinite if a task fits no node."""
+    """Return a plan's makespan: seconds until the last task ends; infinite if a task fits no node."""
     return float(plan.end.max(initial=0.0))
 
 
 def money(given: Problem, plan: Plan) -> float:
-    """Cost of the nodes, each rented from its startup before its first task to its last one's end."""
+    """Return the price of all nodes, each rented from its startup before its first task to its last one's end."""
     nodes = len(given.fleet.processors)
     first, last = np.full(nodes, np.inf), np.full(nodes, -np.inf)
     np.minimum.at(first, plan.node, plan.start)
@@ -281,7 +289,7 @@ def money(given: Problem, plan: Plan) -> float:
 
 
 def cost_rules(given: Problem, slack: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)) -> list[Rule]:
-    """Rules for low cost: the cheapest node, and deadlines of ``slack`` times the longest path."""
+    """Return rules for low cost: the cheapest node, and deadlines of ``slack`` times the longest path's seconds."""
     longest = PLAIN.upward(given.graph, given.average, given.along).max(initial=0.0)
     due = [given._replace(deadline=np.full(len(given.average), times * longest)) for times in slack]
     return [STRATEGIES["cheapest"](given), *(STRATEGIES["deadline"](each) for each in due)]
@@ -308,15 +316,15 @@ SAF = (1.0, 0.0, 0.0, USUAL, 0.0, 1.0, 0.0)
 def scores(
     weights: Seconds, now: float, submit: Seconds, length: Seconds, processors: NDArray[np.int64], machine: int
 ) -> Seconds:
-    """Score of each of Q waiting tasks, smallest first, [Q].
+    """Return the score of each of Q waiting tasks, smallest first, [Q].
 
     Args:
         weights: a, b, c, d, e of the formula, in the order of ``NAMES``, [``WEIGHTS``].
-        now: seconds.
-        submit: seconds, [Q].
-        length: natural logarithm of p in seconds, [Q].
-        processors: [Q].
-        machine: processors of the machine.
+        now: seconds on the clock of ``submit``.
+        submit: submission in seconds, [Q].
+        length: natural logarithm of the predicted run time in seconds, [Q].
+        processors: number of processors of each task, [Q].
+        machine: number of processors of the machine.
     """
     patience = np.exp(weights[PATIENCE] + weights[STRETCH] * (length - USUAL))
     waited = np.log1p(np.maximum(now - submit, 0.0) / patience)
@@ -325,5 +333,5 @@ def scores(
 
 
 def overtaking(weights: Seconds, length: Seconds, processors: NDArray[np.int64]) -> Seconds:
-    """Scores of the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
+    """Return the scores of Q tasks for the backfilling order, smallest first, [Q]; arguments as in ``scores``."""
     return length + weights[OVERTAKING] * np.log(processors)

@@ -13,12 +13,12 @@ SHORTEST = 10.0  # seconds; as in a bounded slowdown
 
 
 def varies(rule: int) -> bool:
-    """Whether a rule's scores change while tasks wait; others are known at submission."""
+    """Whether the scores of a rule (index into ``RULES``) change while tasks wait; others are known at submission."""
     return LXF <= rule <= UNICEP
 
 
 def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processors: NDArray[np.int64]) -> Seconds:
-    """Score of each of Q waiting tasks, smallest first, [Q].
+    """Return the score of each of Q waiting tasks by a rule, smallest first, [Q].
 
     FCFS, SJF, LJF (longest), SAF (smallest area), smallest (fewest processors), LXF (largest expansion factor); WFP3
     and UNICEP (Tang et al. 2009; waiting time at ``now``); F1 to F4 (Carastan-Santos and de Camargo 2017, with the
@@ -33,10 +33,10 @@ def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processor
 
     Args:
         rule: index into ``RULES``.
-        now: seconds.
-        submit: seconds after the trace's origin, [Q]; at least 1 in logarithms.
-        requested: seconds, [Q]; at least 1 in ratios and logarithms.
-        processors: [Q].
+        now: seconds on the clock of ``submit``.
+        submit: submission, seconds after the trace's origin, [Q]; at least 1 in logarithms.
+        requested: requested seconds, [Q]; at least 1 in ratios and logarithms.
+        processors: number of processors of each task, [Q].
 
     Raises:
         ValueError: there is no such rule.
@@ -55,7 +55,8 @@ def scores(rule: int, now: float, submit: Seconds, requested: Seconds, processor
 
 
 def formula(rule: int, w: Seconds, s: Seconds, r: Seconds, n: NDArray[np.int64]) -> Seconds:
-    """Scores of the rules with several terms, [Q]; letters as in ``scores``; raises ValueError for other rules."""
+    """Return the scores of Q tasks by a rule with several terms, [Q]; letters as in ``scores``. Raises ValueError if
+    the rule is none with several terms."""
     if rule == LXF:
         return -(w + r) / np.maximum(r, SHORTEST)
     if rule == WFP3:

@@ -19,11 +19,13 @@ OVERRUN = 0.1  # a task that runs longer than expected is expected to go on for 
 
 
 class QueueSituation:
-    """A state with derived quantities for a decision; rows are those of its queue, [N].
+    """A state with derived quantities for a decision; the rows of its queue are N tasks.
 
     Attributes:
+        layout, state, queue: nodes of the workload, the state, and its queue.
+        now: time of the last report, seconds of the reports' clock.
         expected: seconds at speed 1 that each task is planned with, [N].
-        ready: rows of waiting tasks whose parents have ended, in order of their first report, [Q].
+        ready: rows of the Q waiting tasks whose parents have ended, in order of their first report, [Q].
         user: index of each task's user; −1: unknown, [N].
     """
 
@@ -42,12 +44,13 @@ class QueueSituation:
 
     @cached_property
     def running(self) -> Indices:
-        """Rows of the running tasks, [R]."""
+        """Rows of the R running tasks, [R]."""
         return np.flatnonzero(self.queue.node != WAITING)
 
     @cached_property
     def ends(self) -> Floats:
-        """Expected end of each of ``running``, transfers included, not before now, seconds of the run's clock, [R]."""
+        """Expected end of each of R ``running`` tasks, transfers included, not before now, seconds of the reports'
+        clock, [R]."""
         rows, queue, now = self.running, self.queue, self.now
         due = queue.start[rows] + self.expected[rows] / self.layout.nodes.speed[queue.node[rows]]
         if queue.linked:
@@ -61,13 +64,13 @@ class QueueSituation:
         return [node for node, (status, _) in self.state.nodes.items() if status == UP]
 
     def tasks(self) -> Tasks:
-        """Tasks as input of backfilling mechanisms, with a new ``waiting`` array that these may change."""
+        """Return the tasks as input of backfilling mechanisms, with a new ``waiting`` array that these may change."""
         waiting = np.zeros(len(self.queue), np.bool_)
         waiting[self.ready] = True
         return Tasks(self.queue.submit, self.expected, self.queue.processors, self.user, waiting)
 
     def pool(self) -> Pool:
-        """Running tasks by expected end and free processors of a single node, with room for all ready tasks."""
+        """Return running tasks by expected end and free processors of a single node, with room for all ready tasks."""
         by_end, rows = np.argsort(self.ends, kind="stable"), self.running
         size, count = len(rows) + len(self.ready), len(rows)
         ends, held, task = np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -76,7 +79,8 @@ class QueueSituation:
         return Pool(level, ends, held, task, *self.room())
 
     def room(self) -> tuple[Indices, Indices]:
-        """Further tasks and processors that each user may take, [U + 1]; the last is for unknown users."""
+        """Return the further tasks, and processors, that each of U users may take, [U + 1] each; the last: unknown
+        users."""
         limits, count = self.layout.spec.limits_per_user, len(self._users) + 1
         tasks, processors = np.full(count, UNLIMITED), np.full(count, UNLIMITED)
         rows = self.running[self.user[self.running] >= 0]
@@ -90,7 +94,8 @@ class QueueSituation:
 
     @cached_property
     def shares(self) -> Floats:
-        """Predicted natural log of the share of its estimate that each ready task takes; 0 without estimate, [Q]."""
+        """Predicted natural logarithm of run time over estimate of each of Q ready tasks, at most 0, [Q]; 0 without
+        estimate."""
         state, rows = self.state, self.ready
         regression = Regression(state.weight, state.covariance, table([state.history.get(u, ()) for u in self._users]))
         estimate = self.queue.estimate[rows]
@@ -100,7 +105,7 @@ class QueueSituation:
 
     @cached_property
     def edges(self) -> list[list[int]]:
-        """Rows of each task's parents that have not ended, [N]."""
+        """Rows of the parents that have not ended, for each of N tasks."""
         row = self.queue.row
         return [[row[p] for p, _ in inputs if p in row] if inputs else [] for inputs in self.queue.inputs]
 
@@ -124,7 +129,7 @@ class QueueSituation:
 
     @cached_property
     def data(self) -> Floats:
-        """Bytes along each edge of ``graph``, [E]."""
+        """Bytes along each of E edges of ``graph``, [E]."""
         row = self.queue.row
         return np.array([size for inputs in self.queue.inputs for p, size in inputs if p in row], np.float64)
 
@@ -134,7 +139,7 @@ class QueueSituation:
         return mean_pace(1.0 / self.layout.nodes.bandwidth)
 
     def travel(self, row: int, node: int) -> float:
-        """Seconds to transfer the outputs of a task's ended parents to a node, in parallel."""
+        """Return the seconds to transfer the outputs of a task's ended parents to a node, in parallel."""
         bandwidth, ended = self.layout.nodes.bandwidth, self.state.ended
         longest = 0.0
         for parent, size in self.queue.inputs[row]:
@@ -152,7 +157,7 @@ THRIFTY = ("cheapest", "deadline")  # these give a task the node on which it cos
 
 
 def _average(situation: QueueSituation) -> Floats:
-    """Run time of each task averaged over the node types that it fits, seconds, [N]."""
+    """Return the run time in seconds of each of N tasks, averaged over the node types that it fits, [N]."""
     cost = _cost(situation)
     fits = np.isfinite(cost)
     average: Floats = np.where(fits, cost, 0.0).sum(axis=1) / np.maximum(fits.sum(axis=1), 1)
@@ -160,7 +165,7 @@ def _average(situation: QueueSituation) -> Floats:
 
 
 def _cost(situation: QueueSituation) -> Floats:
-    """Run time of each task on each node type, seconds, infinite if it doesn't fit, [N, T]."""
+    """Return the run time in seconds of each of N tasks on each of T node types, [N, T]; infinite if it doesn't fit."""
     nodes, first = situation.layout.nodes, situation.layout.first[:-1]
     fits = (situation.queue.processors[:, None] <= nodes.processors[first]) & (
         situation.queue.memory[:, None] <= nodes.memory[first]
@@ -170,18 +175,19 @@ def _cost(situation: QueueSituation) -> Floats:
 
 
 def _upward(situation: QueueSituation) -> Floats:
-    """Longest path from each task's start to the end of its workflow, seconds, [N]."""
+    """Return the seconds of the longest path from each of N tasks' start to the end of its workflow, [N]."""
     average, along = _average(situation).tolist(), (situation.data * situation.pace).tolist()
     return np.array(upward(situation.listed, average, along))
 
 
 def heft(situation: QueueSituation) -> Floats:
-    """Scores by upward rank, largest first, [N] (Topcuoglu, Hariri and Wu 2002)."""
+    """Return scores of N tasks by upward rank, largest rank first, [N] (Topcuoglu, Hariri and Wu 2002)."""
     return -_upward(situation)
 
 
 def cpop(situation: QueueSituation) -> Floats:
-    """Scores by the longest path through a task, critical path first, [N] (Topcuoglu, Hariri and Wu 2002)."""
+    """Return scores of N tasks by the longest path through each, critical path first, [N] (Topcuoglu, Hariri and Wu
+    2002)."""
     average, along = _average(situation), situation.data * situation.pace
     through = _upward(situation) + downward(situation.listed, average.tolist(), along.tolist())
     on = critical(situation.listed, through.tolist())
@@ -190,7 +196,7 @@ def cpop(situation: QueueSituation) -> Floats:
 
 
 def peft(situation: QueueSituation) -> Floats:
-    """Scores by the optimistic cost table, [N] (Arabnejad and Barbosa 2014)."""
+    """Return scores of N tasks by the optimistic cost table, [N] (Arabnejad and Barbosa 2014)."""
     cost, along = _cost(situation), situation.data * situation.pace
     table = np.array(following(situation.listed, cost.T.tolist(), along.tolist()))
     finite = np.where(np.isfinite(table), table, 0.0)
@@ -198,7 +204,8 @@ def peft(situation: QueueSituation) -> Floats:
 
 
 def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list[list[float]]:
-    """``ranks.optimistic`` on plain lists [T, N], one list per node type, which is faster for few types."""
+    """Return the table of ``placement.optimistic`` in seconds as plain lists [T, N], one list per node type. ``cost``:
+    run times in seconds, [T, N]; ``along``: transfer seconds by edge, [E]. Lists are faster for few types."""
     table, onward = [[0.0] * len(column) for column in cost], [column.copy() for column in cost]
     both, least = list(zip(table, onward, strict=True)), list(map(min, zip(*cost, strict=True)))
     for task in reversed(graph.sequence):
@@ -220,13 +227,14 @@ def following(graph: Graph, cost: list[list[float]], along: list[float]) -> list
 
 
 def level(situation: QueueSituation) -> Floats:
-    """Scores by level, in each the longest task first, [N]."""
+    """Return scores of N tasks by level, in each level the longest task first, [N]."""
     average = _average(situation)
     return levels(situation.listed) - average / (average.max(initial=0.0) + 1.0)
 
 
 def deadline(situation: QueueSituation) -> Floats:
-    """Scores by seconds left until a task must start for its own and its descendants' deadlines, [N]."""
+    """Return as score the seconds left until a task must start for its own and its descendants' deadlines, [N] for N
+    tasks."""
     rest, graph = _upward(situation), situation.listed
     due = np.where(np.isnan(situation.queue.deadline), np.inf, situation.queue.deadline)
     for task in reversed(graph.sequence):
@@ -247,7 +255,8 @@ RANKS: dict[str, Callable[[QueueSituation], Floats]] = {
 
 
 def ranking(strategy: str, situation: QueueSituation) -> Floats:
-    """Score of each ready task under a strategy, smallest first, [Q]."""
+    """Return the score of each of Q ready tasks under a strategy, smallest first, [Q]; raise ValueError for an unknown
+    one."""
     ready, queue = situation.ready, situation.queue
     if strategy in RANKS:
         return RANKS[strategy](situation)[ready]
