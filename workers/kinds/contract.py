@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 
 class Fitted(NamedTuple):
-    """A fitted domain model as bytes for the serving half, and its report of JSON-like values with ``family``."""
+    """A fitted domain model.
+
+    Attributes:
+        model: the serialised model, which the serving half reads.
+        report: JSON-like values on the fit, among them ``family``, the name of the selected family.
+    """
 
     model: bytes
     report: dict[str, Any]
@@ -52,7 +57,7 @@ class Spaces(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The problem that an evaluation plays, and the report on the executions that were held out for level L3."""
+    """The problem that an evaluation plays, and a JSON-like report on the executions held out for level L3."""
 
     problem: Problem
     held_out: dict[str, Any]
@@ -109,7 +114,7 @@ class LearnedKind(Protocol):
         ...
 
     def reference(self, workload: Workload) -> Planned:
-        """The optimal policy or the best plan computed without learning; else the reason why there is none."""
+        """Compute the optimal policy or the best plan without learning; where there is none, ``why_not`` says why."""
         ...
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
@@ -137,7 +142,11 @@ class LearnedKind(Protocol):
         ...
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """Estimate the return that an agent would have had in logged runs; ``{"reason": …}`` where that fails."""
+        """Estimate the return that an agent would have had in logged runs; ``{"reason": …}`` where that is impossible.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read.
+        """
         ...
 
 

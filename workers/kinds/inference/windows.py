@@ -113,11 +113,7 @@ class Window(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the result of ``to_bytes``.
-
-        Raises:
-            CheckpointError: the bytes are broken.
-        """
+        """Read the result of ``to_bytes``. Raises CheckpointError if the bytes are broken."""
         arrays, values = blob.unpack(data)
         times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
         learning, judged = (

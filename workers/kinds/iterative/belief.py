@@ -163,8 +163,9 @@ class _Posterior:
         self.likelihood = np.stack(likelihood)
 
     def _two_way(self, columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Fit an effect per stage and execution to ``columns`` [n, c] by weighted least squares (``weights`` [n]); return
-        effects of executions [G, c] and residuals [n, c].
+        """Fit an effect per stage and execution to ``columns`` [n, c] by least squares; ``weights``: of the rows, [n].
+
+        Returns the effects of executions [G, c] and the residuals [n, c].
         """
         stages, groups = self.samples.stages, self.samples.groups
         runs, left = np.zeros((self.runs, columns.shape[1])), columns
@@ -234,7 +235,7 @@ class _Posterior:
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Average the rows of ``values`` [n, c] by ``index`` [n]: weighted means [size, c]; 0 for an index without weight."""
+    """Average the rows of ``values`` [n, c] by ``index`` [n]: weighted means [size, c]; 0 where the weight is 0."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total
@@ -379,7 +380,7 @@ def _metric(
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
-    """Return the log factor [n] of the features in ``X`` [n, R + F], clipped to the measured range, over median ones."""
+    """Return the log factor [n] of features in ``X`` [n, R + F], clipped to the measured range, over median ones."""
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -396,7 +397,7 @@ def _drawn(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Draw members for the log metric ``logs`` [n]; one that rises with the allocation is modelled by its reciprocal."""
+    """Draw members for the log metric ``logs`` [n]; a metric that rises with allocation is modelled as reciprocal."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

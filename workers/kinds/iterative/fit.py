@@ -369,7 +369,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
 
 
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
-    """Return the natural log of the median at each of ``inputs`` [A · C, R + F] in each iteration bin, [A · C, bins]."""
+    """Return the natural log of the median at ``inputs`` [A · C, R + F] in each iteration bin, [A · C, bins]."""
     curve = np.log(selection.estimator.median(inputs))[:, None]
     known = np.minimum(np.arange(bins), len(selection.stages.level) - 1)
     surface = selection.stages.level[known] + selection.stages.elasticity[known] * curve

@@ -1,6 +1,6 @@
 """Executions as arrays, the input grid of exported tables, courses of features, and laws of scaling.
 
-Letters in shapes: n rows, R resources, M metrics, F features, A allocations, C feature cells, I iteration bins, J shares.
+Letters in shapes: n rows, R resources, M metrics, F features, A allocations, C feature cells, I bins of iterations.
 """
 
 from __future__ import annotations
@@ -272,7 +272,7 @@ def power(relative: Floats, share: Floats) -> Floats:
 
 
 def retrograde(knee: float, loss: float) -> Law:
-    """Make a law that is Amdahl's up to relative allocation ``knee``, then rises by elasticity ``loss`` (Gunther 1993)."""
+    """Make a law: Amdahl's up to relative allocation ``knee``, then rising by elasticity ``loss`` (Gunther 1993)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)

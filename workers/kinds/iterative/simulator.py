@@ -252,7 +252,7 @@ class IterativeSimulator:
         return Situation(self.projector, self.state, self.view)
 
     def reset(self) -> tuple[SimulatorArray, NDArray[np.bool_]]:
-        """Begin B runs and simulate their first iteration; return observation [B, D] and mask of legal actions [B, N]."""
+        """Begin B runs and simulate their first iteration; return observation [B, D] and legal actions [B, N]."""
         self._episodes = self._open(self.batch)
         return self._episodes.view.observation, self._episodes.view.mask
 

@@ -87,11 +87,7 @@ class WorkflowProblem(Problem):
         self._known: dict[int, LevelOptimum] = {}
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
-        """Traces with at least one task of known run time.
-
-        Raises:
-            ValueError: a task fits no node.
-        """
+        """Traces with at least one task of known run time. Raises ValueError if a task fits no node."""
         found = [episodes.known(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:

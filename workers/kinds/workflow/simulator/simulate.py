@@ -118,11 +118,7 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
-    """Compute the metrics of a complete schedule.
-
-    Raises:
-        ValueError: there is no task, or a task has no end.
-    """
+    """Compute the metrics of a complete schedule. Raises ValueError if there is no task, or a task has no end."""
     if trace.tasks == 0:
         raise ValueError("a schedule of no tasks has no figures")
     if not np.isfinite(schedule.end).all():
