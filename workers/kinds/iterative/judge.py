@@ -65,7 +65,7 @@ UNCHOSEN = "static_best"  # equals ``hold`` in the long run, but computes a plan
 
 
 class Half(NamedTuple):
-    """Domain models of two disjoint sets of executions: ``believed`` by policies, and ``followed`` by simulated runs."""
+    """Domain models of two disjoint sets of executions: ``believed`` by policies, ``followed`` by simulated runs."""
 
     believed: ModelTable
     followed: ModelTable

@@ -148,7 +148,7 @@ def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDA
 
 
 def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
-    """Estimate each run's return had the candidate decided, [L], by the model's expectation and the logged residuals."""
+    """Estimate each run's return [L] had the candidate decided: the model's expectations plus the logged residuals."""
     total = np.zeros(len(logs))
     ours: State | None = None
     memory: NDArray[np.float32] | None = None

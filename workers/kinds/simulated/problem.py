@@ -181,7 +181,7 @@ class SimulatedProblem(Problem):
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """Return the kind's reference plan, computed once; it is marked exact only on levels where seeds alone differ."""
+        """Return the kind's reference plan, computed once; it counts as exact only on levels where seeds alone vary."""
         del seed
         if self._planned is None:
             found = self._kind.reference(self._workload)

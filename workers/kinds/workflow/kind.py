@@ -134,7 +134,7 @@ def _predictor(workload: Workload) -> Predictor | None:
 def _planned(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
-    """Return (traces of the samples, held-out traces) with predicted run times, by a predictor fitted to the samples."""
+    """Return (the samples' traces, held-out traces) with run times predicted by a predictor fitted to the samples."""
     from app.kinds.workflow.run_times import Predictor
     from workers.kinds.workflow.run_times import predicted, refitted
 

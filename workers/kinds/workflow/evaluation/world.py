@@ -265,7 +265,7 @@ class WorkflowWorld(Disturbed):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state`` by drawing the same episodes again. Raises KeyError for a missing entry."""
+        """Restore the result of ``get_state`` by drawing the same episodes again. Raises KeyError if an entry lacks."""
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -351,19 +351,19 @@ class WorkflowWorld(Disturbed):
 
 @dataclass(frozen=True)
 class Always:
-    """A policy that always chooses the scheduler ``number``."""
+    """A policy, called ``name``, that always chooses the scheduler of number ``number``."""
 
     number: int
     name: str
 
     def act(self, situation: Situation) -> Choice:
-        """The scheduler's number for each episode, [B]."""
+        """Choose ``number`` in each of B episodes, [B]."""
         return Choice(np.full(len(situation.view.mask), self.number))
 
 
 @dataclass
 class SchedulerPolicy(Policy):
-    """A policy with a scheduler of its own; raises RuntimeError in ``act`` before ``watch``."""
+    """A policy that schedules by ``scheduler``; ``act`` raises RuntimeError before ``watch``."""
 
     scheduler: EpisodeScheduler
     _number: int | None = field(default=None, repr=False)
@@ -390,7 +390,7 @@ class Hindsight(Policy):
     name = "hindsight"
 
     def act(self, situation: Situation) -> Choice:
-        """The best scheduler's number, [B]; ``values`` are the returns of all schedulers, [B, N]."""
+        """Choose the best scheduler's number, [B]; the choice's ``values`` are the returns of all N, [B, N]."""
         world, shape = situation.state, situation.view.mask.shape
         values: NDArray[np.float64] = np.array([[world.value(b, n) for n in range(shape[1])] for b in range(shape[0])])
         return Choice(values.argmax(axis=1), values)
