@@ -35,7 +35,7 @@ class Compiler:
         return self._compiled(function)
 
     def inlined(self, function: Function) -> Function:
-        """Compile as ``kernel`` does, and inline into compiled callers: for small functions, whose call would dominate."""
+        """Compile as ``kernel`` does, and inline into compiled callers: for very small functions."""
         return self._compiled(function, forceinline=True)
 
     def _compiled(self, function: Function, **options: Any) -> Function:

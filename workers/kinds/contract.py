@@ -189,9 +189,6 @@ class Competing(Protocol):
         ...
 
 
-# Discovery of the installed learning halves, by entry points of the group ``steward.learned_kinds``.
-
-
 def learned_kinds() -> tuple[str, ...]:
     """Names of the installed kinds that have a learning half, sorted."""
     return plugins.names(plugins.LEARNED_KINDS)

@@ -280,9 +280,6 @@ def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
     return np.asarray(before + (place - at) * (after - before), np.float64)
 
 
-# Jobs of an episode, drawn from the domain model's log.
-
-
 class Coming(NamedTuple):
     """K jobs of an episode in order of time, [K] each.
 

@@ -342,9 +342,6 @@ def _values(values: NDArray[Any]) -> list[float]:
     return [round(float(value), 5) for value in values]
 
 
-# The evaluation's problem.
-
-
 PROBLEM_BINS = 10
 LEFT = ENTRIES.index("left")
 DESCRIPTIONS = {

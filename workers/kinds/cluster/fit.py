@@ -289,9 +289,6 @@ def _coverage(tested: Tested, family: int) -> float | None:
     return float(np.mean(inside)) if inside else None
 
 
-# The fit of a domain model: steps, learning curves, logs of jobs.
-
-
 TENTHS = 10
 
 

@@ -299,9 +299,6 @@ def empty(time: Floats, capacity: Integers) -> Clusters:
     )
 
 
-# Clusters by a workload's domain models: tables of steps per second, and jobs.
-
-
 WHOLE = 2.0**30
 """Iterations at which every job ends; a shorter job starts nearer to it."""
 
@@ -433,9 +430,6 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
         nothing = np.zeros((len(one.applications) + 1,) * 2)
         parts.append(nothing if known is None else known.log_slowdown[np.ix_(known.kind, known.kind)])
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
-
-
-# Rules that decide on all jobs at once, as baselines.
 
 
 class Ruled:

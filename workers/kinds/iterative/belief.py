@@ -296,9 +296,6 @@ def _nearest_seen(layout: Layout, table: ModelTable) -> NDArray[np.intp]:
     return layout.index(np.rint((inside - minima) / steps).astype(np.int64))
 
 
-# Members of every metric over the grid of an exported table.
-
-
 MEMBERS = 16
 
 

@@ -92,9 +92,6 @@ def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     return np.asarray(theta, np.float64), np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
 
-# Computing time of one simulated iteration, compared with the spec's criterion.
-
-
 BATCH = 1_024
 REPEATS = 7
 
@@ -133,9 +130,6 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
             else f"max_fraction {criterion.max_fraction:g} of a real iteration of {seconds(real_seconds)}"
         )
         raise CriterionMissed(simulated_seconds, allowed, reason)
-
-
-# The fit: the exported table, and a report of its errors and of outliers.
 
 
 MOST_ROWS = 20_000

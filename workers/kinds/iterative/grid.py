@@ -21,8 +21,6 @@ from app.kinds.iterative.projection import course_places
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
 
-# Past executions as arrays, in the service's storage format.
-
 
 @dataclass(frozen=True)
 class Executions:
@@ -159,9 +157,6 @@ def _nodes(values: Floats, limit: int) -> Floats:
     if len(seen) <= limit:
         return seen
     return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
-
-
-# Courses of features over the iterations of past executions.
 
 
 MOST = 32

@@ -60,9 +60,6 @@ class Courses:
         return np.where(np.isnan(there), features, there).astype(features.dtype, copy=False)
 
 
-# Hidden variables of simulated runs.
-
-
 Indices = NDArray[np.integer]
 
 
@@ -131,9 +128,6 @@ def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Ge
         shift = random.uniform(low, high, count).astype(np.float32)
         truth = truth._replace(shifted=np.where(happens, shifted, layout.iterations), shift=shift)
     return truth
-
-
-# The simulator: the domain model with a run effect and noise drawn anew for each run.
 
 
 SimulatorArray = NDArray[np.float32]
@@ -500,9 +494,6 @@ def _posterior_variances(projector: Projector) -> SimulatorArray:
         prior = variance + projector.drift_variance
         variance = prior * noise / (prior + noise)
     return np.array(out, np.float32)
-
-
-# The simulator for learners, whose reward is the expectation over noise.
 
 
 class ExpectedSimulator(IterativeSimulator):

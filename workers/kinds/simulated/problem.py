@@ -120,9 +120,6 @@ class SimulatedEnvironment:
         return None
 
 
-# The evaluation's problem for a ``SimulatedEnvironment``.
-
-
 NOTHING_HELD_OUT = "no executions were held out"
 BINS = tuple(np.linspace(-2, 2, 11).round(3).tolist())
 
@@ -227,9 +224,6 @@ class SimulatedProblem(Problem):
     @override
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)
-
-
-# A world for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple of numbers.
 
 
 class NumberedWorld(SimulatedWorld):

@@ -36,9 +36,6 @@ from app.kinds.inference.model import (
 from app.kinds.inference.samples import Requests
 from workers.estimators.base import LEVEL, Floats
 
-# Logs of requests as counts per control interval.
-
-
 DATED = 1e8
 """Least seconds of a time since 1970; smaller times count from an arbitrary start."""
 MOST_INTERVALS = 5_000_000

@@ -157,9 +157,6 @@ def _told(folds: list[_Fold]) -> dict[str, float | None]:
     }
 
 
-# The fit of a domain model to measured batches and logs of requests.
-
-
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
 

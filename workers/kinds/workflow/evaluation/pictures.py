@@ -233,7 +233,7 @@ OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node
 
 
 def queued(trace: Trace, begun: Seconds) -> Floats:
-    """Compute mean bounded slowdown, mean wait and makespan (seconds) of N jobs that begin at ``begun`` seconds, [3]."""
+    """Compute mean bounded slowdown, mean wait and makespan (seconds), [3], of jobs begun at ``begun`` seconds [N]."""
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     span = schedule.end.max() - trace.submit.min()
     return np.array([slowdowns(trace, schedule).mean(), (begun - trace.submit).mean(), span])

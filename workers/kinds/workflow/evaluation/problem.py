@@ -218,9 +218,6 @@ def _leaning(trace: Trace, schedule: Schedule) -> float:
     return float(stats.spearmanr(waits, area).statistic)
 
 
-# Artifacts as schedulers.
-
-
 CONSERVATIVE = "conservative"
 
 

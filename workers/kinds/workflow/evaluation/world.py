@@ -346,9 +346,6 @@ class WorkflowWorld(Disturbed):
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 
-# Policies whose action is the number of a scheduler.
-
-
 @dataclass(frozen=True)
 class Always:
     """A policy, called ``name``, that always chooses the scheduler of number ``number``."""

@@ -23,9 +23,6 @@ from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
 from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
 
-# Charts of one judged sequence, as the agent and its rivals schedule it.
-
-
 Json = dict[str, Any]
 AGENT, CHAMPION = "agent", "champion"
 

@@ -70,7 +70,7 @@ class Sequence(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A trace, the number of its pool's processors, and whether pieces of it stay ``whole``; else jobs are resampled."""
+    """A trace, its pool's number of processors, and whether pieces of it stay ``whole``; else jobs are resampled."""
 
     trace: Trace
     processors: int
