@@ -390,7 +390,7 @@ RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """A fitted forecast of the log load level in the next control interval.
+    """A fitted forecast of the load level (root of requests over the usual root, minus 1) in the next control interval.
 
     Attributes:
         weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].

@@ -69,7 +69,7 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """Make the world; for learners its episodes restart one by one, and with a policy per user it is ``Clients``."""
+        """Make the world; for learners its episodes restart one by one, with a policy per user it is ``Clients``."""
         from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)
@@ -77,9 +77,7 @@ class LearnedInference(SimulatedKind, Online):
         return Clients(world) if together else world
 
     def save(self, policy: Any, spec: Any) -> bytes:
-        """Serialise a policy, or a mapping of the users' policies by name, as one artifact. Raises KeyError if a user has
-        no policy in the mapping.
-        """
+        """Serialise a policy, or a mapping of policies by user, as one artifact. Raises KeyError if a user has none."""
         from app.kinds.inference.awarding import clients
         from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
@@ -112,7 +110,7 @@ class LearnedInference(SimulatedKind, Online):
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """Make a world that replays the window's part for learning (by purpose or option ``part``), else for judging."""
+        """Make a world that replays the window: its part for learning by purpose or option ``part``, else for judging."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
         from workers.kinds.inference.windows import Window
@@ -180,7 +178,7 @@ class LearnedInference(SimulatedKind, Online):
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """Prepare an evaluation; with held-out users, L3 runs on domain models in which they swap arrivals with others."""
+        """Prepare an evaluation; with held-out users, L3 runs on domain models in which they swap arrivals."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
 

@@ -97,7 +97,7 @@ def elastic(size: Floats, logit: Floats) -> Floats:
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Return the natural log [n] of a serial part plus a part inversely proportional to relative cores (Amdahl 1967)."""
+    """Return the natural log [n] of a serial part plus a part inversely proportional to cores (Amdahl 1967)."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
@@ -108,8 +108,8 @@ def power(cores: Floats, logit: Floats) -> Floats:
 
 
 def capacity(exponent: float) -> Law:
-    """Make a law of seconds inversely proportional to a capacity, affine in cores (InfAdapter: Salmani et al., EuroMLSys
-    2023), to the power ``exponent``; the capacity's intercept may be negative.
+    """Make a law of seconds inversely proportional to a power ``exponent`` of a capacity that is affine in cores
+    (InfAdapter: Salmani et al., EuroMLSys 2023); the capacity's intercept may be negative.
     """
 
     def law(cores: Floats, logit: Floats) -> Floats:
@@ -285,7 +285,7 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Return the Gaussian prior as a matrix [q, P] and centres [q]: matrix @ parameters − centres is standard normal."""
+        """Return the Gaussian prior: a matrix [q, P] and centres [q]; matrix @ parameters − centres is standard normal."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))

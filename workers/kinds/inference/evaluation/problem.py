@@ -283,7 +283,7 @@ class InferenceProblem(SimulatedProblem):
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Axes of the heat map: requests per second and waiting requests; the colour is the size of the started batch."""
+        """Axes of the heat map: requests per second and waiting requests; the colour is the batch size."""
         limit = self.layout.spec.queue_limit * len(self.layout.users)
         rate = float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])

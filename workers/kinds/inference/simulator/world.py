@@ -145,7 +145,7 @@ class InferenceWorld(Disturbed):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """Group of each episode by its beginning in the recorded log, [B], since these correlate; None: drawn requests."""
+        """Group of each episode by its beginning in the recorded log, [B], since they correlate; None: no recording."""
         return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property

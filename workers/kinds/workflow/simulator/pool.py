@@ -137,7 +137,7 @@ def without_reference_counts(play: Play) -> Play:
 
 @kernel
 def next_event(play: Play, mechanism: int) -> bool:
-    """Process the next submission or end by ``mechanism`` (index into ``MECHANISMS``); return False if there is none."""
+    """Process the next submission or end; return False if there is none. ``mechanism``: index into ``MECHANISMS``."""
     submit, finish, counts = play.tasks.submit, play.finish, play.counts
     arriving, alive = counts[ARRIVING], counts[ALIVE]
     arrives = arriving < len(submit) and (alive == 0 or submit[arriving] <= finish[alive - 1])
