@@ -167,7 +167,7 @@ class Online(Protocol):
         ...
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """The problem of an online training: learning in one part of the window and judging in another, disjoint part.
+        """Make the problem of an online training, which learns in one part of the window and judges in a disjoint one.
 
         Args:
             workload: with its domain model.
@@ -185,12 +185,12 @@ class Competing(Protocol):
     """A kind whose trainings may be a sweep: algorithms and seeds that compete, one trial per worker."""
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """The problem in which all trials of one training learn, and on which they are compared."""
+        """Make the problem in which all trials of one training learn, and on which they are compared."""
         ...
 
 
 def learned_kinds() -> tuple[str, ...]:
-    """Names of the installed kinds that have a learning half, sorted."""
+    """Return the sorted names of the installed kinds that have a learning half."""
     return plugins.names(plugins.LEARNED_KINDS)
 
 

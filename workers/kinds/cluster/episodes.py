@@ -434,7 +434,7 @@ def unlimited(shape: tuple[int, int]) -> Converging:
 
 
 def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
-    """Read the forecasts of ``curve`` (indices; −1 gives NaN) after the fraction ``part`` of iterations, equal shapes."""
+    """Read the forecasts of ``curve`` (indices; −1 gives NaN) after the fraction ``part`` of iterations, any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 

@@ -136,7 +136,7 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 @kernel
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
-    """Return the factor of each active job's seconds per step by jobs on the same nodes, [J]; 1 without interference."""
+    """Return the factor of each active job's seconds per step by jobs on the same nodes, [J]; 1: no interference."""
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
@@ -277,7 +277,7 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Return the least of the seconds left ``each`` [R] at sizes up to ``fair`` GPUs; if none is finite, at any size."""
+    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none is finite, at any size."""
     found = each[sizes <= fair].min()
     return found if found < np.inf else each.min()
 
@@ -502,7 +502,7 @@ def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
 
 @kernel
 def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; return whether all fit, as the kind's ``placement.pack``."""
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; return whether all fit, as ``placement.pack``."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):

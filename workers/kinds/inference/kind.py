@@ -110,7 +110,7 @@ class LearnedInference(SimulatedKind, Online):
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """Make a world that replays the window: its part for learning by purpose or option ``part``, else for judging."""
+        """Make a world that replays the window's part for learning (by purpose or option ``part``) or for judging."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
         from workers.kinds.inference.windows import Window
@@ -154,7 +154,7 @@ class LearnedInference(SimulatedKind, Online):
         return TERMS
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """The spec's weights of quality, fairness, cost and switching, [4]."""
+        """Return the spec's four weights: of quality, fairness, cost and switching."""
         wanted = workload.spec.weights
         return wanted.quality, wanted.fairness, wanted.cost, wanted.switching
 

@@ -325,9 +325,6 @@ def _note(chosen: Chosen) -> str:
     )
 
 
-# The judge of trainings: the exported policy, every heuristic and the exact optimum on fresh seeds.
-
-
 JUDGE_EPISODES = 4096
 BELIEF_EPISODES = 1024  # with a belief, since a step's time is proportional to its members
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)

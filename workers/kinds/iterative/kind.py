@@ -88,7 +88,7 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """The problem in which all trials of a training learn.
+        """Make the problem in which all trials of a training learn.
 
         Raises:
             Untrainable: a metric's target has a probability, which the reward that agents learn from can't express.

@@ -53,7 +53,7 @@ class SimulatedEnvironment:
         raise NotImplementedError
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The layout's ``baselines``, policies by name."""
+        """Return the layout's baseline policies by name."""
         return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     def terms(self, workload: Workload) -> Sequence[str]:
@@ -69,7 +69,7 @@ class SimulatedEnvironment:
         return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
 
     def length(self, workload: Workload) -> int:
-        """The largest number of decisions in an episode, at least 1."""
+        """Return the largest number of decisions in an episode, at least 1."""
         return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
@@ -115,7 +115,7 @@ class SimulatedEnvironment:
         return Planned(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
-        """Charts of the policies ``shown`` by name, the judged one first, for the report's page; None: no charts."""
+        """Chart the policies ``shown`` by name, the judged one first, as JSON values for the report; None: no charts."""
         del workload, shown, seed
         return None
 

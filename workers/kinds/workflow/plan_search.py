@@ -130,9 +130,6 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
     return latest
 
 
-# From the rest of a live workflow to the best plan found in about a tenth of a second.
-
-
 compilable(take, room, ready_at)
 _appended = kernel(appended)
 _dispatched = kernel(dispatched)

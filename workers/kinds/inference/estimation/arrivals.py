@@ -251,8 +251,8 @@ def _within(days: Floats, part: Floats) -> float:
 
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
-    """Estimate the squared coefficient of variation of rates about the daily profile ``rate`` [P], beyond Poisson noise;
-    at least 0.
+    """Estimate the squared coefficient of variation of rates about the daily profile ``rate`` [P] (requests per second)
+    beyond Poisson noise; at least 0.
     """
     count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())

@@ -188,7 +188,7 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Return each user's requests per second in tenths of a control interval (``LASTING[0]``), in the layout's order."""
+    """Return each user's requests per second in tenths of a control interval (``LASTING[0]``), in layout order."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
     counts = counts_counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]

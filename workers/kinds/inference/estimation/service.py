@@ -285,7 +285,7 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Return the Gaussian prior: a matrix [q, P] and centres [q]; matrix @ parameters − centres is standard normal."""
+        """Return the prior as a matrix [q, P] and centres [q]: matrix @ parameters − centres is standard normal."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))

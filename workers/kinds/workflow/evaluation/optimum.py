@@ -244,9 +244,6 @@ class _Search:
         )
 
 
-# The optimum of the fixed episode: exact for few tasks, else the best plan found.
-
-
 TRIALS = 400
 PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0

@@ -350,9 +350,6 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
 
 
-# A workflow by a published strategy or the agent: planned with estimates, then played with true run times.
-
-
 AGENT = "agent"
 NAMES = (*STRATEGIES, AGENT)
 
@@ -411,9 +408,6 @@ def scheduled(
     if strategy == AGENT:
         return followed(trace, nodes, agent_plan(trace, nodes, objective, attempts, seed), breakdowns)
     return simulated(trace, nodes, strategy, breakdowns)
-
-
-# ``steward simulate`` on workflows, planned or dispatched on several nodes.
 
 
 def read(arguments: Namespace) -> Reading:

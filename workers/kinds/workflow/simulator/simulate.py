@@ -225,9 +225,6 @@ def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
     return found
 
 
-# Output of ``steward simulate``: metrics per sequence, means, and paired comparisons of strategies.
-
-
 Json = dict[str, Any]
 FIELDS = Figures._fields
 HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
@@ -310,9 +307,6 @@ def _compared(each: Json, first: str) -> str:
     return f"{difference}, lower in {pair['better_in']} of {pair['of']}"
 
 
-# Agents on a pool: the policies of ``app.kinds.workflow.policies``, compiled.
-
-
 def play_agent(
     policy: Scheduler,
     trace: Trace,
@@ -345,9 +339,6 @@ def play_agent(
     play = opened(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
     play_priority(play, mechanism, weights, processors)
     return play.begun
-
-
-# ``steward simulate`` on batch logs: rules and mechanisms on one pool of processors.
 
 
 OWN = "strategy"

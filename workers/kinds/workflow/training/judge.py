@@ -105,9 +105,6 @@ def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
     return [best] if figures_of[best].cost > 0 else []
 
 
-# The verdict: the artifact and every rule on sequences reserved for it.
-
-
 class Scores(NamedTuple):
     """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
 

@@ -46,9 +46,6 @@ def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
     return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
 
 
-# Sequences for learning and judging: pieces of traces, and resampled traces.
-
-
 GAPS = (60, 200)  # length of blocks of submissions when arrivals are resampled
 JITTER = 0.15  # standard deviation of log run times, so that no task occurs twice
 LOADS = (0.65, 1.05)  # factors of the time between submissions
