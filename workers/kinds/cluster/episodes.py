@@ -130,7 +130,10 @@ class Source(Protocol):
         ...
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Return the gap of each job's metric to its final value, 1 to 0, after the fraction ``part`` of iterations."""
+        """Return the gap of each job's metric to its final value, 1 to 0, [B, L].
+
+        ``application``: index of each job's application, [B, L]; ``part``: fraction of its iterations done, [B, L].
+        """
         ...
 
 
@@ -308,7 +311,7 @@ class Coming(NamedTuple):
 
 
 def playable(arrivals: Arrivals) -> bool:
-    """Whether the log has a rate of jobs, and a job whose training time is known."""
+    """Whether jobs can be drawn from ``arrivals``: it has a rate above 0, and a job of known training time."""
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 

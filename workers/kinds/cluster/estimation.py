@@ -147,7 +147,7 @@ def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
-    """Tabulate the fits of all applications; ``nodes``: GPUs per node and number of nodes, [2]."""
+    """Tabulate the fits of all applications, given their steps; ``nodes``: GPUs per node and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
@@ -237,7 +237,10 @@ def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interferenc
 
 
 def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
-    """Compute the posterior of the slow-downs of all pairs, given the parts' log standard deviations ``spreads``."""
+    """Compute the posterior of the slow-downs of all pairs of ``applications`` (their number) from measured steps.
+
+    ``spreads``: natural-log standard deviations of the five parts, [5].
+    """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
     asked = Shared(one, np.eye(applications)[other], np.zeros(len(one)))
     solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
@@ -285,7 +288,10 @@ def _judged(
 
 
 def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predict the natural log of the slow-downs of n steps ``asked``: means and standard deviations, [n] each."""
+    """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
+
+    ``known``: measured steps; ``spreads``: natural-log standard deviations of the five parts, [5].
+    """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(asked, known, spreads)
     mean = across @ cho_solve(solved, known.log)
@@ -379,7 +385,11 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
 
 
 def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
-    """Return the squared coefficient of variation of each queue's hourly rate beyond a Poisson process's, [Q]."""
+    """Return each queue's squared coefficient of variation of the hourly rate beyond a Poisson process's, [Q].
+
+    ``counts`` [h, Q]: jobs in each hour; ``seen`` [h]: covered share of the hour; ``rate`` [h, Q]: expected jobs per
+    hour.
+    """
     expected = rate * seen[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)

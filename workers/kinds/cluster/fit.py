@@ -344,7 +344,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
 
 
 def gather(contents: Sequence[Content]) -> Gathered:
-    """Concatenate executions under one list of applications."""
+    """Concatenate the tables of all executions, with indices into one common list of applications."""
     names = list(dict.fromkeys(name for content in contents for name in content.applications))
     steps = np.concatenate(
         [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]

@@ -346,9 +346,6 @@ def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, f
         at[best], stale[best] = target[best], True
 
 
-# All clusters at once: decisions, time, and observations of one job of each; compiled.
-
-
 NOBODY, WIDTH = -1, len(ENTRIES)
 
 
@@ -468,9 +465,6 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
             min(coming / total, LARGEST),
         ]
     )
-
-
-# Placement of jobs on nodes, as ``app.kinds.cluster.placement``, in one cluster.
 
 
 @kernel

@@ -125,9 +125,9 @@ class ClusterWorld(SimulatedWorld):
         return self._counted
 
     def answer(self, who: str | Published) -> None:
-        """Let a rule, by name, or a published agent decide on all jobs at once from now on.
+        """Let ``who``, the name of a rule or a published agent, decide on all jobs at once from now on.
 
-        Rules are looked up at the next step, which raises KeyError for an unknown name.
+        For an unknown name the next step raises KeyError.
         """
         layout = self.layout
         if isinstance(who, str):
@@ -403,7 +403,9 @@ class PlayedSource(Source):
         return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Return the gap of each job's metric to its final value, 1 to 0, after the fraction ``part`` of iterations."""
+        """Return the gap, 1 to 0, of metrics to their final values after the fraction ``part`` of iterations, by the
+        course of each ``application`` (index), of any shape.
+        """
         return lacking(self._courses, application, part)
 
     @override

@@ -119,7 +119,7 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
     """Compare the seconds of a simulated and of a real iteration with the spec's criterion.
 
     Raises:
-        CriterionMissed: the simulated one takes longer than ``max_seconds`` or than ``max_fraction`` of the real one.
+        CriterionMissed: the simulated iteration takes longer than ``max_seconds`` or ``max_fraction`` of the real one.
     """
     share = criterion.max_fraction * real_seconds
     allowed = min(criterion.max_seconds, share)

@@ -97,9 +97,6 @@ def _changes(allocation: Floats, groups: Integers) -> Floats:
     return changed
 
 
-# Grid of an exported table: iteration bins, feature nodes, and all their inputs.
-
-
 MOST_BINS = 128
 MOST_NODES = 9
 MOST_CELLS = 256

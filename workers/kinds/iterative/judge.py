@@ -445,7 +445,7 @@ def judge(
 def alone(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval) and the entries of ``_to_optimum``.
+    """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval), ``optimum`` and the gap to it.
 
     Raises:
         IncompatibleArtifact: the artifact can't be read.

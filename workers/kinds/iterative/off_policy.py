@@ -274,9 +274,6 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     return float((weights * rewards).sum() - correction.sum())
 
 
-# Outcomes of a run in users' units: targets missed and by how much, hours, money, changes.
-
-
 Floats = NDArray[np.float64]
 PERCENT = ("%", "percent", "per cent")
 CALLED = {"gpu": "GPU", "cpu": "core", "core": "core"}

@@ -225,4 +225,4 @@ class IterativeProblem(Problem):
         return TITLES[level][1]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
-        """None: runs of this kind have no chart beside the heat map."""
+        """Return None, since runs of this kind have no chart beside the heat map."""

@@ -212,7 +212,7 @@ class IterativeWorld(Disturbed):
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
 
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
-        """Run an iteration at ``wanted`` levels [B, R] within capacity; store terms, reward, outcomes and state."""
+        """Simulate an iteration at ``wanted`` levels [B, R] within capacity; set terms, reward, outcomes and state."""
         projector, seconds = self.projector, self.layout.seconds
         truth = self._run_truth
         most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)

@@ -115,7 +115,7 @@ class SimulatedEnvironment:
         return Planned(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
-        """Chart the policies ``shown`` by name, the judged one first, as JSON values for the report; None: no charts."""
+        """Chart the policies ``shown`` by name, the judged one first, as JSON for the report; None: no charts."""
         del workload, shown, seed
         return None
 

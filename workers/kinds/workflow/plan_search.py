@@ -43,7 +43,7 @@ from workers.kinds.workflow.simulator.world import compilable, kernel
 
 
 def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:
-    """Append ``task`` at position ``turn`` on node ``j``, with its times in seconds."""
+    """Append ``task`` at position ``turn`` on node ``j``, from ``start`` to ``end`` seconds."""
     at.order[turn], at.turn[task], at.node[task] = task, turn, j
     at.start[task], at.end[task] = start, end
     used(at, j, work.processors[task], end, task)

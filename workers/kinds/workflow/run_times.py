@@ -47,7 +47,7 @@ class Known(NamedTuple):
 
 
 def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
-    """Choose the family with the least median error on later tasks, and fit it to all tasks.
+    """Choose the family with the least median relative error on later tasks of the named traces, and fit it to all.
 
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.

@@ -291,7 +291,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
 
 def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
-    """Count requests in k stretches of ``intervals`` intervals; return counts and expectations by the profile, [k]."""
+    """Count requests in k stretches of ``intervals`` intervals; return counts and those expected by ``rate``, [k] each."""
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
@@ -409,7 +409,9 @@ def _windows(seconds: float) -> list[tuple[float, float]]:
 
 
 def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
-    """Forecast each interval from index ``first`` on from the ones before; return forecasts and rates, [n − first]."""
+    """Forecast each interval of ``log`` from index ``first`` on by the intervals before it; return the forecasts and
+    the measured requests per second, [n − first] each.
+    """
     numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))

@@ -215,7 +215,7 @@ class Became(NamedTuple):
 
 
 def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
-    """Compute the factors by which batches and requests have drifted since ``execution`` was measured."""
+    """Compute the factors by which batch seconds and requests have drifted since ``execution`` (name) was measured."""
     now, then = (_together(layout, chain) for chain in (drifts.now, drifts.then.get(execution, ())))
     return Became(now.seconds / then.seconds, now.requests / then.requests)
 

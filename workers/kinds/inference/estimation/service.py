@@ -86,24 +86,24 @@ def share(logit: Floats) -> Floats:
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """Return the natural log [n] of a fixed part plus a part (share) proportional to the relative batch size [n]."""
+    """Return ln(1 − part + part · ``size``) for relative batch sizes, [n], where part = share(``logit`` [n])."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """Return the natural log [n] of a power (share, 0…1) of the relative batch size [n]."""
+    """Return ln(``size``) for relative batch sizes, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Return the natural log [n] of a serial part plus a part inversely proportional to cores (Amdahl 1967)."""
+    """Return ln(1 − part + part / ``cores``) for relative cores, [n], where part = share(``logit`` [n]) (Amdahl 1967)."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """Return the natural log [n] of a power (minus a share, −1…0) of the relative cores [n]."""
+    """Return −ln(``cores``) for relative cores, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
     return -share(logit) * np.log(cores)
 
 

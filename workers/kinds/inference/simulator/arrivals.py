@@ -220,7 +220,7 @@ class Recorded(NamedTuple):
 
     @classmethod
     def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
-        """Make a recording from each user's numbers of requests per second, [n]: random instants in each second.
+        """Make a recording from each user's ``counts`` of requests in n seconds, [n]: random instants in each second.
 
         Episodes of ``episode_seconds`` may begin anywhere.
         """

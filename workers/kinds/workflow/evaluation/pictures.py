@@ -192,7 +192,9 @@ def _edges(trace: Trace, schedule: Schedule) -> Floats:
 
 
 def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
-    """Return the time average [T] in each bin of the sum of ``amount`` [k] over the intervals that are open."""
+    """Return the time average [T], between ``edges`` [T + 1], of the sum of ``amount`` [k] over the k intervals from
+    ``begin`` to ``end`` (seconds) that are open.
+    """
     times = np.concatenate([begin, end])
     order = np.argsort(times, kind="stable")
     times, steps = times[order], np.concatenate([amount, -amount])[order]
@@ -206,7 +208,9 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
 
 
 def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
-    """Return the largest number of simultaneously open intervals in each bin, [T]; empty intervals don't count."""
+    """Return the largest number, in each bin between ``edges``, of open intervals from ``begin`` to ``end`` (seconds),
+    [T]; empty intervals don't count.
+    """
     some = end > begin
     begins, ends = np.sort(begin[some]), np.sort(end[some])
 

@@ -372,13 +372,10 @@ def annealed(
 
 
 def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Fleet) -> Plan:
-    """Compute the times of a solution as a plan."""
+    """Compute the times of a solution (tasks in order [N], node of each task [N]) as a plan."""
     at = course(order, node, fleet.processors)
     timed(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
     return Plan(at.start, at.end, node)
-
-
-# Plans by the kind's own functions, compiled.
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)

@@ -64,7 +64,7 @@ class Stage:
 
 
 def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
-    """Chart one judged sequence under agent, champion, best rule and cheapest rule, as ``WorkflowProblem.pictures``.
+    """Chart one of the judged sequences under agent, champion, rule ``best_rule`` and cheapest rule, as JSON values.
 
     Raises:
         IncompatibleArtifact: an artifact can't be read.
