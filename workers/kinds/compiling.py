@@ -78,7 +78,7 @@ def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
 
 
 def _borrowed(_: Any, given: Any) -> Any:
-    """Code generator of ``borrowed``: copies each array's structure with its owner set to null."""
+    """Give Numba the signature and code generator of ``borrowed``: it copies arrays' structures with a null owner."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if isinstance(given, types.Array):

@@ -147,7 +147,7 @@ class _Programme:
 
     Attributes:
         rate: cost per second of each allocation, relative to the reference cost of a run, [A].
-        pauses: different seconds that a change of allocation takes, [P]; [0] with a target on the run's seconds.
+        pauses: different seconds that a change of allocation takes, [P]; a single 0.0 if ``run_scope``.
         pause: seconds that each action's change takes, [N].
         median: median seconds of each iteration at each allocation, [K, A].
         noise: variance of the log noise, [K]; ``tau``, ``drift``: variance of the log run effect, and its increase per

@@ -291,7 +291,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
 
 def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
-    """Count requests in k stretches of ``intervals`` intervals; return counts and those expected by ``rate``, [k] each."""
+    """Count requests in k stretches of ``intervals`` intervals; return counts and those expected by ``rate``, [k]."""
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals

@@ -97,7 +97,7 @@ def elastic(size: Floats, logit: Floats) -> Floats:
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Return ln(1 − part + part / ``cores``) for relative cores, [n], where part = share(``logit`` [n]) (Amdahl 1967)."""
+    """Return ln(1 − part + part / ``cores``) for relative cores, [n]; part = share(``logit`` [n]) (Amdahl 1967)."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 

@@ -561,7 +561,7 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """Write the kind (``batch``) and ``pace`` of the last batches [B, BATCHES], and the requests ``arrived`` in the last
+    """Write kind (``batch``) and ``pace`` of the last batches [B, BATCHES], and the requests ``arrived`` in the last
     parts of intervals [B, U, PARTS], oldest first, as ``Transitions`` has them.
     """
     for b in range(len(batch)):
