@@ -35,7 +35,9 @@ class Iterative(SimulatedKind):
         A failed comparison of heuristics is logged, and model-predictive control is taken.
 
         Raises:
-            TooLittleData, CriterionMissed, EstimationError: the samples can't carry a domain model.
+            TooLittleData: fewer than two executions, or durations that never differ.
+            CriterionMissed: a simulated iteration takes longer than the spec allows.
+            EstimationError: a metric is not greater than 0 everywhere.
         """
         from workers.kinds.iterative.fit import fit_domain_model
         from workers.kinds.iterative.grid import Executions

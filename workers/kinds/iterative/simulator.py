@@ -533,7 +533,7 @@ class Outcomes(NamedTuple):
 
     Attributes:
         places: nodes in standard deviations from the mean, [nodes].
-        weights: their weights, which sum to 1, [nodes].
+        weights: weights of the nodes, which sum to 1, [nodes].
     """
 
     places: NDArray[np.float32]

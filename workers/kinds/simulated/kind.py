@@ -28,7 +28,7 @@ NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
 
 
 class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
-    """The base class of such a learning half: a subclass writes ``name``, ``fit`` and ``world``.
+    """The base class of a simulated kind's learning half: a subclass writes ``name``, ``fit`` and ``world``.
 
     Attributes:
         own: names of further algorithms that the subclass's ``trainer`` handles; sweeps make no trials of them.

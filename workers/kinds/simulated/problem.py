@@ -34,7 +34,7 @@ class SimulatedEnvironment:
         judged_episodes: most episodes in which the best agent of a training is compared with the baselines; candidates
             within the training are scored on half as many.
         judged_decisions: most decisions in all judged episodes together; long episodes are therefore fewer.
-        cloning_entropy: passed to ``TrainingProblem``; None: its default.
+        cloning_entropy: entropy bonus while a policy imitates an expert; None: the learners' default.
         continuing: whether the learners' environment never terminates; ends of episodes are then marked ``truncated``.
         window_episodes: episodes by which online learning is judged on each window.
     """

@@ -37,7 +37,7 @@ class Course(NamedTuple):
         last: the task that last used each processor; −1: none, [S].
         on: the critical chain from its end backwards, [N].
         moved: tasks that the present attempt moved to other nodes, [N].
-        left: their previous nodes, [N].
+        left: previous node of each task in ``moved``, [N].
         fixed: number of tasks that have started, the first of ``order``, whose times are fixed.
         fetched: whether a task's data are transferred when it starts, while it holds its processors; else as soon as
             they exist.

@@ -67,12 +67,12 @@ class Play(NamedTuple):
         chosen: scratch memory, [L].
         finish: true ends of running jobs, seconds, descending, in the first ``counts[ALIVE]`` entries, [L]. With EASY,
             jobs that end this very second may already have left the machine.
-        running: index of each of those jobs; −1: it has left the machine, [L].
+        running: index of the job of each entry of ``finish``; −1: it has left the machine, [L].
         clock: now, and the earliest start of the head (the first job that waits for processors), seconds, [2].
         counts: waiting jobs, next job to be submitted, running jobs, head (−1: none), spare processors at the head's
             start, decisions, whether the last event was a submission, whether jobs may run longer than expected, [8].
         regression: predictor of run times, updated at every end.
-        inputs: its inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
+        inputs: the predictor's inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
         length: natural log of each job's requested seconds, [L].
         asked: whether the job has a requested time; others are not predicted or learned from, [L].
     """
