@@ -31,11 +31,11 @@ class Compiler:
         self._folder = str(_writable(home) / _digest(sources))
 
     def kernel(self, function: Function) -> Function:
-        """``function``, compiled at its first call and cached; compiled code releases the global interpreter lock."""
+        """Return ``function`` compiled at its first call and cached; its code releases the global interpreter lock."""
         return self._compiled(function)
 
     def inlined(self, function: Function) -> Function:
-        """As ``kernel``, and inlined into compiled callers: for functions whose arguments cost more than the body."""
+        """Compile as ``kernel`` does, and inline into compiled callers: for very small functions."""
         return self._compiled(function, forceinline=True)
 
     def _compiled(self, function: Function, **options: Any) -> Function:
@@ -57,7 +57,11 @@ def _writable(home: Path) -> Path:
 
 
 def _digest(sources: tuple[Path, ...]) -> str:
-    """SHA-256 (16 hexadecimal digits) of this module, ``sources``, Numba's version and optimisation level."""
+    """Return 16 hexadecimal digits of the SHA-256 of this module, ``sources``, Numba's version and optimisation level.
+
+    Raises:
+        OSError: a file can't be read.
+    """
     texts = hashlib.sha256(f"{numba.__version__} {SETTINGS.OPT}".encode())
     for path in (Path(__file__), *sources):
         for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
@@ -74,7 +78,7 @@ def _without_owner(context: Any, builder: Any, array: Any, value: Any) -> Any:
 
 
 def _borrowed(_: Any, given: Any) -> Any:
-    """Code generator of ``borrowed``: copies each array's structure with its owner set to null."""
+    """Give Numba the signature and code generator of ``borrowed``: it copies arrays' structures with a null owner."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if isinstance(given, types.Array):

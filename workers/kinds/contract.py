@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 
 
 class Fitted(NamedTuple):
-    """A fitted domain model as bytes for the serving half, and its report of JSON-like values with ``family``."""
+    """A fitted domain model.
+
+    Attributes:
+        model: the serialised model, which the serving half reads.
+        report: JSON-like values on the fit, among them ``family``, the name of the selected family.
+    """
 
     model: bytes
     report: dict[str, Any]
@@ -52,7 +57,7 @@ class Spaces(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """The problem that an evaluation plays, and the report on the executions that were held out for level L3."""
+    """The problem that an evaluation plays, and a JSON-like report on the executions held out for level L3."""
 
     problem: Problem
     held_out: dict[str, Any]
@@ -109,7 +114,7 @@ class LearnedKind(Protocol):
         ...
 
     def reference(self, workload: Workload) -> Planned:
-        """The optimal policy or the best plan computed without learning; else the reason why there is none."""
+        """Compute the optimal policy or the best plan without learning; where there is none, ``why_not`` says why."""
         ...
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
@@ -137,7 +142,11 @@ class LearnedKind(Protocol):
         ...
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """Estimate the return that an agent would have had in logged runs; ``{"reason": …}`` where that fails."""
+        """Estimate the return that an agent would have had in logged runs; ``{"reason": …}`` where that is impossible.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read.
+        """
         ...
 
 
@@ -158,7 +167,7 @@ class Online(Protocol):
         ...
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """The problem of an online training: learning in one part of the window and judging in another, disjoint part.
+        """Make the problem of an online training, which learns in one part of the window and judges in a disjoint one.
 
         Args:
             workload: with its domain model.
@@ -176,15 +185,12 @@ class Competing(Protocol):
     """A kind whose trainings may be a sweep: algorithms and seeds that compete, one trial per worker."""
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """The problem in which all trials of one training learn, and on which they are compared."""
+        """Make the problem in which all trials of one training learn, and on which they are compared."""
         ...
 
 
-# Discovery of the installed learning halves, by entry points of the group ``steward.learned_kinds``.
-
-
 def learned_kinds() -> tuple[str, ...]:
-    """Names of the installed kinds that have a learning half, sorted."""
+    """Return the sorted names of the installed kinds that have a learning half."""
     return plugins.names(plugins.LEARNED_KINDS)
 
 

@@ -22,12 +22,12 @@ TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
 
 class Drawn(NamedTuple):
-    """Hidden facts about the L jobs of each of B episodes.
+    """Hidden variables of the L jobs of each of B episodes, which no policy may read.
 
     Attributes:
         start: iterations that each job has made before it comes, in the count of ``Clusters``, [B, L].
         steps: iterations from there until the job is finished; 0 where there is no job, [B, L].
-        ideal: seconds that the job would take alone on the cluster, [B, L].
+        ideal: seconds that the job would take alone on the whole cluster, [B, L].
         believed: index of its application in the model that rules assume, [B, L].
         begins: time of day at which the episode begins, seconds since 0:00 UTC, [B].
         data: size of the job's data; NaN: unknown, [B, L].
@@ -49,11 +49,11 @@ class Episodes(NamedTuple):
     Attributes:
         clusters: the clusters, changed in place.
         beside: copies in which no weight is changed, as learners' baseline.
-        drawn: hidden facts about the jobs.
+        drawn: hidden variables of the jobs.
         effect: factor of the seconds of all steps, [B].
         pace: last measured steps per second of each job, NaN before that, [B, L].
         paced_on: GPUs on which ``pace`` was measured, [B, L].
-        demoted: seconds at which each job had received its share of service, or ``NEVER``, [B, L].
+        demoted: seconds at which each job reached the GPU-seconds at which it loses priority, or ``NEVER``, [B, L].
         weighed: seconds at which each job's weight was last decided; negative: never, [B, L].
         asked: job whose weight is to be decided next, or ``NOBODY``, [B].
         converging, converging_beside: state of convergence of the jobs in ``clusters`` and ``beside``, [B, L].
@@ -73,7 +73,7 @@ class Episodes(NamedTuple):
 
 
 def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -> Jobs:
-    """The J active jobs of cluster ``b``; ``minimum`` and ``maximum`` limit the GPUs of each."""
+    """Return the J active jobs of cluster ``b`` (index); ``minimum`` and ``maximum`` limit the GPUs of each."""
     clusters = episodes.clusters
     there = clusters.there[b, : clusters.counts[b, THERE]]
     ceiling = clusters.ceiling[b, there]
@@ -116,24 +116,29 @@ class Source(Protocol):
         ...
 
     def coming(self, second_of_day: Floats) -> Floats:
-        """GPUs expected to be requested within the next hour, at times of day in seconds, [B]."""
+        """Return the GPUs expected to be requested within the next hour, [B], at ``second_of_day`` [B] (UTC)."""
         ...
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Cluster ``b`` as scheduling rules see it."""
+        """Return cluster ``b`` (index) as scheduling rules see it."""
         ...
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """Forecast of jobs' remaining gain after the fraction ``part`` of iterations, [B, L]; None: no convergence."""
+        """Forecast each job's gain in its metric after the fraction ``part`` (0…1) of its iterations, [B, L]; None: the
+        spec has no convergence.
+        """
         ...
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Gap of jobs' metrics to their final values, 1 to 0, after the fraction ``part`` of iterations, [B, L]."""
+        """Return the gap of each job's metric to its final value, 1 to 0, [B, L].
+
+        ``application``: index of each job's application, [B, L]; ``part``: fraction of its iterations done, [B, L].
+        """
         ...
 
 
 class Spent(NamedTuple):
-    """Amounts of one interval.
+    """Amounts of one interval in B clusters with L jobs each.
 
     Attributes:
         present: seconds for which each job was in the cluster, [B, L].
@@ -158,7 +163,7 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
     Args:
         source: source of the clusters.
         clusters: changed in place.
-        drawn: hidden facts about their jobs.
+        drawn: hidden variables of their jobs.
         price: price of a GPU per hour on each node, [N].
         intervals: number of intervals of an episode.
     """
@@ -176,11 +181,11 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
 
 
 def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
-    """The reward's terms (``TERMS``) of one interval, [B, T], all costs; the last interval adds the jobs' unfinished
-    work.
+    """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
+    adds the jobs' unfinished work.
 
     Args:
-        layout, drawn, clusters: after the interval.
+        layout, drawn, clusters: the workload, hidden variables of jobs, and the clusters after the interval.
         spent: amounts of the interval.
         moved: number of jobs whose nodes changed before it, [B].
         last: whether it is the episode's last interval.
@@ -197,14 +202,15 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
 
 
 def left(clusters: Clusters, drawn: Drawn) -> Floats:
-    """Share of iterations left of each job that has come, 0…1, [B, L]; 0 for finished and future jobs."""
+    """Return the share of iterations left of each job, 0…1, [B, L]; 0 for finished and future jobs."""
     ends = np.where(drawn.steps > 0, drawn.steps, 1.0)
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
 
 
 def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
-    """Ratio of each job's time so far plus its remaining time alone to its time alone, [B, L]; 0 before it comes.
+    """Return the ratio of each job's time so far plus its remaining time alone to its time alone, [B, L]; 0 before it
+    comes.
 
     It is 1 for a job that has always run at full speed, and grows with waiting.
     """
@@ -215,7 +221,7 @@ def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
 
 
 def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int) -> Floats:
-    """1 − Jain's index of the jobs' slow-downs, times the share of the episode that has passed, [B].
+    """Compute 1 − Jain's index of the jobs' slow-downs, times the share of the episode that has passed, [B].
 
     Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At an episode's end this is its fairness cost; its
     increases per interval add up to that and are differences of a potential (Ng, Harada and Russell, 1999), so each
@@ -223,7 +229,7 @@ def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int)
 
     Args:
         clusters: B clusters.
-        drawn: hidden facts about their jobs.
+        drawn: hidden variables of their jobs.
         seconds: length of an interval; the first decision comes after one.
         intervals: number of intervals of an episode after that.
     """
@@ -241,8 +247,8 @@ ITERATIONS = 100.0
 
 
 def usual(part: Floats) -> Floats:
-    """Default gap of a job's loss to its final value, 1 to 0, as 1/(k + 1) after k of ``ITERATIONS``: the rate of
-    first-order methods.
+    """Return the default gap of a job's loss to its final value, 1 to 0: 1/(k + 1) after k of 100 iterations, the rate
+    of first-order methods.
 
     Args:
         part: fraction of the job's iterations that are done, 0 to 1, of any shape.
@@ -252,7 +258,9 @@ def usual(part: Floats) -> Floats:
 
 
 def courses(model: ClusterModel, applications: Sequence[str]) -> Floats:
-    """Gap to the final value of A applications at fractions ``PARTS``: of the mean curve, else ``usual``, [A, 33]."""
+    """Return the gap to the final value of A applications at the fractions ``PARTS`` of a run, [A, 33], by the mean
+    curve, else ``usual``.
+    """
     return np.stack([_course(model, name) for name in applications])
 
 
@@ -266,21 +274,21 @@ def _course(model: ClusterModel, application: str) -> Floats:
 
 
 def known_class(model: ClusterModel, application: str) -> int:
-    """Index of an application's learning curves, of its metric before its loss; −1: none was learned that improves."""
+    """Return the index of an application's class of curves, of its metric before its loss; −1: none that improves."""
     mean = model.curves.mean
     known = [model.curve_class(application, rises) for rises in (True, False)]
     return next((own for own in known if own >= 0 and mean[own, -1] > mean[own, 0]), -1)
 
 
 def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
-    """Gap to the final value after the fraction ``part`` of iterations, interpolated in ``table`` [A, 33]."""
+    """Interpolate the gap to the final value, 1 to 0, after the fraction ``part`` of iterations, in ``table`` [A, 33].
+
+    ``application`` (indices) and ``part`` have the result's shape.
+    """
     place = np.clip(part, 0.0, 1.0) * (len(PARTS) - 1)
     at = np.minimum(place.astype(np.int64), len(PARTS) - 2)
     before, after = table[application, at], table[application, at + 1]
     return np.asarray(before + (place - at) * (after - before), np.float64)
-
-
-# Jobs of an episode, drawn from the domain model's log.
 
 
 class Coming(NamedTuple):
@@ -288,9 +296,9 @@ class Coming(NamedTuple):
 
     Attributes:
         time: seconds since the episode began.
-        queue, application: indices.
+        queue, application: indices of the job's queue and application.
         asked: requested GPUs.
-        data: size of its data; NaN: unknown.
+        data: size of the job's data; NaN: unknown.
         seconds: training time on the requested GPUs.
     """
 
@@ -303,7 +311,7 @@ class Coming(NamedTuple):
 
 
 def playable(arrivals: Arrivals) -> bool:
-    """Whether the log has a rate of jobs, and a job whose training time is known."""
+    """Whether jobs can be drawn from ``arrivals``: it has a rate above 0, and a job of known training time."""
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 
@@ -368,14 +376,14 @@ DRAWN, STEPS = 64, 40
 
 
 class DrawnCurves(NamedTuple):
-    """Drawn learning curves of one class: increasing values [DRAWN, STEPS] at iterations [STEPS]."""
+    """Drawn learning curves of one class: values, larger is better, [DRAWN, STEPS], at iterations [STEPS]."""
 
     value: Floats
     iteration: Floats
 
 
 def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
-    """Draw curves of class ``own`` from the fitted normal distribution of whole curves, always the same ones."""
+    """Draw curves of the class of index ``own`` from the fitted normal distribution, always the same curves."""
     grid, random = curves.grid[own], np.random.default_rng(0)
     iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
     factors = random.standard_normal((DRAWN, curves.basis.shape[2]))
@@ -386,7 +394,9 @@ def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
 
 
 def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
-    """Forecasts on drawn curves before the first and after each point: level, gain, half-width, [DRAWN, STEPS + 1]."""
+    """Forecast drawn curves of class ``own`` (index) before the first and after each point: level, gain, half-width,
+    [DRAWN, STEPS + 1] each; NaN before the first point.
+    """
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
     found = [np.full((len(Ahead._fields), DRAWN), np.nan)]
     for told in range(1, STEPS + 1):
@@ -401,7 +411,7 @@ class Foreseen(NamedTuple):
 
     Attributes:
         first: index of each application's first curve; −1: it has no curves, [A].
-        left: forecasts on all K curves, [K, STEPS + 1] each.
+        left: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
     """
 
     first: Integers
@@ -409,7 +419,7 @@ class Foreseen(NamedTuple):
 
 
 def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
-    """Forecasts for the applications of several models in order; None if no application has curves."""
+    """Forecast the drawn curves of the applications of several models, in order; None: no application has curves."""
     first, tables = list[int](), list[Ahead]()
     for model, names in known:
         for own in (known_class(model, name) for name in names):
@@ -422,12 +432,12 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen
 
 
 def unlimited(shape: tuple[int, int]) -> Converging:
-    """Initial state of convergence of the jobs of B logs, [B, L]: no job is limited."""
+    """Make the initial state of convergence of jobs, of ``shape`` (B, L): no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
 
 def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
-    """Forecasts on curves of ``table`` after the fraction ``part`` of iterations; NaN for curve −1; any shape."""
+    """Read the forecasts of ``curve`` (indices; −1 gives NaN) after the fraction ``part`` of iterations, any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 

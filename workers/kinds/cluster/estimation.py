@@ -43,7 +43,7 @@ TRIED = {
 
 
 class Measured(NamedTuple):
-    """Steps of one application on GPUs of speed 1, [n] each: GPUs, nodes, samples per GPU, seconds."""
+    """n steps of one application on GPUs of speed 1: GPUs, nodes, samples per GPU, seconds per step, [n] each."""
 
     gpus: Floats
     nodes: Floats
@@ -56,7 +56,7 @@ class Measured(NamedTuple):
         return np.column_stack([self.gpus, self.nodes, self.local])
 
     def take(self, rows: Integers) -> Measured:
-        """The steps with the indices ``rows``."""
+        """Return the k steps with the indices ``rows`` [k]."""
         return Measured._make(column[rows] for column in self)
 
 
@@ -64,9 +64,9 @@ class Fitted(NamedTuple):
     """The fit of one application's seconds per step.
 
     Attributes:
-        members: fitted estimators, on all places or on bootstrap samples of them.
+        members: estimators fitted to all places (numbers of GPUs on nodes) or bootstrap samples of them.
         bounds: 90 % interval of the natural log of measured over median seconds.
-        report: JSON-like values.
+        report: JSON-like values on families and their errors.
     """
 
     members: list[Estimator]
@@ -114,7 +114,7 @@ def _constant(least: int) -> Callable[[Inputs], int]:
 
 
 def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
-    """Indices of the rows [k] of a random subset of at most ``MOST_PLACES`` places."""
+    """Return the indices of the rows, [k], of a random subset of at most ``MOST_PLACES`` places."""
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
         return np.arange(len(cell))
@@ -124,7 +124,7 @@ def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
 
 
 def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random.Generator) -> list[Estimator]:
-    """Estimators of the selected family and of those about as good, on all places, then on bootstrap samples."""
+    """Fit the selected family and those about as good, on all places, then on bootstrap samples: six members."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
     order = sorted(likely, key=lambda name: name != chosen.family)
@@ -141,13 +141,13 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
 
 
 def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
-    """Indices of the rows [k] of a bootstrap sample of places."""
+    """Return the indices of the rows, [k], of a bootstrap sample of places; ``place``: place of each row, [n]."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
 
 
 def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
-    """Tabulate the fits of all applications; ``nodes`` are GPUs per node, and number of nodes, [2]."""
+    """Tabulate the fits of all applications, given their steps; ``nodes``: GPUs per node and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
@@ -164,19 +164,21 @@ def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -
 
 
 def sizes(most: int) -> Integers:
-    """Numbers of GPUs from 1 to ``most``: all up to 8, then in about equal ratios, [G]."""
+    """List G numbers of GPUs from 1 to ``most``: all up to 8, then in about equal ratios, [G]."""
     found = np.unique(np.rint(np.geomspace(1, most, SIZES)).astype(np.int64))
     return np.unique(np.concatenate([found, np.arange(1, min(most, 8) + 1)]))
 
 
 def _local(values: Floats) -> Floats:
-    """Samples per GPU in equal ratios over the measured range, [K]."""
+    """Return K numbers of samples per GPU in equal ratios over the range of ``values``, [K]."""
     low, high = float(values.min()), float(values.max())
     return np.geomspace(low, max(high, 1.001 * low), LOCAL_POINTS)
 
 
 def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Floats:
-    """Natural log of seconds per step of M members, 3 layouts on nodes, G sizes and K samples per GPU, [M, 3, G, K]."""
+    """Return the natural log of seconds per step, [M, 3, G, K]: M members, 3 layouts on nodes, G numbers of GPUs, K
+    numbers of samples per GPU.
+    """
     nodes = layout_nodes(gpus, node).astype(np.float64)
     places = np.stack(np.broadcast_arrays(gpus[None, :, None], nodes[:, :, None], local), axis=-1)
     points = places.reshape(-1, 3).astype(np.float64)
@@ -185,7 +187,7 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
 
 
 def _bounded(logs: Floats, measured: Measured) -> Floats:
-    """Clip log seconds [M, 3, G, K] to the measured range times ``BEYOND``, since extrapolated lines may reach 0."""
+    """Clip natural-log seconds [M, 3, G, K] to three times the measured range, since extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
 
@@ -205,11 +207,11 @@ LOWEST, HIGHEST = np.log(1e-3), np.log(3.0)
 
 
 class Shared(NamedTuple):
-    """Steps measured beside other jobs.
+    """n steps measured beside other jobs.
 
     Attributes:
         application: index of the application, [n].
-        beside: number of jobs of each application on the same nodes, [n, B].
+        beside: number of other jobs of each of B applications on the same nodes, [n, B].
         log: natural log of seconds over seconds alone, [n].
     """
 
@@ -218,12 +220,12 @@ class Shared(NamedTuple):
     log: Floats
 
     def take(self, rows: Integers) -> Shared:
-        """The steps with the indices ``rows``."""
+        """Return the k steps with the indices ``rows`` [k]."""
         return Shared(self.application[rows], self.beside[rows], self.log[rows])
 
 
 def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interference, dict[str, Any] | None]:
-    """Slow-downs of all pairs of applications, and a report of their error on held-out pairs.
+    """Fit the slow-downs of all pairs of ``applications`` (their number), and report errors on held-out pairs.
 
     With fewer than 3 rows the interference is unknown, and the report None.
     """
@@ -235,7 +237,10 @@ def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interferenc
 
 
 def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
-    """Posterior of the slow-downs of all pairs, given the parts' log standard deviations ``spreads`` [5]."""
+    """Compute the posterior of the slow-downs of all pairs of ``applications`` (their number) from measured steps.
+
+    ``spreads``: natural-log standard deviations of the five parts, [5].
+    """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
     asked = Shared(one, np.eye(applications)[other], np.zeros(len(one)))
     solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
@@ -249,7 +254,7 @@ def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
 
 
 def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
-    """Cross-validated errors of the slow-down on held-out pairs, with those of no slow-down and of the mean one.
+    """Cross-validate slow-downs on held-out pairs; also the errors of no slow-down and of the mean slow-down.
 
     Errors are fractions, ``coverage`` the share within the 90 % interval; None where nothing can be held out.
     """
@@ -283,7 +288,10 @@ def _judged(
 
 
 def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Floats]:
-    """Predictive mean and standard deviation of the natural log of the slow-downs ``asked``, [n] each."""
+    """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
+
+    ``known``: measured steps; ``spreads``: natural-log standard deviations of the five parts, [5].
+    """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(asked, known, spreads)
     mean = across @ cho_solve(solved, known.log)
@@ -292,7 +300,9 @@ def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Flo
 
 
 def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
-    """Log standard deviations of the five parts by maximum marginal likelihood, on a random subset of rows, [5]."""
+    """Estimate the natural-log standard deviations of the five parts, [5], by maximum marginal likelihood on a random
+    subset of rows.
+    """
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)
 
@@ -307,7 +317,7 @@ def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
 
 
 def _parts(one: Shared, other: Shared) -> Floats:
-    """The four parts of the covariance between two sets of measurements, at unit variance, [4, n, m]."""
+    """Return the four parts of the covariance between n and m measurements, at unit variance, [4, n, m]."""
     number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
     same = one.application[:, None] == other.application
     together = one.beside @ other.beside.T
@@ -331,7 +341,7 @@ SHRUNK = 4.0
 
 
 def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arrivals, dict[str, Any] | None]:
-    """Fit rates of jobs by hour of the day and queue, and their variation; a report of them, None without any job.
+    """Fit jobs per hour by hour of the day and queue, and their variation; also return a report, None without any job.
 
     Args:
         logs: jobs by time with the columns of samples, [n, 7] each; partial hours count by their length.
@@ -360,7 +370,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
 
 
 def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
-    """Jobs by hour and queue [h, Q], the fraction of each hour that the log covers [h], and its hour of the day [h]."""
+    """Count jobs by hour and queue, [h, Q]; also return each hour's covered share and its hour of the day, [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
     number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1
@@ -375,14 +385,18 @@ def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
 
 
 def _variation(counts: Floats, seen: Floats, rate: Floats) -> Floats:
-    """Squared coefficient of variation of the hourly rate, beyond that of a Poisson process, [Q]."""
+    """Return each queue's squared coefficient of variation of the hourly rate beyond a Poisson process's, [Q].
+
+    ``counts`` [h, Q]: jobs in each hour; ``seen`` [h]: covered share of the hour; ``rate`` [h, Q]: expected jobs per
+    hour.
+    """
     expected = rate * seen[:, None]
     excess = ((counts - expected) ** 2 - expected).sum(axis=0)
     return np.asarray(np.maximum(excess / np.maximum((expected**2).sum(axis=0), 1e-12), 0.0), np.float64)
 
 
 def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Fit forecasters of each queue's jobs to the longest log: their stored form, and a report by queue.
+    """Fit forecasters of each queue's jobs to the longest log; return their bytes, and a report by queue.
 
     Args:
         logs: jobs by time with the columns of samples, [n, 7] each.

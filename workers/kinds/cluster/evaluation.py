@@ -26,18 +26,16 @@ from workers.kinds.cluster.kernels import CAME, NOBODY
 from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
-# Recording of jobs under a policy: their ends, and in one episode their GPUs over time.
-
 
 class Recorded(NamedTuple):
-    """Jobs of E episodes under one policy; courses over time are of the episode with the most jobs: K jobs, T
+    """Jobs of all episodes under one policy; courses over time are of the episode with the most jobs: K jobs, T
     intervals.
 
     Attributes:
-        names: application and number of each of those jobs, [K].
-        time: seconds since the episode began at which each comes, [K].
+        names: application and number of each of those K jobs, [K].
+        time: seconds since the episode began at which each job comes, [K].
         asked: requested GPUs, [K].
-        hour: hour of the day at which that episode begins.
+        hour: hour of the day (UTC, 0 to 23) at which that episode begins.
         completion: seconds from submission to end of every job of all episodes; NaN: unfinished.
         begins: seconds at which each interval begins, [T].
         gpus: GPUs of each job in each interval, [T, K].
@@ -55,7 +53,7 @@ class Recorded(NamedTuple):
 
 
 class Shown(NamedTuple):
-    """The charted episode at the end of an interval: seconds, GPUs of each job [L], and which jobs are present [L]."""
+    """The charted episode of L jobs before a decision: seconds, GPUs of each job [L], mask of present jobs [L]."""
 
     now: float
     gpus: Integers
@@ -73,7 +71,7 @@ class Recorder:
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
-        """Record the state before a decision."""
+        """Record the state of all episodes before a decision; action and mask are ignored."""
         last: Episodes = situation.state
         if self._last is None:
             self._at = int((last.drawn.steps > 0).sum(axis=1).argmax())
@@ -83,7 +81,7 @@ class Recorder:
         self._shown.append(Shown(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
     def recorded(self) -> Recorded:
-        """The recording, after the episodes; their last interval is not in it.
+        """Return the recording after the episodes' end; their last interval is not in it.
 
         Raises:
             RuntimeError: no state was recorded.
@@ -121,21 +119,18 @@ def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
     return recorder.recorded()
 
 
-# What convergence would free: jobs with learning curves from the domain model, played one by one.
-
-
 Json = dict[str, Any]
 GPUS = 8
 MOST_CLASSES = 6
 
 
 class GivenBack(NamedTuple):
-    """Jobs of one class under convergence.
+    """Jobs of one class under convergence, which takes GPUs from jobs that gain little.
 
     Attributes:
-        kept: mean share of its GPUs that a job keeps in each part of its time, 0…1, [STEPS].
+        kept: mean share of its GPUs that a job keeps in each of STEPS equal parts of its time, 0…1, [STEPS].
         freed: share of node-hours that are freed, 0…1.
-        lost: mean relative loss of the final value; 0: none.
+        lost: mean loss of the final value, as a share of it; 0: none.
     """
 
     kept: Floats
@@ -144,7 +139,7 @@ class GivenBack(NamedTuple):
 
 
 def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
-    """A chart of what convergence frees and costs, in a list; empty if the spec has none or no curves are known."""
+    """Chart the GPUs that convergence frees and what it costs, as a list of one; [] without convergence or curves."""
     wanted, curves = layout.spec.convergence, model.curves
     if wanted is None or not len(curves.family):
         return []
@@ -170,7 +165,7 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
 
 
 def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenBack:
-    """Simulate jobs of class ``own`` under convergence: GPUs kept and freed, and the loss of the final value.
+    """Simulate jobs of the class of index ``own`` under convergence: GPUs kept and freed, loss of the final value.
 
     Each job runs as long as its steps would take on all GPUs.
     """
@@ -209,14 +204,17 @@ TOLD = (
 def pictures(
     layout: Layout, model: ClusterModel, played: Mapping[str, Recorded], compared: Sequence[str], episodes: int
 ) -> Json:
-    """All charts of an evaluation.
+    """Make all charts of an evaluation, as JSON values.
 
     Args:
         layout: the workload's layout.
         model: its domain model.
-        played: recordings by policy's name, in display order; all with the same jobs.
+        played: recordings by policy's name, in display order, at least one; all with the same jobs.
         compared: names of the policies that are charted over time.
         episodes: number of episodes played.
+
+    Raises:
+        TooLittleData: the model has no jobs to draw from.
     """
     shown = dict(list(played.items())[:MOST_LINES])
     beside = {name: played[name] for name in compared}
@@ -227,7 +225,7 @@ def pictures(
 
 
 def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
-    """A stacked chart of each job's GPUs over time; a job has the same colour under every policy."""
+    """Chart each job's GPUs over time, stacked; a job has the same colour under every policy."""
     first = next(iter(played.values()))
     most = np.argsort(-first.gpus.sum(axis=0), kind="stable")[:MOST_NAMED]
     chosen = sorted(most[first.gpus.sum(axis=0)[most] > 0].tolist())
@@ -252,7 +250,7 @@ def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
 
 
 def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
-    """A chart of the number of waiting jobs over time, one line per policy."""
+    """Chart the number of waiting jobs over time, one line per policy."""
     series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
     return {
         "heading": "Queue",
@@ -265,7 +263,7 @@ def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
 
 
 def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
-    """A chart of requested GPUs over the episode, with the domain model's mean and 90 % band.
+    """Chart the GPUs requested over the episode, with the domain model's mean and 90 % band.
 
     Raises:
         TooLittleData: the model has no jobs to draw from.
@@ -303,7 +301,7 @@ def _asked(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
 
 
 def completion(played: Mapping[str, Recorded]) -> Json:
-    """A chart of the share of jobs that are finished within a time, one line per policy."""
+    """Chart the share of jobs that are finished within a number of hours, one line per policy."""
     series = []
     for name, one in played.items():
         ended = one.completion[~np.isnan(one.completion)]
@@ -325,7 +323,7 @@ def _hours(layout: Layout) -> Json:
 
 
 def _line(one: Recorded, name: str, values: NDArray[Any]) -> Json:
-    """A step line over hours, with the last step extended to its end."""
+    """Make a step line of ``values`` [T] over hours, with the last step extended to its end."""
     wide = one.begins[1] - one.begins[0] if len(one.begins) > 1 else 1.0
     return _series(name, np.append(one.begins, one.begins[-1:] + wide) / 3600, _last_twice(values))
 
@@ -340,9 +338,6 @@ def _series(name: str, x: NDArray[Any], y: NDArray[Any]) -> Json:
 
 def _values(values: NDArray[Any]) -> list[float]:
     return [round(float(value), 5) for value in values]
-
-
-# The evaluation's problem.
 
 
 PROBLEM_BINS = 10
@@ -363,7 +358,7 @@ class ClusterProblem(SimulatedProblem):
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Hours left of the job, and its GPUs; the colour is the change of its weight in doublings."""
+        """Axes of the heat map: hours left of a job, and its GPUs; the colour is the change of its weight (log2)."""
         spec, gpus = self.layout.spec, int(self.layout.capacity.sum())
         hours = np.linspace(0.0, spec.episode_intervals * spec.interval_seconds / 3600, PROBLEM_BINS + 1).round(3)
         held = np.unique(np.append(0.0, np.linspace(1, gpus + 1, PROBLEM_BINS).round()))
@@ -372,7 +367,9 @@ class ClusterProblem(SimulatedProblem):
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Heat map coordinates and colour of each decision, [B] each; the colour is NaN where no job is asked for."""
+        """Return (the job's hours left, its GPUs, log2 of its weight's factor) of each decision, [B] each; the last is
+        NaN where there is no job.
+        """
         state, rows = situation.state, np.arange(len(action))
         asked = state.asked != NOBODY
         gpus = np.where(asked, state.clusters.gpus[rows, state.asked], 0).astype(np.float64)

@@ -61,9 +61,6 @@ from workers.kinds.cluster.estimation import (
 from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
 from workers.kinds.contract import Fitted as FittedModel
 
-# Learning curves of an application, and the family that forecasts held-out curves best.
-
-
 LEVEL = 0.9
 POINTS, DIRECTIONS = 48, 8
 FEWEST_CURVES, FEWEST_POINTS = 9, 5
@@ -76,20 +73,19 @@ SMALLEST = 1e-9
 
 
 class Curve(NamedTuple):
-    """One job's learning curve: iterations, ascending, and values where larger is better, [n] each."""
+    """One job's learning curve: n ascending iterations, and values in the metric's unit, larger is better, [n] each."""
 
     iteration: Floats
     value: Floats
 
 
 class Tested(NamedTuple):
-    """Forecasts of the end of held-out curves from the fractions ``AGES`` of their length, n in all; NaN: none was
-    made.
+    """n forecasts of the final values of held-out curves, from the fractions ``AGES`` of their length; NaN: none made.
 
     Attributes:
-        error: forecast minus true final value, by family, [2, n].
+        error: forecast minus true final value, by family (``FAMILIES``), [2, n].
         half: half-width of the forecast's interval, by family, [2, n].
-        gain: true gain from the fraction to the end, [n].
+        gain: true gain from the fraction of the length to the end, [n].
         curve: index of the curve, [n].
         age: index into ``AGES``, [n].
     """
@@ -102,7 +98,7 @@ class Tested(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """A class of curves with the columns of ``LearningCurves``, and its report."""
+    """One class of learning curves: its row of each column of ``LearningCurves``, and a JSON-like report."""
 
     grid: Floats
     mean: Floats
@@ -114,7 +110,7 @@ class Fitted(NamedTuple):
 
 
 def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
-    """Fit the curves of one application; with fewer than nine whole ones only the intervals' factors are learned."""
+    """Fit one application's curves, at least one; fewer than nine whole curves only give factors of the intervals."""
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
@@ -136,7 +132,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
 
 
 def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
-    """Combine fitted classes; ``application`` are their indices, ``rises`` whether their values rise."""
+    """Combine fitted classes; for each, ``application`` is its index and ``rises`` whether the raw values rise."""
     if not fitted:
         return none()
     family, factor = np.array([one.family for one in fitted]), np.stack([one.factor for one in fitted])
@@ -146,7 +142,7 @@ def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[
 
 
 def none() -> LearningCurves:
-    """Learning curves of no class: arrays of length 0."""
+    """Make learning curves of no class: arrays of length 0."""
     points, whole = np.zeros((0, POINTS)), np.zeros(0, np.int64)
     basis = np.zeros((0, POINTS, DIRECTIONS))
     return LearningCurves(
@@ -155,9 +151,8 @@ def none() -> LearningCurves:
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Principal components of whole curves: grid of iterations [E], mean [E], basis [E, R] and noise variance [E].
-
-    ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
+    """Compute principal components of whole curves: grid of E iterations [E], mean [E], basis [E, R], variance of the
+    noise [E]. ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
     """
     grid = np.linspace(
         min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
@@ -183,7 +178,7 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
-    """Forecast the end of the curves ``asked`` from the points that the service would have kept.
+    """Forecast the final values of the curves of indices ``asked`` from the points that the service would have kept.
 
     Without ``known`` curves only the parametric family makes forecasts; the other's are NaN.
     """
@@ -201,7 +196,9 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
-    """Kept points of each curve up to a fraction of its length, never its last one [C, k]; its last iteration [C]."""
+    """Return the points that the service keeps of each curve up to the fraction ``parts`` of its length, without its
+    last point, [C, k], and its last iteration, [C].
+    """
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until
     there = [
@@ -218,7 +215,7 @@ _kept = cache(kept)
 
 
 def _errors(tested: Tested) -> Floats:
-    """Mean absolute error of each family over the forecasts that all made, [2]; NaN if there are none."""
+    """Return each family's mean absolute error over the forecasts that both made, [2]; NaN if there are none."""
     told = np.isfinite(tested.error).all(axis=0)
     if not told.any():
         return np.full(len(tested.error), np.nan)
@@ -226,18 +223,18 @@ def _errors(tested: Tested) -> Floats:
 
 
 def _factors(tested: Tested) -> Floats:
-    """Factor by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few errors."""
+    """Return the factors by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few."""
     distance = _distance(tested)
     return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
 
 def _distance(tested: Tested) -> Floats:
-    """Absolute errors in units of the interval's half-width, [2, n]."""
+    """Return the absolute errors in units of the interval's half-width, [2, n]."""
     return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
 
 
 def _factor(distance: Floats) -> float:
-    """Upper bound of the next curve's distance with probability ``LEVEL``, given exchangeable ones ``distance`` [n].
+    """Return the upper bound of the next curve's distance with probability 0.9, given exchangeable ``distance`` [n].
 
     Split conformal prediction: the ⌈``LEVEL``·(n + 1)⌉-th smallest (Lei et al., "Distribution-free predictive inference
     for regression", JASA 2018, section 2), here of held-out curves (Barber et al., "Predictive inference with the
@@ -256,7 +253,7 @@ def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
 
 
 def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
-    """Mean absolute errors of forecast final values and of the present value instead, in the curve's unit."""
+    """Report mean absolute errors of forecasts, and of present values instead, in the curve's unit; None: unknown."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
     told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
     if not told.any():
@@ -279,7 +276,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
 
 
 def _coverage(tested: Tested, family: int) -> float | None:
-    """Share of final values in intervals calibrated on the other half of curves, by age; None: too few."""
+    """Return the share of final values in intervals calibrated, by age, on the other half of curves; None: too few."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = list[bool]()
     for own, age in itertools.product((odd, ~odd), range(len(AGES))):
@@ -287,9 +284,6 @@ def _coverage(tested: Tested, family: int) -> float | None:
         factor = _factor(distance[~own & here])
         inside += (distance[own & here] <= factor).tolist() if np.isfinite(factor) else []
     return float(np.mean(inside)) if inside else None
-
-
-# The fit of a domain model: steps, learning curves, logs of jobs.
 
 
 TENTHS = 10
@@ -350,7 +344,7 @@ def fit(workload: Workload, seed: int) -> FittedModel:
 
 
 def gather(contents: Sequence[Content]) -> Gathered:
-    """Concatenate executions under one list of applications."""
+    """Concatenate the tables of all executions, with indices into one common list of applications."""
     names = list(dict.fromkeys(name for content in contents for name in content.applications))
     steps = np.concatenate(
         [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
@@ -370,7 +364,7 @@ _NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arriva
 
 
 def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
-    """A copy of ``table`` [n, columns] whose application columns hold indices into ``names``; −1 stays −1."""
+    """Copy ``table`` with the indices in ``columns`` changed from the content's applications to ``names``; −1 stays."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
     found = table.copy()
@@ -385,8 +379,8 @@ def _enough(steps: Floats) -> bool:
 
 
 def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
-    """Steps of one application that had its nodes alone, converted to GPUs of speed 1 by ``speeds`` of the node
-    classes.
+    """Return the steps of one application (index) that had its nodes alone, converted to GPUs of speed 1 by the node
+    classes' relative ``speeds``.
 
     The reported computing time of a distributed step counts as a step on one GPU, unless that size was measured itself.
     """
@@ -401,7 +395,7 @@ def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
 
 
 def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
-    """Expected seconds of each step alone, [n]; NaN for applications that are not in the table.
+    """Return the expected seconds of each of n steps alone on its nodes, [n]; NaN for applications not in the table.
 
     Args:
         steps: steps with the columns of samples, [n, columns].
@@ -418,10 +412,8 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 
 def beside(gathered: Gathered, expected: Floats) -> Shared:
-    """Steps measured beside other jobs, relative to the median of the same step measured alone, else to ``expected``
-    [n].
-
-    Steps without either are left out.
+    """Return steps measured beside other jobs, relative to the median of the same step measured alone, else to
+    ``expected`` seconds [n]. Steps without either are left out.
     """
     key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
     lone = gathered.steps[gathered.steps[:, BESIDE] < 0]
@@ -445,7 +437,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
 
 
 def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
-    """Fit a class of learning curves by application and direction (metric, loss); the reports by class name."""
+    """Fit a class of learning curves per application and direction (metric, loss); also return reports by class."""
     found: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
         by_job = table[np.argsort(table[:, JOB], kind="stable")]
@@ -461,7 +453,10 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
 
 
 def noise_scales(gathered: Gathered) -> Floats:
-    """Median gradient noise scale of each measured application by tenth of a run, gaps interpolated, [A, 10]."""
+    """Return the median gradient noise scale of each measured application by tenth of a run, [A, 10].
+
+    Gaps are interpolated; NaN: no job reported it.
+    """
     rows = [np.zeros((0, 3))]
     for table in gathered.curves:
         told = table[~np.isnan(table[:, NOISE_SCALE]) & (table[:, OF_APPLICATION] >= 0)]
@@ -485,7 +480,7 @@ def _by_tenth(rows: Floats) -> Floats:
 
 
 def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
-    """The fit's report; ``family`` is that of the application with the most steps, errors are means."""
+    """Make the fit's report; ``family`` is that of the application with the most steps, errors are means."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report
     told = {name: one.report for name, one in zip(names, fitted, strict=True)}

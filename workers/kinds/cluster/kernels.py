@@ -1,4 +1,8 @@
-"""The compiled simulator of clusters: time, allocation of GPUs, placement on nodes, and observations."""
+"""The compiled simulator of clusters: time, allocation of GPUs, placement on nodes, and observations.
+
+Letters in shapes: B clusters, L jobs of a cluster, J active ones in order of submission, N nodes, R sizes that jobs may
+get, A applications. The arguments ``b``, ``job`` are indices.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +32,9 @@ class Rules(NamedTuple):
         epochs: number of epochs, [A].
         most: most GPUs that a job can use, [A].
         interval: length of an interval, seconds.
-        restart: time that a restart takes, seconds.
-        growth: largest factor of growth over the most GPUs a job has had; 0: unlimited.
-        weight: weight of each queue, [Q].
+        restart: seconds that a restart takes.
+        growth: largest ratio of a job's GPUs to the most GPUs that it has had; 0: unlimited.
+        weight: weight of the jobs of each queue, [Q].
         ageing: seconds of waiting after which a job counts as one queue more urgent, infinite: never, [Q].
         patience: seconds of waiting after which a job precedes all others.
         constants: exponents and horizon in the value of GPUs (``app.kinds.cluster.strategies.Constants``).
@@ -106,7 +110,7 @@ class Clusters(NamedTuple):
 
 @kernel
 def passed(rules: Rules, clusters: Clusters, b: int) -> None:
-    """Let an interval pass in cluster ``b``: jobs train and end, capacity changes, jobs come."""
+    """Let an interval pass in cluster ``b``, in place: jobs train and end, capacity changes, jobs come."""
     stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
     for at in range(c.counts[b, THERE]):
         job = c.there[b, at]
@@ -132,7 +136,7 @@ def passed(rules: Rules, clusters: Clusters, b: int) -> None:
 
 @kernel
 def slowdowns(rules: Rules, c: Clusters, b: int) -> Floats:
-    """Factor of each active job's seconds per step by neighbours, [J], as ``placement.slowdowns`` of the kind."""
+    """Return the factor of each active job's seconds per step by jobs on the same nodes, [J]; 1: no interference."""
     there = c.there[b, : c.counts[b, THERE]]
     if not len(rules.log_slowdown):
         return np.ones(len(there))
@@ -154,9 +158,8 @@ def _share_a_node(one: Integers, other: Integers) -> bool:
 
 @kernel
 def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
-    """Train a job for an interval, with seconds per step times ``slower``; the second in it at which it ended, or −1.
-
-    Epochs end after whole seconds.
+    """Train a job for an interval, its seconds per step times ``slower``; return the second of the interval at which it
+    ended, or −1. Epochs end after whole seconds.
     """
     kind, gpus, seconds = c.application[b, job], c.gpus[b, job], rules.interval
     if not gpus:
@@ -186,7 +189,7 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> floa
 
 @kernel
 def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
-    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Returns how many with GPUs moved."""
+    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many that had GPUs moved."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = placed(c.capacity[b], before, wanted)
@@ -207,7 +210,7 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
 
 @kernel
 def most(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Most GPUs that each active job may get, [J]: by application, growth and convergence."""
+    """Return the most GPUs that each active job may get, [J], by application, growth and convergence."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -220,7 +223,7 @@ def most(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Effective queue of each active job, 0 the most urgent, [J]: ``app.kinds.cluster.strategies.urgency``."""
+    """Return each active job's effective queue after ageing, 0 the most urgent, [J]; ``LATE`` beyond the patience."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -233,7 +236,7 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def decided(rules: Rules, c: Clusters, b: int) -> Integers:
-    """GPUs of each active job, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
+    """Allocate GPUs to each active job, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
     limit, level = most(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
@@ -244,7 +247,7 @@ def decided(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
-    """Initial index into ``sizes`` of each job, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
+    """Return each job's initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
 
     Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
     all are excluded.
@@ -261,7 +264,7 @@ def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Intege
 
 @kernel
 def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
-    """Seconds left of a job at each of ``sizes``, infinite at 0 GPUs, [R]; before it ran, by ``Clusters.expected``."""
+    """Return the seconds left of a job at each of ``sizes``, [R], infinite at 0 GPUs; before it ran, as expected."""
     kind, epoch = c.application[b, job], c.epoch[b, job]
     left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
     if not c.been[b, job] and c.expected[b, job]:
@@ -274,14 +277,16 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Least seconds left within ``fair`` GPUs, or at any size if none of those is finite."""
+    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none is finite, at any size."""
     found = each[sizes <= fair].min()
     return found if found < np.inf else each.min()
 
 
 @kernel
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
-    """Value of each of ``sizes`` to each job, −∞ above ``limit`` [J], as ``strategies.values`` of the kind, [J, R]."""
+    """Return the value of each of ``sizes`` to each active job, [J, R], −∞ above ``limit`` GPUs [J], as the kind's
+    ``strategies.values``.
+    """
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
     each, seconds = np.empty((count, len(sizes))), np.empty(count)
@@ -309,7 +314,7 @@ def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
 
 @kernel
 def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, free: int) -> Integers:
-    """Final index into ``sizes`` of each job by greedy marginal value, [J]: ``app.kinds.cluster.strategies.marginal``.
+    """Return each job's final index into ``sizes``, [J], by greedy marginal value per GPU.
 
     Args:
         value: value of each size to each job, [J, R].
@@ -341,15 +346,12 @@ def marginal(value: Floats, sizes: Integers, limit: Integers, begin: Integers, f
         at[best], stale[best] = target[best], True
 
 
-# All clusters at once: decisions, time, and observations of one job of each; compiled.
-
-
 NOBODY, WIDTH = -1, len(ENTRIES)
 
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """Allocate GPUs in each cluster by ``decided``; number of jobs that had GPUs and were moved, [B]."""
+    """Allocate GPUs in each cluster by ``decided``; return the numbers of jobs that had GPUs and were moved, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:
@@ -359,14 +361,14 @@ def decide(rules: Rules, clusters: Clusters) -> Integers:
 
 @kernel
 def elapse(rules: Rules, clusters: Clusters) -> None:
-    """Let an interval pass in each cluster."""
+    """Let an interval pass in each cluster, in place."""
     for b in range(len(clusters.now)):
         passed(rules, clusters, b)
 
 
 @kernel
 def beside_others(rules: Rules, clusters: Clusters) -> Floats:
-    """Factor of each job's seconds per step by its neighbours, 1 without any, [B, L]."""
+    """Return the factor of each job's seconds per step by jobs on the same nodes, [B, L]; 1 without any."""
     found = np.ones(clusters.time.shape)
     for b in range(len(found)):
         slower = slowdowns(rules, clusters, b)
@@ -377,7 +379,7 @@ def beside_others(rules: Rules, clusters: Clusters) -> Floats:
 
 @kernel
 def priced(clusters: Clusters, price: Floats) -> Floats:
-    """Hourly price of each job's GPUs, from nodes' ``price`` per GPU and hour [N], [B, L]."""
+    """Return the price per hour of each job's GPUs, [B, L], from the nodes' ``price`` per GPU and hour, [N]."""
     found = np.zeros(clusters.time.shape)
     for b in range(len(found)):
         for at in range(clusters.counts[b, THERE]):
@@ -389,7 +391,7 @@ def priced(clusters: Clusters, price: Floats) -> Floats:
 
 @kernel
 def chosen(clusters: Clusters, weighed: Floats) -> Integers:
-    """Active job of each cluster whose weight is oldest, or ``NOBODY``, [B].
+    """Return the active job of each cluster whose weight is oldest, [B]; ``NOBODY`` if no job is active.
 
     Args:
         clusters: B clusters.
@@ -406,7 +408,7 @@ def chosen(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """Observation of one job of each cluster, [B, F], by ``ENTRIES``: ``app.kinds.cluster.policies.observe``.
+    """Observe one job of each cluster: [B, F], F numbers in the order of ``ENTRIES``, as ``policies.observe``.
 
     Args:
         rules, clusters: B clusters.
@@ -465,12 +467,11 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
     )
 
 
-# Placement of jobs on nodes, as ``app.kinds.cluster.placement``, in one cluster.
-
-
 @kernel
 def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
-    """GPUs of each job on each node, [J, N], with few nodes and moves: ``app.kinds.cluster.placement.place``."""
+    """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]: GPUs of each job on each node, [J, N], with few
+    nodes and few moves from ``before`` [J, N], as the kind's ``placement.place``.
+    """
     held, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
         if before[job].sum() == wanted[job]:
@@ -495,7 +496,7 @@ def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
 
 @kernel
 def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; whether all fit: ``app.kinds.cluster.placement.pack``."""
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; return whether all fit, as ``placement.pack``."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
@@ -521,7 +522,7 @@ def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
 
 @kernel
 def _room(free: Integers, held: Integers, size: int) -> int:
-    """The fullest node with ``size`` free GPUs, else the one where the fewest must be moved away; −1: none."""
+    """Return the fullest node with ``size`` free GPUs, else the one where the fewest must be moved away; −1: none."""
     found, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (found < 0 or free[node] < least):

@@ -56,7 +56,7 @@ class LearnedCluster(SimulatedKind):
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition of algorithms; policy gradients first imitate the rule unless the request says otherwise.
+        """Make a competition of algorithms; policy gradients first imitate the default rule, unless requests differ.
 
         Raises:
             Untrainable: no sample tells when jobs came and how long they ran.
@@ -71,7 +71,7 @@ class LearnedCluster(SimulatedKind):
         return super().trainer(workload, replace(request, imitate=WITH_MODEL) if begins else request, champion)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The layout's rules by name, without the one that simulates ahead; the default rule comes first."""
+        """Return the layout's rules by name, without the one that simulates ahead; the default rule comes first."""
         from workers.kinds.cluster.world import Ruled
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
@@ -91,7 +91,11 @@ class LearnedCluster(SimulatedKind):
         return ClusterProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """Charts of GPUs, queue and completions of jobs under the policies ``shown``, beside some rules."""
+        """Chart GPUs, queue and completions of jobs under the policies ``shown``, beside some rules.
+
+        Raises:
+            TooLittleData: the domain model has no jobs to draw from.
+        """
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
         from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded

@@ -87,7 +87,7 @@ PAY = 100.0
 
 
 class ClusterWorld(SimulatedWorld):
-    """B clusters in lock-step: a decision sets the weight of one job of each, then an interval passes.
+    """B clusters in lock-step with L jobs each: a decision sets the weight of one job per cluster, then time passes.
 
     Args:
         layout: the workload's layout.
@@ -125,7 +125,10 @@ class ClusterWorld(SimulatedWorld):
         return self._counted
 
     def answer(self, who: str | Published) -> None:
-        """Let a rule, by name, or a published agent decide on all jobs at once from now on."""
+        """Let ``who``, the name of a rule or a published agent, decide on all jobs at once from now on.
+
+        For an unknown name the next step raises KeyError.
+        """
         layout = self.layout
         if isinstance(who, str):
             self._answering = lambda _: layout.rules[who]
@@ -133,7 +136,7 @@ class ClusterWorld(SimulatedWorld):
             self._answering = lambda coming: layout.weighing(who, coming)
 
     def begin(self) -> Episodes:
-        """Draw B clusters and let one interval pass, so that there are jobs to decide on.
+        """Draw B clusters, let one interval pass so that there are jobs to decide on, and return their state.
 
         Raises:
             TooLittleData: a followed domain model has no jobs to draw from.
@@ -164,7 +167,7 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def seen(self, state: Episodes) -> View:
-        """Observation [B, D] of the job that each cluster asks for; all weights are legal."""
+        """Observe, in each cluster, the job whose weight is decided next, [B, D] (D entries); all weights are legal."""
         found = observed(self.rules, state.clusters, state.asked, self._coming(state))
         return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
@@ -172,7 +175,10 @@ class ClusterWorld(SimulatedWorld):
         return self.source.coming(state.drawn.begins + state.clusters.now)
 
     def advance(self, state: Episodes, actions: NDArray[np.integer], conditions: Step) -> tuple[Episodes, Floats]:
-        """Set weights, allocate GPUs and let an interval pass: the state, changed in place, and the terms [B, T]."""
+        """Set weights by ``actions`` [B], allocate GPUs and let an interval pass under ``conditions``.
+
+        Returns the state, changed in place, and the reward's terms (``TERMS``), [B, 5].
+        """
         clusters = state.clusters
         rows = np.flatnonzero(state.asked != NOBODY)
         clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
@@ -192,7 +198,7 @@ class ClusterWorld(SimulatedWorld):
         return state._replace(asked=chosen(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
-        """Take one action per cluster, [B], after ``reset``.
+        """Take one action (number of a factor in ``FACTORS``) per cluster, [B], after ``reset``.
 
         For learners the reward is the gain in return over clusters with unchanged weights, times ``PAY``.
         """
@@ -200,7 +206,7 @@ class ClusterWorld(SimulatedWorld):
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
     def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
-        """Let the answering rule decide on all jobs of each cluster; number of jobs with GPUs that moved, [B]."""
+        """Let the answering rule decide on all jobs of each cluster; return the numbers of jobs moved, [B]."""
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
@@ -208,7 +214,10 @@ class ClusterWorld(SimulatedWorld):
         return moved
 
     def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
-        """Let an interval pass under ``conditions``: its amounts, and its terms [B, T]."""
+        """Let an interval pass under ``conditions``; return its amounts, and the reward's terms [B, 5].
+
+        ``moved``: number of jobs whose nodes changed before it, [B].
+        """
         slower = state.effect * np.exp(conditions.slowdown + conditions.noise[:, 0])
         clusters.speed[:] = self._speed * ((1 - conditions.repeated) / slower)[:, None]
         gpus = np.floor(self.layout.capacity.cumsum() * conditions.capacity[:, None] + 1e-9).astype(np.int64)
@@ -218,7 +227,7 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
-        """Update the state of convergence of the jobs, [B, L]; unchanged if the spec has none."""
+        """Return the updated state of convergence of the jobs, [B, L]; ``before`` if the spec has no convergence."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
         if convergence is None or ahead is None:
@@ -226,7 +235,7 @@ class ClusterWorld(SimulatedWorld):
         return limited(self.layout, convergence, clusters, ahead, before)
 
     def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """Update jobs' pace alone from ``made`` steps in ``seconds``, [B, L], and who has had its share of service."""
+        """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
@@ -237,7 +246,7 @@ class ClusterWorld(SimulatedWorld):
         )
 
     def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
-        """Outcomes of one interval, [B, O]: mean job hours, jobs ended, GPU-hours, restarts."""
+        """Return the outcomes of one interval, [B, 4]: mean hours of jobs, jobs ended, GPU-hours, restarts."""
         hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
         used = (spent.gpus * spent.present).sum(axis=1) / 3600
         return np.stack([hours, spent.ended, used, moved], axis=1)
@@ -269,7 +278,7 @@ class ClusterWorld(SimulatedWorld):
 
 
 def empty(time: Floats, capacity: Integers) -> Clusters:
-    """Clusters of nodes with ``capacity`` GPUs [N] and default jobs that come at ``time`` seconds [B, L]."""
+    """Make clusters of nodes with ``capacity`` GPUs [N], and default jobs that come at ``time`` seconds [B, L]."""
     (batch, length), nodes = time.shape, len(capacity)
     real, whole = np.zeros((batch, length)), np.zeros((batch, length), np.int64)
     return Clusters(
@@ -297,9 +306,6 @@ def empty(time: Floats, capacity: Integers) -> Clusters:
         ceiling=np.full((batch, length), UNLIMITED),
         capacity=np.tile(capacity, (batch, 1)),
     )
-
-
-# Clusters by a workload's domain models: tables of steps per second, and jobs.
 
 
 WHOLE = 2.0**30
@@ -340,14 +346,15 @@ class PlayedSource(Source):
         )
 
     def _rates(self, beliefs: Beliefs) -> Floats:
-        """Steps per second of a model's applications and of an unknown one, by GPUs, [A, G + 1, 1]."""
+        """Return steps per second of a model's applications and an unknown one on 0 to G GPUs, [A, G + 1, 1]."""
         known = np.array([*range(len(beliefs.applications)), UNKNOWN])
         every = np.broadcast_to(np.arange(self._total + 1), (len(known), self._total + 1))
         seconds = beliefs.step_seconds(known, np.full(len(known), np.nan), every)
         return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
 
     def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
-        """Draw jobs by each cluster's model, from a random hour of the day on.
+        """Draw the jobs of B clusters, each from a random hour of the day on, by its ``model`` [B] (index) and ``load``
+        [B] (factor of the rate of jobs).
 
         Raises:
             TooLittleData: a model has no jobs to draw from.
@@ -390,11 +397,15 @@ class PlayedSource(Source):
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
     def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
-        """Forecast of each job's remaining gain, NaN without a learning curve; None if the spec has no convergence."""
+        """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The
+        result is None if the spec has no convergence.
+        """
         return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
-        """Gap of each job's metric to its final value, 1 to 0, from the courses of the applications; any shape."""
+        """Return the gap, 1 to 0, of metrics to their final values after the fraction ``part`` of iterations, by the
+        course of each ``application`` (index), of any shape.
+        """
         return lacking(self._courses, application, part)
 
     @override
@@ -402,7 +413,7 @@ class PlayedSource(Source):
         return self._beliefs[0].coming_at(second_of_day)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Cluster ``b`` as the service would see it if every job reported its pace, iterations and data."""
+        """Return cluster ``b`` (index) as the service sees it if jobs report pace (steps/s), iterations and data."""
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)
@@ -412,7 +423,7 @@ class PlayedSource(Source):
         return Situation(now, capacity, jobs, outlook, spec.restart_seconds, factor=worth)
 
     def _told(self, episodes: Episodes, b: int) -> Records:
-        """Records of the active jobs with data, iterations and pace alone."""
+        """Make records of the active jobs of cluster ``b`` with data, iterations and steps per second alone."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         return untold(len(there))._replace(
@@ -426,7 +437,7 @@ class PlayedSource(Source):
 
 
 def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
-    """``Rules.log_slowdown`` of all models' applications, [A, A]; 0 between models, [0, 0] without interference."""
+    """Return ``Rules.log_slowdown`` of all models' applications, [A, A], 0 between models; [0, 0]: no interference."""
     parts = []
     for one in beliefs:
         known = one.neighbours(np.array([*one.applications, ""], object))
@@ -435,11 +446,8 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
 
 
-# Rules that decide on all jobs at once, as baselines.
-
-
 class Ruled:
-    """A rule of the layout, as a policy. When learners imitate it, its action leaves every weight unchanged."""
+    """A policy that decides by the layout's rule ``name``. For imitating learners its action changes no weight."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -449,5 +457,5 @@ class Ruled:
         world.answer(self.name)
 
     def act(self, situation: PolicySituation) -> Choice:
-        """Action 0 for each cluster, [B]: the job keeps its queue's weight."""
+        """Choose action 0 in each of B clusters, [B]: the job keeps its queue's weight."""
         return Choice(np.zeros(len(situation.view.mask), np.int64))

@@ -1,4 +1,7 @@
-"""Algorithm ``grbal`` of kind ``inference``: data, meta-learning and training of the adaptive planner."""
+"""Algorithm ``grbal`` of kind ``inference``: data, meta-learning and training of the adaptive planner.
+
+*Pace* is the network of ``Dynamics`` that predicts the natural log of a batch's seconds over the domain model's.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,6 @@ from workers.learning.training.conclude import Contender, conclude
 from workers.learning.training.driver import Stage, TrainedAgent, Trainer, TrainingProblem
 from workers.learning.training.request import Entry, Request, TrialRecord
 
-# Training data of the adaptive planner.
-
-
 STRAYED = 0.2  # share of random actions
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -55,9 +55,9 @@ class Tasks(NamedTuple):
     """Training data: N adaptation tasks, and M samples of a user's load.
 
     Attributes:
-        past: batches that *pace* adapts to, [N, K, …].
-        coming: batches that it then predicts, [N, Q, …].
-        episode: episode of each task, [N].
+        past: K batches that *pace* adapts to, [N, K, …].
+        coming: Q batches that *pace* then predicts, [N, Q, …].
+        episode: index of each task's episode, [N].
         parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
         next: mean number per part in the following control interval, [M, 1].
         user: index of the user, [M].
@@ -72,12 +72,12 @@ class Tasks(NamedTuple):
 
 
 class _Looks(NamedTuple):
-    """Snapshots at the beginnings of parts of control intervals, n in all, ordered by episode and part.
+    """Snapshots of episodes at the beginnings of parts of control intervals, n in all, by episode and part.
 
     Attributes:
-        episode, part: indices, [n].
+        episode, part: indices of the episode and of the part within it, [n].
         ended: number of batches ended so far, [n].
-        recent: last transitions, [n] rows.
+        recent: last batches and requests, n rows.
     """
 
     episode: Integers
@@ -87,7 +87,7 @@ class _Looks(NamedTuple):
 
 
 class Exploring(Policy, Scaler):
-    """A policy that looks ahead, takes a share of random actions, and turns on random numbers of servers."""
+    """A policy that looks ahead, takes 20 % random actions, and turns on random numbers of servers."""
 
     name = "exploring"
 
@@ -109,7 +109,7 @@ class Exploring(Policy, Scaler):
 
 
 def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
-    """Play B episodes to their end: training data, and the number of decisions made.
+    """Play B episodes to their end; return training data, and the number of decisions made.
 
     Args:
         world: a world that has not begun.
@@ -148,7 +148,7 @@ def _ordered(found: list[_Looks]) -> _Looks:
 
 
 def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
-    """Indices of snapshots [k], and of those ``parts`` parts later in the same episode [k]."""
+    """Return the indices of k snapshots, and of the snapshots ``parts`` parts later in the same episodes, [k] each."""
     key = looks.episode * (int(looks.part.max()) + parts + 1) + looks.part
     later = np.searchsorted(key, key + parts)
     found = (later < len(key)) & (key[np.minimum(later, len(key) - 1)] == key + parts)
@@ -156,7 +156,7 @@ def _after(looks: _Looks, parts: int) -> tuple[Integers, Integers]:
 
 
 def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]:
-    """Batches known at a snapshot [N, K, …], batches that end in the next part [N, Q, …], and the episode [N]."""
+    """Return N tasks: batches known at a snapshot [N, K, …], batches ended in the next part [N, Q, …], episode [N]."""
     now, later = _after(looks, 1)
     past, coming = (examples(layout, _rows(looks.recent, which)) for which in (now, later))
     count = coming.weight.shape[1]
@@ -167,7 +167,7 @@ def _paces(layout: Layout, looks: _Looks) -> tuple[Examples, Examples, Integers]
 
 
 def _loads(looks: _Looks) -> tuple[Integers, Floats, Integers]:
-    """Requests in the last parts [M, PARTS], mean per part in the next control interval [M, 1], user [M]."""
+    """Return M samples: requests in the last parts [M, PARTS], mean per part in the next interval [M, 1], user [M]."""
     now, later = _after(looks, PARTS_OF_INTERVAL)
     known = looks.recent.arrived[now]
     coming = looks.recent.arrived[later][:, :, -PARTS_OF_INTERVAL:].mean(axis=2)
@@ -208,8 +208,8 @@ class Fit(NamedTuple):
     """A network that adapts by gradient steps.
 
     Attributes:
-        start: initial parameters.
-        rates: learning rate of each parameter.
+        start: initial parameters, by name.
+        rates: step size of each parameter, by name.
         errors: root mean squared error of the log pace on held-out episodes: ``adapted``, ``unadapted``, and
             ``expected`` (predicting 0).
     """
@@ -245,7 +245,7 @@ class MetaLearner:
         self._optimiser = torch.optim.Adam([*self.start.values(), *self.rates.values()], LEARNING_RATE)
 
     def advance(self, updates: int) -> float:
-        """Do ``updates`` gradient updates; returns their mean loss (squared error of the log pace)."""
+        """Do ``updates`` gradient updates; return their mean loss (squared error of the log pace)."""
         losses = []
         for _ in range(updates):
             rows = torch.from_numpy(self._random.choice(self._learned, min(BATCH, len(self._learned))))
@@ -258,7 +258,9 @@ class MetaLearner:
         return float(np.mean(losses))
 
     def loss(self, rows: Tensor, steps: int) -> Tensor:
-        """Weighted mean squared error of the log pace on coming batches, after ``steps`` steps on past ones."""
+        """Return the weighted mean squared error of the log pace on the coming batches of the tasks ``rows`` (indices),
+        after ``steps`` gradient steps on their past batches.
+        """
         past, coming = (Examples(*(part[rows] for part in whole)) for whole in (self._past, self._coming))
         now: Mapping[str, Tensor] = self.start
         for _ in range(steps):
@@ -269,7 +271,7 @@ class MetaLearner:
         return found / coming.weight.sum()
 
     def fit(self) -> Fit:
-        """The learned parameters and rates, and the errors on held-out episodes."""
+        """Return the learned parameters and step sizes, and the errors on held-out episodes."""
         rows = torch.from_numpy(self._held_out)
         weight, target = self._coming.weight[rows], self._coming.target[rows]
         with torch.no_grad():
@@ -285,7 +287,7 @@ class MetaLearner:
 
 
 def tensors(several: Examples) -> Examples:
-    """The arrays as float64 tensors of torch."""
+    """Convert the arrays to float64 tensors of torch."""
     return Examples(*(torch.from_numpy(np.ascontiguousarray(part, np.float64)) for part in several))
 
 
@@ -339,7 +341,7 @@ class Shifting(Disturbance):
 
 
 def varied(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
-    """A world of B episodes, each under its own random conditions."""
+    """Make a world of ``batch`` episodes, each under random conditions of its own. Policies assume ``model``."""
     random = np.random.default_rng(seed)
     apart = random.normal(0.0, SHARPNESS, (8, *model.log_seconds.shape[1:]))
     members = model.log_seconds[random.integers(len(model.log_seconds), size=8)] + apart
@@ -358,13 +360,13 @@ def requests(layout: Layout, model: ServiceModel, seed: int) -> Recorded:
 
 
 def usual(model: ServiceModel) -> NDArray[np.float64]:
-    """Mean requests per second of each user over the day, [U]."""
+    """Return the mean requests per second of each of U users over the day, [U]."""
     rate: NDArray[np.float64] = model.rate.mean(axis=1)
     return rate
 
 
 def _level(random: np.random.Generator) -> NDArray[np.float64]:
-    """Factor of the rate in each second of a stretch, [STRETCH]; piecewise constant with exponential durations."""
+    """Draw the factor of a user's rate in each second, [STRETCH]; piecewise constant, with exponential durations."""
     ends = np.cumsum(random.exponential(LASTING, int(4 * STRETCH / LASTING))).astype(int)
     low, high = np.log(LEVELS).tolist()
     levels = np.exp(random.uniform(low, high, len(ends) + 1))
@@ -388,7 +390,12 @@ RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """Weights of the last parts and of a constant [PARTS + 1]; root mean squared error, and that of the usual load."""
+    """A fitted forecast of the load level (root of requests over the usual root, minus 1) in the next control interval.
+
+    Attributes:
+        weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].
+        error, usual_error: root mean squared error of the forecast, and of predicting the usual load.
+    """
 
     weights: Floats
     error: float
@@ -396,11 +403,11 @@ class LoadFit(NamedTuple):
 
 
 def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
-    """Ridge regression of the next load level on the last ones, for ``Dynamics.counts``.
+    """Fit the next load level to the last levels by ridge regression.
 
     Args:
         tasks: data of several worlds.
-        usual: usual number of requests of each user per part of a control interval, [U].
+        usual: usual number of requests of each of U users per part of a control interval, [U].
     """
     own = usual[tasks.user]
     seen, target = levels(own, tasks.parts), levels(own, tasks.next)[:, 0]
@@ -408,9 +415,6 @@ def fit_load(tasks: Tasks, usual: Floats) -> LoadFit:
     weights = np.linalg.solve(inputs.T @ inputs + RIDGE * np.eye(inputs.shape[1]), inputs.T @ target)
     error = float(np.sqrt(np.mean((inputs @ weights - target) ** 2)))
     return LoadFit(weights, error, float(np.sqrt(np.mean(target**2))))
-
-
-# The training: gather transitions, learn to adapt, judge.
 
 
 EPISODES = 64  # per world
@@ -443,7 +447,7 @@ class AdaptiveTrainer(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Two stages: gathering transitions, learning from them."""
+        """The training's two stages: gathering transitions, and learning from them."""
         return (
             Stage("gathering", 0.7, self._gather, lambda: self._watched / self._budget),
             Stage("learning", 0.3, self._learn, lambda: self._updates / UPDATES),
@@ -479,7 +483,11 @@ class AdaptiveTrainer(Trainer):
         return self._updates >= UPDATES
 
     def conclude(self) -> TrainedAgent:
-        """Choose the load spread with the highest score, and judge the planner with it; all stages must be done."""
+        """Choose the load spread with the highest score, and judge the planner with it, after all stages.
+
+        Raises:
+            IncompatibleArtifact: the champion can't be read, or was made for another kind or spec.
+        """
         assert self._learner is not None  # noqa: S101  (the stages are done)
         pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
@@ -503,7 +511,7 @@ class AdaptiveTrainer(Trainer):
         }
 
     def checkpoint(self) -> bytes:
-        """No bytes: a resumed training starts from the beginning."""
+        """Return no bytes, since a resumed training starts from the beginning."""
         return b""
 
     @override
@@ -515,24 +523,24 @@ class AdaptiveTrainer(Trainer):
 
 
 def world_seed(seed: int, number: int) -> int:
-    """Seed of world ``number`` of a training."""
+    """Derive the seed of a training's world of index ``number`` from the training's ``seed``."""
     return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
 
 
 def per_part(layout: Layout, model: ServiceModel) -> NDArray[np.float64]:
-    """Usual number of requests of each user per part of a control interval, [U]."""
+    """Return the usual number of requests of each of U users per part of a control interval, [U]."""
     return usual(model) * width(layout)
 
 
 def planner(
     layout: Layout, model: ServiceModel, pace: Fit, load: LoadFit, spread: float, steps: int = 1
 ) -> AdaptivePlanner:
-    """Assemble the policy.
+    """Assemble the adaptive planner from its fitted parts.
 
     Args:
         layout, model: the workload's layout and domain model.
         pace, load: fitted dynamics.
-        spread: standard deviation of the log of load over forecast, for which servers stay on.
+        spread: standard deviation of the natural log of load over forecast, by which servers are kept on.
         steps: number of gradient steps by which *pace* adapts.
     """
     counts = per_part(layout, model)

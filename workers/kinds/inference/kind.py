@@ -39,10 +39,10 @@ class LearnedInference(SimulatedKind, Online):
         return fit(workload, seed)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition of algorithms, or for ``grbal`` the training of an adaptive dynamics model.
+        """Make a competition of algorithms or, for ``grbal``, the training of an adaptive dynamics model.
 
         Raises:
-            Untrainable: ``grbal`` is requested for a workload with a policy per user; it has one for all.
+            Untrainable: ``grbal``, which has one policy for all users, is requested with a policy per user.
         """
         from workers.kinds.inference.adaptation import AdaptiveTrainer
         from workers.learning.training.request import Untrainable
@@ -54,7 +54,7 @@ class LearnedInference(SimulatedKind, Online):
         return AdaptiveTrainer(workload, self.training(workload, request), request, champion)
 
     def world(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """Episodes under the domain model, or replayed from option ``window``; for option ``service`` see the world.
+        """Make a world under the domain model, or, with option ``window`` (bytes), one that replays recent runs.
 
         Raises:
             IncompatibleModel: the domain model's bytes can't be read.
@@ -69,7 +69,7 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """The world; for learners episodes restart one by one, and a policy per user makes it a ``Clients``."""
+        """Make the world; for learners its episodes restart one by one, with a policy per user it is ``Clients``."""
         from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)
@@ -77,7 +77,7 @@ class LearnedInference(SimulatedKind, Online):
         return Clients(world) if together else world
 
     def save(self, policy: Any, spec: Any) -> bytes:
-        """Serialise a policy, or a mapping of users' policies by name, as one artifact."""
+        """Serialise a policy, or a mapping of policies by user, as one artifact. Raises KeyError if a user has none."""
         from app.kinds.inference.awarding import clients
         from app.kinds.inference.policies import FAMILIES
         from app.policies.artifact import save, save_roles
@@ -92,10 +92,10 @@ class LearnedInference(SimulatedKind, Online):
         )
 
     def load(self, artifact: bytes, spec: Any) -> Policy:
-        """Read an artifact's policy; several users' policies are combined into one that plays all.
+        """Read an artifact's policy; policies of several users are combined into one that decides for all.
 
         Raises:
-            IncompatibleArtifact: it was made for another kind or spec.
+            IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
         """
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING
@@ -110,7 +110,7 @@ class LearnedInference(SimulatedKind, Online):
         return Together(layout, {role: one.policy for role, one in made.roles.items()}, OFFERING)
 
     def _window(self, workload: Workload, conditions: Conditions) -> InferenceWorld:
-        """A world of the window's part to learn from (by purpose or option ``part``), or to be judged on."""
+        """Make a world that replays the window's part for learning (by purpose or option ``part``) or for judging."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.simulator.world import InferenceWorld
         from workers.kinds.inference.windows import Window
@@ -135,7 +135,7 @@ class LearnedInference(SimulatedKind, Online):
         return rebuilt(layout, ServiceModel.from_bytes(workload.model), met).to_bytes()
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The layout's rules by name; with a policy per user also the rule that awards servers by offers."""
+        """Return the layout's rules by name; with a policy per user also the rule that awards servers by offers."""
         from app.kinds.inference.awarding import Together
         from app.kinds.inference.heuristics import OFFERING, baselines
 
@@ -154,7 +154,7 @@ class LearnedInference(SimulatedKind, Online):
         return TERMS
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """The spec's weights of quality, fairness, cost and switching, [4]."""
+        """Return the spec's four weights: of quality, fairness, cost and switching."""
         wanted = workload.spec.weights
         return wanted.quality, wanted.fairness, wanted.cost, wanted.switching
 
@@ -165,20 +165,20 @@ class LearnedInference(SimulatedKind, Online):
         return outcomes_of(self.layout(workload.spec))
 
     def length(self, workload: Workload) -> int:
-        """Expected number of decisions in an episode: requests and control intervals, at least 1."""
+        """Estimate the number of decisions in an episode, requests plus control intervals; at least 1."""
         from app.kinds.inference.model import ServiceModel
 
         spec, rate = workload.spec, ServiceModel.from_bytes(workload.model).rate.mean(axis=1).sum()
         return max(1, int(spec.episode_seconds * (rate + 1 / spec.control_seconds)))
 
     def kept_back(self, workload: Workload, held_out: HoldOut, seed: int) -> KeptBack:
-        """Hold out a share of the logs of requests for L3."""
+        """Choose the logs of requests, or the part of the only log, to hold out for L3."""
         from workers.kinds.inference.evaluation.problem import kept_back
 
         return kept_back(workload.samples, len(workload.spec.variants), held_out, seed)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """An evaluation; if users are held out, L3 runs on domain models in which they swap places with others."""
+        """Prepare an evaluation; with held-out users, L3 runs on domain models in which they swap arrivals."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
 
@@ -203,7 +203,7 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceProblem(self, workload, held_out, without)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
-        """Charts of the requests' fates under the policies ``shown``, beside other baselines."""
+        """Chart the requests' delays, qualities and batches under the policies ``shown``, beside other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
         from workers.kinds.inference.evaluation.problem import answers
@@ -216,7 +216,7 @@ class LearnedInference(SimulatedKind, Online):
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
     def reference(self, workload: Workload) -> Planned:
-        """The exact optimum of a single server whose answers lose no quality by delay; else the reason for none."""
+        """Compute the optimum of a small system on one server; for others the result's ``why_not`` is the reason."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
         from workers.learning.training.driver import Planned

@@ -1,4 +1,4 @@
-"""Windows of time from which an agent continues learning: what runs reported, packed for simulators."""
+"""Windows of time from which an agent continues learning: reports of runs, packed for simulators."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ from workers.inputs import LoggedRun
 from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.learning.execution import base as blob
 
-# What runs reported in a window of time, as arrays.
-
-
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
 class Batches(NamedTuple):
-    """Measured batches, [n] each: index of server class, index of variant, number of requests, seconds."""
+    """n measured batches: index of server class, index of variant, number of requests, seconds, [n] each."""
 
     server: Integers
     variant: Integers
@@ -34,7 +31,7 @@ class Batches(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """What one run reported, in seconds since it began.
+    """Reports of one run within the window, in seconds since the run began.
 
     Attributes:
         times: arrival times of each user's requests, ascending.
@@ -49,7 +46,7 @@ class Stretch(NamedTuple):
 
 
 def stretch(layout: Layout, run: LoggedRun) -> Stretch:
-    """Extract arrivals and batches from a run's reports in the window, at least one."""
+    """Extract arrivals and batches from a run's reports in the window. Raises IndexError if there is no report."""
     arrived = [event for report in run.reports for event in report.get("arrived") or ()]
     times = [
         np.sort(np.array([event["at"] for event in arrived if event["user"] == user], np.float64))
@@ -90,8 +87,8 @@ class Window(NamedTuple):
 
     Attributes:
         learning, judged: the same requests, with the beginnings of episodes to learn from and to be judged on.
-        slower: natural log of batch seconds over the model's expectation, [C, V].
-        episode_seconds: length of an episode.
+        slower: natural log of batch seconds over the model's expectation, by C classes and V variants, [C, V].
+        episode_seconds: length of an episode, seconds.
     """
 
     learning: Recorded
@@ -100,7 +97,7 @@ class Window(NamedTuple):
     episode_seconds: float
 
     def followed(self, model: ServiceModel) -> ServiceModel:
-        """``model`` with batch times multiplied as measured in the window."""
+        """Return ``model`` with batch seconds multiplied by the factors measured in the window."""
         return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
 
     def to_bytes(self) -> bytes:
@@ -113,11 +110,7 @@ class Window(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the result of ``to_bytes``.
-
-        Raises:
-            CheckpointError: the bytes are broken.
-        """
+        """Read the result of ``to_bytes``. Raises CheckpointError if the bytes are broken."""
         arrays, values = blob.unpack(data)
         times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
         learning, judged = (
@@ -128,7 +121,7 @@ class Window(NamedTuple):
 
 
 def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -> Window:
-    """Build the window from several runs' stretches.
+    """Build the window from several runs' stretches, with ``model`` as the expectation of batch seconds.
 
     Raises:
         TooLittleData: no stretch is long enough for eight judged episodes, or fewer than 50 requests came.
@@ -156,12 +149,15 @@ def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -
 
 
 def _length(judged: int) -> float:
-    """Length of the shortest stretch that holds ``judged`` episodes, in episodes."""
+    """Return the length, in episodes, of the shortest stretch that holds ``judged`` episodes for judging."""
     return judged + PART * (judged + 1)
 
 
 def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
-    """A stretch as a log from 0 on; when its episodes begin, seconds: to learn from [n], to be judged on [k]."""
+    """Convert a stretch to a log from second 0 on, and choose beginnings of its episodes of ``episode`` seconds.
+
+    Returns the log, and the seconds at which n episodes for learning and k for judging begin, [n] and [k].
+    """
     whole = one.until - one.since
     log = Recorded([own - one.since for own in one.times], 0.0, whole)
     fitting = ((whole - control) / episode - PART) / (1 + PART)
@@ -173,7 +169,8 @@ def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[
 
 
 def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
-    """Natural log of batch seconds over the model's expectation, by class and variant, [C, V]; 0 without any batch.
+    """Estimate the natural log of batch seconds over the model's expectation, by class and variant, [C, V]; all 0
+    without any batch.
 
     A two-level normal model: a common slow-down, and deviations of each class and variant from it, given the median of
     each one's batches with the model's spread.

@@ -1,4 +1,8 @@
-"""The belief of an ``iterative`` domain model: several members drawn from a hierarchical posterior over laws."""
+"""The belief of an ``iterative`` domain model: several members drawn from a hierarchical posterior over laws.
+
+Letters in shapes: n rows of samples, K members, M metrics, A allocations, R resources, F features, C feature cells, I
+stages (bins of iterations), G executions, J shares of the work that resources shorten.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +43,14 @@ TAIL = 4.0
 
 
 class Samples(NamedTuple):
-    """One metric's n rows: natural log, stage (iteration bin), execution, allocation [n, R]; stages' importance [I]."""
+    """One metric's samples: n rows.
+
+    Attributes:
+        logs: natural log of the metric, [n].
+        stages, groups: index of each row's stage (bin of iterations) and execution, [n].
+        allocations: units of each resource, [n, R].
+        importance: weight of each stage in the metric's sum over a run, [I].
+    """
 
     logs: Floats
     stages: Integers
@@ -49,7 +60,13 @@ class Samples(NamedTuple):
 
 
 class Surfaces(NamedTuple):
-    """Members at A allocations: natural log of the metric [K, A, I], noise deviation [I], deviation of run effects."""
+    """K members of one metric at A allocations and I stages.
+
+    Attributes:
+        logs: natural log of the metric's median, [K, A, I].
+        noise_sd: standard deviation of the log noise within runs, [I].
+        effect_sd: standard deviation of the log run effect between runs.
+    """
 
     logs: Floats
     noise_sd: Floats
@@ -57,7 +74,7 @@ class Surfaces(NamedTuple):
 
 
 def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generator) -> Surfaces:
-    """Draw ``count`` members at the allocations ``grid`` [A, R], after estimating the spreads."""
+    """Estimate noise and run effects, then draw ``count`` members at the allocations ``grid`` [A, R] (units)."""
     found = _Posterior(samples, grid)
     for _ in range(ROUNDS):
         found.reweigh()
@@ -65,7 +82,13 @@ def surfaces(samples: Samples, grid: Floats, count: int, rng: np.random.Generato
 
 
 class _Stages(NamedTuple):
-    """Log likelihood of each share of each stage [I, J], level given the share [I, J], precision of the level [I]."""
+    """Each stage's fit under one law, for every share of the work that resources shorten.
+
+    Attributes:
+        likelihood: natural log of the likelihood of each share, [I, J].
+        level: most likely natural log of the stage's level given the share, [I, J].
+        precision: inverse variance of that level; 0 without samples, [I].
+    """
 
     likelihood: Floats
     level: Floats
@@ -73,7 +96,7 @@ class _Stages(NamedTuple):
 
 
 class _Posterior:
-    """Point estimates of the spreads (empirical Bayes), and draws of everything else given them.
+    """Posterior of one metric: noise and run effects are estimated (empirical Bayes), laws, shares and levels drawn.
 
     Attributes:
         scale: scale of Student's t of each stage's log residuals, [I].
@@ -106,7 +129,7 @@ class _Posterior:
         self._judge()
 
     def draw(self, rng: np.random.Generator) -> Floats:
-        """Natural logs of one posterior draw over the grid, [A, I]."""
+        """Draw one member from the posterior: natural logs of the metric over the grid, [A, I]."""
         weights = np.exp(self.likelihood - self.likelihood.max()).ravel()
         law, share = divmod(int(rng.choice(len(weights), p=weights / weights.sum())), len(self.lattice))
         spread = np.sqrt(1 / (1 / self.effect_sd**2 + self.precision))
@@ -121,7 +144,7 @@ class _Posterior:
         return np.asarray(level + self.grid[law][:, chosen], np.float64)
 
     def _judge(self) -> None:
-        """Fit effects of executions [G, J] and log likelihoods [laws, J] of every law; stages weigh by importance."""
+        """Set, for every law and share, the run effects ([G, J] per law) and the log likelihood ([laws, J])."""
         samples, weight = self.samples, self.samples.importance
         scale = weight.sum() / (weight**2 * self.scale**2).sum()
         rows = weight[samples.stages] * scale * self.robust
@@ -140,7 +163,10 @@ class _Posterior:
         self.likelihood = np.stack(likelihood)
 
     def _two_way(self, columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
-        """Weighted two-way fit of ``columns`` [n, c]: effects of executions [G, c], and the residuals [n, c]."""
+        """Fit an effect per stage and execution to ``columns`` [n, c] by least squares; ``weights``: of the rows, [n].
+
+        Returns the effects of executions [G, c] and the residuals [n, c].
+        """
         stages, groups = self.samples.stages, self.samples.groups
         runs, left = np.zeros((self.runs, columns.shape[1])), columns
         for _ in range(SWEEPS):
@@ -153,7 +179,7 @@ class _Posterior:
         return runs, left
 
     def _by_stage(self, law: int, effects: Floats) -> _Stages:
-        """Fit each stage's level for every share under ``law``, given the run effects [G]."""
+        """Fit each stage's level for every share under the law of index ``law``, given log run effects [G]."""
         samples, curve = self.samples, self.curves[law]
         rest = samples.logs - effects[samples.groups]
         weights = self.robust / self.scale[samples.stages] ** 2
@@ -166,10 +192,9 @@ class _Posterior:
         return _Stages(-squares / 2, level, precision)
 
     def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
-        """Log prior of the stages' shares around the application's, [J]; its concentration is chosen by marginal
-        likelihood.
+        """Return the log prior [J] of a stage's share if ``share`` is the index of the application's own share.
 
-        With ``rng`` the concentration is drawn from its posterior (Gumbel-max); with None it is the most likely one.
+        Its concentration is drawn from the posterior by ``rng`` (Gumbel-max); with None it is the most likely one.
         """
         prior = scatter(self.lattice, share)  # [S, J]
         evidence = logsumexp(fit.likelihood + prior[:, None], axis=2).sum(axis=1)
@@ -188,7 +213,7 @@ class _Posterior:
         freedom = np.maximum(counts * max(1 - (self.stages + (~single).sum()) / len(residual), 0.1), 0)
 
         def spread(squares: Floats) -> Floats:
-            """Root mean square by stage of ``squares`` [n], shrunk towards that of all stages, [I]."""
+            """Return root mean squares [I] of each stage's ``squares`` [n], shrunk towards that of all stages."""
             each = np.bincount(stages, squares, self.stages)
             common = (each.sum() + NOISE_PRIOR * NOISE_SD**2) / (freedom.sum() + NOISE_PRIOR)
             return np.asarray(np.sqrt((each + NOISE_PRIOR * common) / (freedom + NOISE_PRIOR)) + LEAST_SD)
@@ -201,21 +226,28 @@ class _Posterior:
         self.effect_sd = float(np.sqrt((between + EFFECT_PRIOR * EFFECT_SD**2) / (runs + EFFECT_PRIOR)))
 
     def _in_common(self, deviation: Floats) -> float:
-        """Sum over executions of the product of mean ``deviation`` [n] of even and odd rows: noise cancels out."""
+        """Estimate the sum of squared run effects: over executions, the mean ``deviation`` [n] of even rows times that
+        of odd rows, whose noise is independent.
+        """
         weights, half = self.samples.importance[self.samples.stages] * self.robust, np.arange(len(deviation)) % 2
         halves = [_means(deviation[:, None], self.samples.groups, weights * (half == k), self.runs) for k in range(2)]
         return float((halves[0] * halves[1]).sum())
 
 
 def _means(values: Floats, index: Integers, weights: Floats, size: int) -> Floats:
-    """Weighted means of ``values`` [n, c] by ``index`` [n], [size, c]; 0 where an index has no weight."""
+    """Average the rows of ``values`` [n, c] by ``index`` [n]: weighted means [size, c]; 0 where the weight is 0."""
     total = np.maximum(np.bincount(index, weights, size), 1e-12)[:, None]
     columns = [np.bincount(index, weights * column, size) for column in values.T]
     return np.stack(columns, axis=1) / total
 
 
 def importance(logs: Floats, stages: Integers, count: int) -> Floats:
-    """Weight of each stage in a sum over a run, [count]: its median metric, or all stages' if it has no rows."""
+    """Return the weight of each of ``count`` stages in a sum over a run: its median metric, in the metric's unit.
+
+    Args:
+        logs: natural log of the metric, [n].
+        stages: stage of each row, [n]; a stage without rows gets the median of the other stages.
+    """
     level = grouped_median(logs, stages, count)
     return np.exp(np.where(np.isnan(level), np.nanmedian(level), level))
 
@@ -233,14 +265,15 @@ def centred(
     held_out: Sequence[Floats],
     used: Sequence[NDArray[np.bool_]],
 ) -> ModelTable:
-    """``table`` with members shifted, for metrics where the belief's mean is clearly worse than the selected family.
+    """Return ``table`` with shifted members for metrics whose belief mean fits clearly worse than the selected family.
 
-    Within the measured allocations the members' mean becomes the family's value; outside, they are shifted as at the
-    nearest measured allocation. So differences between members are kept, and their laws outside.
+    Within the measured allocations the members' mean becomes the family's value; elsewhere members shift as at the
+    nearest measured allocation. So differences between members are kept, and their laws elsewhere.
 
     Args:
-        held_out: log residuals of each metric's family on held-out rows.
-        used: the rows of ``flat`` that these are of, bool [n] for each metric.
+        flat: all rows of the samples.
+        held_out: natural-log residuals of each metric's family on held-out rows.
+        used: mask [n] of the rows of ``flat`` that these residuals belong to, for each metric.
     """
     if table.members is None:
         return table
@@ -257,13 +290,10 @@ def centred(
 
 
 def _nearest_seen(layout: Layout, table: ModelTable) -> NDArray[np.intp]:
-    """For each allocation of the grid the index of the nearest one within the measured bounds, [A]."""
+    """Return, for each allocation of the grid, the index of the nearest one within the measured bounds, [A]."""
     minima, steps = (np.array([getattr(r, name) for r in layout.spec.resources]) for name in ("minimum", "step"))
     inside = np.clip(layout.allocations, table.seen_low, table.seen_high)
     return layout.index(np.rint((inside - minima) / steps).astype(np.int64))
-
-
-# Members of every metric over the grid of an exported table.
 
 
 MEMBERS = 16
@@ -284,7 +314,7 @@ class Members(NamedTuple):
 
     @property
     def usual_noise_sd(self) -> Floats:
-        """Noise deviation over all iterations together, [M]: the root mean square."""
+        """Standard deviation of the log residual over all iterations together (root mean square), [M]."""
         return np.asarray(np.sqrt((self.noise_sd**2).mean(axis=1)))
 
 
@@ -302,7 +332,7 @@ def members(
     """Draw ``count`` members from the posterior given ``flat``; one allocation or one execution is enough.
 
     Args:
-        inputs: inputs of the table, cells fastest, [A · C, R + F].
+        inputs: allocation and features of each entry of the table, feature cells varying fastest, [A · C, R + F].
         bin_of: bin of each iteration, [iterations].
         selections: each metric's selected family, or None. Only the effect of features, and whether iterations differ,
             are taken from it; the effect of allocations is drawn.
@@ -332,7 +362,7 @@ def _metric(
     count: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, Floats, float]:
-    """Members of one metric: logs [K, A, C, size], noise deviation [size], deviation of the run effects."""
+    """Draw members of one metric: (natural logs [K, A, C, size], noise deviation [size], run effects' deviation)."""
     alike = selection is not None and selection.form == "none"
     stages, known = (0 * bins, 1) if alike else (bins, size)
     logs = np.log(flat.metrics[:, metric])
@@ -347,7 +377,7 @@ def _metric(
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
-    """Log factor of the features of ``X`` [n, R + F], clipped to the measured range, relative to median ones, [n]."""
+    """Return the log factor [n] of features in ``X`` [n, R + F], clipped to the measured range, over median ones."""
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -364,7 +394,7 @@ def _drawn(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Members of ``logs`` [n]; a metric that rises with the allocation is modelled by its reciprocal."""
+    """Draw members for the log metric ``logs`` [n]; a metric that rises with allocation is modelled as reciprocal."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

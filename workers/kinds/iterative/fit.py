@@ -40,20 +40,27 @@ ROUNDS = 20
 
 
 class ChangeCost(NamedTuple):
-    """Seconds that a change of each resource adds [R], and whether they were measured [R]; else they are the spec's."""
+    """Duration of changes of allocation.
+
+    Attributes:
+        seconds: seconds that a change of each resource adds to an iteration, [R].
+        measured: whether these come from the samples (True) or from the spec, [R].
+    """
 
     seconds: Floats
     measured: NDArray[np.bool_]
 
 
 def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floats) -> ChangeCost:
-    """Regress ``seconds`` − ``expected`` [n] on which resources ``changed`` [n, R], robustly (Huber 1964).
+    """Estimate the seconds that a change of each resource adds to an iteration, by Huber regression (1964).
 
-    A resource counts as measured if it changed at least five times and two standard errors are within the estimate or 5
-    % of the median iteration.
+    A resource counts as measured if it changed at least five times and two standard errors are within the estimate or
+    5 % of the median iteration.
 
     Args:
-        expected: seconds by the model, with the run effect, [n].
+        seconds: measured seconds of n iterations, [n].
+        expected: seconds that the model expects without a change, with the run effect, [n].
+        changed: 1 where a resource changed before the iteration, else 0, [n, R].
         stated: the spec's seconds, for resources that are not measured, [R].
     """
     excess = seconds - expected
@@ -71,7 +78,7 @@ def change_cost(seconds: Floats, expected: Floats, changed: Floats, stated: Floa
 
 
 def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
-    """Huber regression: coefficients [T] and their standard errors [T], by the sandwich estimator."""
+    """Fit ``target`` [n] to ``terms`` [n, T] by Huber regression; return coefficients [T] and standard errors [T]."""
     weights: Floats = np.ones(len(target))
     theta: Floats = np.zeros(terms.shape[1])
     inverse: Floats = np.eye(terms.shape[1])
@@ -85,17 +92,15 @@ def _robust(terms: Floats, target: Floats) -> tuple[Floats, Floats]:
     return np.asarray(theta, np.float64), np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse))
 
 
-# Computing time of one simulated iteration, compared with the spec's criterion.
-
-
 BATCH = 1_024
 REPEATS = 7
 
 
 def simulated_iteration_seconds(table: ModelTable, seed: int, clock: Callable[[], float]) -> float:
-    """Seconds of computation per simulated iteration, by ``clock``: the median of several repeats over a batch.
+    """Measure the seconds of computation per simulated iteration: the median of seven repeats over 1,024 iterations.
 
-    One iteration is a look-up in the table, run effect, noise and exponential of every metric.
+    One iteration is a look-up in the table, run effect, noise and exponential of every metric. ``clock`` returns the
+    current time in seconds.
     """
     rng = np.random.default_rng(seed)
     metrics, allocations, cells, bins = table.log_mean.shape
@@ -114,7 +119,7 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
     """Compare the seconds of a simulated and of a real iteration with the spec's criterion.
 
     Raises:
-        CriterionMissed: the simulated one takes longer than ``max_seconds`` or than ``max_fraction`` of the real one.
+        CriterionMissed: the simulated iteration takes longer than ``max_seconds`` or ``max_fraction`` of the real one.
     """
     share = criterion.max_fraction * real_seconds
     allowed = min(criterion.max_seconds, share)
@@ -125,9 +130,6 @@ def check(criterion: Criterion, simulated_seconds: float, real_seconds: float) -
             else f"max_fraction {criterion.max_fraction:g} of a real iteration of {seconds(real_seconds)}"
         )
         raise CriterionMissed(simulated_seconds, allowed, reason)
-
-
-# The fit: the exported table, and a report of its errors and of outliers.
 
 
 MOST_ROWS = 20_000
@@ -147,7 +149,14 @@ class FittedModel:
 
 
 class MetricFit(NamedTuple):
-    """The fit of one metric: family, mask of rows used [n], spreads, and outliers that the model does not explain."""
+    """The fit of one metric.
+
+    Attributes:
+        selection: the selected family, fitted.
+        used: mask of the rows that it was fitted to, [n].
+        spreads: deviations between runs, within runs and by drift.
+        unexplained: JSON-like descriptions of rows that the model does not explain.
+    """
 
     selection: Selection
     used: NDArray[np.bool_]
@@ -165,10 +174,13 @@ def fit_domain_model(
 ) -> FittedModel:
     """Fit every metric of ``spec`` to ``executions``, and export the domain model's table.
 
-    With ``reported`` False the reported errors come from rows that the choice of the family used, which is faster.
+    Args:
+        seed: seed of subsets, folds and draws.
+        clock: current time in seconds, to measure simulated iterations.
+        reported: whether reported errors come from rows that the choice of the family did not use; False is faster.
 
     Raises:
-        TooLittleData: too few executions, or an iteration's duration that never varies.
+        TooLittleData: fewer than two executions, or an iteration's duration that never varies.
         CriterionMissed: a simulated iteration takes longer than ``spec.criterion`` allows.
         EstimationError: a metric is not greater than 0 everywhere.
     """
@@ -204,7 +216,7 @@ def fit_domain_model(
 
 
 def check_judge(layout: Layout, flat: Flat) -> None:
-    """Check that ``flat`` can carry a model to judge others by.
+    """Check that the samples ``flat`` suffice for a model by which policies for other models are judged.
 
     Raises:
         TooLittleData: fewer than 3 executions, too few different allocations, or durations that never differ.
@@ -216,7 +228,7 @@ def check_judge(layout: Layout, flat: Flat) -> None:
 
 
 def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
-    """The error that says what ``flat`` lacks for a model to judge others by; None: nothing."""
+    """Return the error that ``check_judge`` raises if executions or allocations are too few; None: they suffice."""
     needed = min(2 + len(layout.resources), len(layout.allocations))
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions >= FEWEST_TO_JUDGE and allocations >= needed:
@@ -225,7 +237,7 @@ def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
 
 
 def check_enough(layout: Layout, flat: Flat) -> None:
-    """Check that ``flat`` can carry a model of ``layout``, for which a single allocation is enough.
+    """Check that the samples ``flat`` suffice for a domain model, for which a single allocation is enough.
 
     Raises:
         TooLittleData: fewer than two executions, or durations that never differ.
@@ -244,7 +256,7 @@ def check_enough(layout: Layout, flat: Flat) -> None:
 
 
 def _thinned(flat: Flat, seed: int) -> Flat:
-    """At most ``MOST_ROWS`` rows: a random subset of executions, of which every n-th row if they are long."""
+    """Return at most ``MOST_ROWS`` rows: a random subset of executions, of long ones every n-th row alone."""
     if len(flat.groups) <= MOST_ROWS:
         return flat
     names = np.unique(flat.groups)
@@ -283,7 +295,9 @@ def _fit_metric(
 
 
 def _usable(flat: Flat) -> NDArray[np.bool_]:
-    """Mask [n] of rows without a change of allocation, if enough rows, inputs and all executions remain; else all."""
+    """Return the mask [n] of rows without a change of allocation; all True if these are fewer than 60 % of the rows or
+    80 % of the distinct inputs, or lack an execution.
+    """
     quiet: NDArray[np.bool_] = flat.changed.sum(axis=1) == 0
     first, _ = distinct(flat.X)
     left, _ = distinct(flat.X[quiet])
@@ -336,9 +350,9 @@ def _table(
 
 
 def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
-    """Bounds of log measured over modelled metric, low and high: of a new run, and given its run effect; [M, 2] each.
+    """Return (low, high) bounds of the log of measured over modelled metric: of a new run, and given its run effect.
 
-    They come from held-out executions, or from the belief where there are too few executions to hold any out.
+    Each array is [M, 2]. They come from held-out executions; with too few executions to hold any out, from the belief.
     """
     if _lacking_to_judge(layout, flat) is None:
         marginal = np.array([f.selection.offsets[:2] for f in fits])
@@ -349,7 +363,7 @@ def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Member
 
 
 def _surface(selection: Selection, inputs: Floats, bins: int) -> Floats:
-    """Natural log of the median at every input and bin, [A · C, bins]."""
+    """Return the natural log of the median at ``inputs`` [A · C, R + F] in each iteration bin, [A · C, bins]."""
     curve = np.log(selection.estimator.median(inputs))[:, None]
     known = np.minimum(np.arange(bins), len(selection.stages.level) - 1)
     surface = selection.stages.level[known] + selection.stages.elasticity[known] * curve
@@ -386,7 +400,7 @@ def _report(
 
 
 def _metric_report(fit: MetricFit, groups: Integers) -> dict[str, Any]:
-    """Errors (fractions) and interval coverage of one metric on held-out rows, without and with a known run effect."""
+    """Report one metric's relative errors and interval coverage (0…1) on held-out rows, with and without run effect."""
     selection, known, unknown = fit.selection, fit.spreads.bounds, fit.selection.offsets
     return {
         "family": selection.family,

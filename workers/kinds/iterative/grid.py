@@ -1,4 +1,7 @@
-"""Executions as arrays, the input grid of exported tables, courses of features, and laws of scaling."""
+"""Executions as arrays, the input grid of exported tables, courses of features, and laws of scaling.
+
+Letters in shapes: n rows, R resources, M metrics, F features, A allocations, C feature cells, I bins of iterations.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,6 @@ from app.kinds.iterative.model import locate, weighted
 from app.kinds.iterative.projection import course_places
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
-
-# Past executions as arrays, in the service's storage format.
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class Flat(NamedTuple):
     changed: Floats
 
     def take(self, rows: Integers) -> Flat:
-        """The rows with the indices ``rows`` [k]."""
+        """Return the k rows with the indices ``rows`` [k], in that order."""
         return Flat(
             self.groups[rows],
             self.iterations[rows],
@@ -96,9 +97,6 @@ def _changes(allocation: Floats, groups: Integers) -> Floats:
     return changed
 
 
-# Grid of an exported table: iteration bins, feature nodes, and all their inputs.
-
-
 MOST_BINS = 128
 MOST_NODES = 9
 MOST_CELLS = 256
@@ -107,15 +105,17 @@ MOST_ENTRIES = 8_000_000  # per metric: A · C · I
 
 
 def iteration_bins(iterations: int, inputs: int) -> NDArray[np.int32]:
-    """Bin of each iteration, [iterations]; one each unless a table of ``inputs`` = A · C rows would grow too large."""
+    """Return the bin of each iteration, [iterations]: its own, or shared with neighbours beyond 128 iterations or 8
+    million entries of a table with ``inputs`` rows (allocations times feature cells).
+    """
     count = max(min(iterations, MOST_BINS, MOST_ENTRIES // inputs), 1)
     return (np.arange(iterations) * count // iterations).astype(np.int32)
 
 
 def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
-    """Ascending interpolation nodes of each feature of ``features`` [n, F]: its distinct values, or quantiles of them.
+    """Choose ascending interpolation nodes of each feature of ``features`` [n, F]: up to 9 of its distinct values.
 
-    The number of nodes is reduced, largest first, where the table has many ``allocations`` or features.
+    ``allocations`` is the number of the table's allocations; many allocations or features leave fewer nodes.
     """
     cells = min(MOST_CELLS, MOST_INPUTS // allocations)
     counts = [min(len(np.unique(column)), MOST_NODES) for column in features.T]
@@ -125,7 +125,7 @@ def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
 
 
 def on_nodes(layout: Layout) -> Reading:
-    """A reader of fitted families that interpolates between feature nodes as the exported table does."""
+    """Make a function that reads fitted families as the exported table does: interpolating between feature nodes."""
     resources, allocations = len(layout.resources), len(layout.allocations)
 
     def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
@@ -141,7 +141,7 @@ def on_nodes(layout: Layout) -> Reading:
 
 
 def inputs(layout: Layout, nodes: tuple[Floats, ...]) -> Floats:
-    """Every allocation of the grid at every feature cell, cells fastest, [A · C, R + F]."""
+    """List every allocation of the grid at every feature cell, cells varying fastest, [A · C, R + F]."""
     cells = np.array(list(itertools.product(*nodes)), np.float64).reshape(
         max(math.prod(map(len, nodes)), 1), len(nodes)
     )
@@ -156,16 +156,14 @@ def _nodes(values: Floats, limit: int) -> Floats:
     return np.unique(np.quantile(seen, np.linspace(0, 1, limit)))
 
 
-# Courses of features over the iterations of past executions.
-
-
 MOST = 32
 FINEST = 1_024  # most places of a course
 STEADY = 1e-9  # relative difference within which a feature counts as unchanged
 
 
 def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
-    """Courses of the features over ``iterations``, [courses, places, F]; None: no feature changes within runs.
+    """Extract courses of the features over ``iterations`` iterations, [courses, places, F] with at most 1,024 places
+    per course; None: no feature changes within runs.
 
     A missing iteration is filled from another execution's row at that iteration, else from a random row. A feature
     counts as constant within runs if some execution has several rows and none changes it; it is NaN in the courses.
@@ -183,7 +181,7 @@ def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np
 
 
 def _varying(flat: Flat) -> NDArray[np.bool_]:
-    """Mask [F] of features that change within executions; if each execution is one row, that differ between them."""
+    """Return the mask [F] of features that change within executions or, if each has one row, between executions."""
     features, groups = flat.features, flat.groups
     first = np.searchsorted(groups, groups)  # rows of an execution lie together
     single = len(np.unique(groups)) == len(groups)
@@ -193,7 +191,7 @@ def _varying(flat: Flat) -> NDArray[np.bool_]:
 
 
 def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: np.random.Generator) -> Floats:
-    """One execution's features by place, gaps filled at random, [resolution, F]."""
+    """Return the features [resolution, F] of the execution of index ``execution``; gaps are filled from random rows."""
     order = np.argsort(place, kind="stable")
     first, last = (np.searchsorted(place[order], np.arange(resolution), side) for side in ("left", "right"))
     drawn = first + (rng.random(resolution) * (last - first)).astype(np.intp)
@@ -218,21 +216,21 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def shares(resources: int) -> Floats:
-    """Lattice of shares of the work that each resource shortens: non-negative, with a sum of at most 1, [J, R]."""
+    """Make a lattice of the shares of the work that each resource shortens: at least 0, sum at most 1, [J, R]."""
     steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
     lattice = itertools.product(range(steps + 1), repeat=resources)
     return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
 
 
 def scatter(lattice: Floats, application: int) -> Floats:
-    """Log probability of each share of a stage given the application's share, at S ``CONCENTRATIONS``, [S, J].
+    """Return the natural-log probability [S, J] of each of J shares of a stage at each of S ``CONCENTRATIONS``.
 
     It is Dirichlet-multinomial over the steps of the lattice (Mosimann 1962), whose mean is the application's share at
     any concentration, even at the lattice's border, unlike a truncated normal distribution's.
 
     Args:
         lattice: shares, [J, R].
-        application: row of the application's share.
+        application: index of the application's share in ``lattice``.
     """
     parts = np.column_stack([lattice, 1 - lattice.sum(axis=1)])
     steps = 1 / lattice[lattice > 0].min()
@@ -246,8 +244,8 @@ def scatter(lattice: Floats, application: int) -> Floats:
 
 
 def amdahl(overhead: float) -> Law:
-    """Law of a serial part, parts inversely proportional to each resource (Amdahl 1967), and a communication
-    ``overhead`` per relative unit of allocation (Venkataraman et al. 2016).
+    """Make a law of a serial part plus parts inversely proportional to each resource (Amdahl 1967), plus communication:
+    ``overhead`` times the relative allocation (Venkataraman et al. 2016).
     """
 
     def law(relative: Floats, share: Floats) -> Floats:
@@ -259,12 +257,14 @@ def amdahl(overhead: float) -> Law:
 
 
 def power(relative: Floats, share: Floats) -> Floats:
-    """Power law with elasticities between −1 and 0, [n, J]: a resource never helps more than in proportion."""
+    """Return the log of a power law, [n, J], whose elasticities are minus the shares [J, R], for relative allocations
+    [n, R].
+    """
     return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
 
 
 def retrograde(knee: float, loss: float) -> Law:
-    """Amdahl's law up to relative allocation ``knee``, then a metric rising by elasticity ``loss`` (Gunther 1993)."""
+    """Make a law: Amdahl's up to relative allocation ``knee``, then rising by elasticity ``loss`` (Gunther 1993)."""
 
     def law(relative: Floats, share: Floats) -> Floats:
         beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)

@@ -65,7 +65,7 @@ UNCHOSEN = "static_best"  # equals ``hold`` in the long run, but computes a plan
 
 
 class Half(NamedTuple):
-    """Domain models of two disjoint sets of executions: the one that policies assume, and the one that runs follow."""
+    """Domain models of two disjoint sets of executions: ``believed`` by policies, ``followed`` by simulated runs."""
 
     believed: ModelTable
     followed: ModelTable
@@ -99,7 +99,7 @@ def _deal(count: int, seed: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 
 def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
-    """Both pairings of up to ``deals`` different random splits; fewer if few executions allow no more.
+    """Return both pairings of up to ``deals`` different random splits; fewer if the executions allow no more.
 
     Raises:
         TooFewHalves: no split gives halves that carry a domain model.
@@ -120,7 +120,7 @@ def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
 
 
 class CrossFit:
-    """Returns of policies in episodes that follow models of other executions than the model the policies assume.
+    """Returns of policies in E episodes that follow models of other executions than those behind the policies' model.
 
     Args:
         spec: the workload's spec.
@@ -131,7 +131,8 @@ class CrossFit:
         deals: most random splits.
 
     Attributes:
-        executions: number of samples.
+        executions: number of past executions.
+        answering: name of the heuristic that decides without an agent.
         models: index of the model that each episode follows, [E].
         halves: index of the half that this model is fitted to, [E].
 
@@ -163,24 +164,27 @@ class CrossFit:
 
     @cached_property
     def rules(self) -> Mapping[str, NDArray[np.float64]]:
-        """Returns of every heuristic by name, [E] each."""
+        """Returns of every heuristic by name in E episodes, [E] each."""
         return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Return of a policy, or of an artifact behind the guard, in each episode, [E].
+        """Play a policy, or an artifact behind the guard; its return in each of E episodes, [E].
 
         Raises:
-            IncompatibleArtifact: the artifact was made for another kind or spec.
+            IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
         """
         return np.concatenate([arena.returns(contender) for arena in self._arenas])
 
     def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
-        """The judge's report on an artifact, and ``executions``.
+        """Judge an artifact against heuristics and champion: the judge's report, with the number of ``executions``.
 
         Args:
             artifact: the candidate.
             champion: the serving artifact, which the candidate must beat; None: there is none.
             margin: margin of practical equivalence, as a share of the best heuristic's return.
+
+        Raises:
+            IncompatibleArtifact: an artifact can't be read, or was made for another kind or spec.
         """
         present = None if champion is None else self.returns(champion)
         verdict = Judgement(
@@ -199,7 +203,7 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     ``reason``, not raised.
 
     Returns:
-        The table; and ``rule``, ``reason``, and ``returns`` with an interval for each heuristic.
+        The table; and a report: ``rule`` (name), ``reason`` (text), ``returns`` (95 % interval for each heuristic).
     """
     default = default_heuristic(Projector(Layout(spec), table)).name
     if default != MODEL_PREDICTIVE or any(metric.probability is not None for metric in spec.metrics):
@@ -269,21 +273,25 @@ class _Arena:
         self.follows = np.arange(episodes * len(self.followed)) % len(self.followed)
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Return of a policy, or of an artifact behind the guard, in each episode, [E]."""
+        """Play a policy, or an artifact behind the guard; its return in each of E episodes, [E].
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
+        """
         world = IterativeWorld(self.believed, self.followed, len(self.follows), self.seed)
         _EachInTurn(world, self.seed)
         return play(world, Level.SEEDS, self.seed, self.problem.player(contender)).returns.astype(np.float64)
 
 
 class HeldOutModel(NamedTuple):
-    """The domain model of held-out executions, None where they can't carry one; and the report on them."""
+    """The domain model of held-out executions (None: they are too few or unsuitable), and a JSON-like report."""
 
     table: ModelTable | None
     report: dict[str, Any]
 
 
 def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) -> HeldOutModel:
-    """Choose executions to hold out and fit a domain model to them alone; a failed fit is reported, not raised."""
+    """Choose executions to hold out, and fit a domain model to them alone; on a failed fit the report has a reason."""
     data, layout = dict(samples), Layout(spec)
 
     def taken(names: Collection[str]) -> Executions:
@@ -317,9 +325,6 @@ def _note(chosen: Chosen) -> str:
     )
 
 
-# The judge of trainings: the exported policy, every heuristic and the exact optimum on fresh seeds.
-
-
 JUDGE_EPISODES = 4096
 BELIEF_EPISODES = 1024  # with a belief, since a step's time is proportional to its members
 HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
@@ -327,12 +332,12 @@ HYSTERESES = (0.0, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3)
 
 @dataclass(frozen=True)
 class Scores:
-    """What a policy earned in each of E episodes; position e is the same episode for every policy under one seed.
+    """Results of a policy in E episodes; position e is the same episode for every policy under one seed.
 
     Attributes:
-        returns: return, [E].
-        terms: terms of the reward, summed over the episode, [E, 3].
-        counted: outcomes in users' units, [E, O].
+        returns: return (unscaled), [E].
+        terms: terms of the reward (target, cost, change), summed over the episode, [E, 3].
+        counted: the O outcomes of ``outcomes_of`` in users' units, [E, O].
     """
 
     returns: NDArray[np.float64]
@@ -340,7 +345,7 @@ class Scores:
     counted: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
-        """Mean return and its 95 % confidence interval."""
+        """Mean return and its 95 % confidence interval: ``mean``, ``low``, ``high``."""
         return interval(self.returns)
 
 
@@ -382,7 +387,7 @@ class Evaluator:
         return Scores(reward(weights, total).astype(np.float64), total, outcomes)
 
     def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Terms [E, 3] and outcomes [E, O] of the iteration that runs before the first decision."""
+        """Return terms [E, 3] and outcomes [E, O] of the iteration that runs before the first decision."""
         after = simulator.state
         before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
         return reward_terms(simulator.projector, before, after).astype(np.float64), counted(
@@ -440,8 +445,7 @@ def judge(
 def alone(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
-    """Return of an artifact's policy without the guard (mean and interval), and its gap to the optimum, or the reason
-    for none.
+    """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval), ``optimum`` and the gap to it.
 
     Raises:
         IncompatibleArtifact: the artifact can't be read.
@@ -462,7 +466,10 @@ def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
 def _to_optimum(
     evaluator: Evaluator, agent: Scores, optimum: Optimum | None, others: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, Any]:
-    """The optimum's return on the agent's episodes and the agent's gap to it, or the reason why there is none."""
+    """Return ``optimum`` (its returns on the agent's episodes), ``gap_to_optimum`` and ``optimum_reason``.
+
+    Where the optimum is unknown or a policy beats it, the first two are None and the reason is a text; else it is None.
+    """
     if optimum is None or not optimum.exact:
         try:
             optimum = solve(evaluator.layout, evaluator.table)
@@ -477,10 +484,10 @@ def _to_optimum(
 
 
 def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
-    """The artifact with the largest hysteresis (least gain for which it changes) that does not lower its return.
+    """Return the artifact with the largest hysteresis (least gain in return for which it acts) that costs no return.
 
-    All candidates play the same episodes. One is accepted while its return is below the first's by at most 0.1 %, or
-    not significantly.
+    Candidates play the same episodes. One is accepted while its mean return is below that without hysteresis by at most
+    0.1 %, or not significantly (95 %).
 
     Raises:
         IncompatibleArtifact: the artifact can't be read.
@@ -492,7 +499,7 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
 
 
 def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
-    """Index of the last candidate up to which all are as good as the first; ``returns`` are [E] each."""
+    """Return the index of the last candidate up to which all are as good as the first, from their returns [E]."""
     accepted = 0
     for index, values in enumerate(returns):
         loss = interval(returns[0] - values)

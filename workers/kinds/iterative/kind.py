@@ -35,7 +35,9 @@ class Iterative(SimulatedKind):
         A failed comparison of heuristics is logged, and model-predictive control is taken.
 
         Raises:
-            TooLittleData, CriterionMissed, EstimationError: the samples can't carry a domain model.
+            TooLittleData: fewer than two executions, or durations that never differ.
+            CriterionMissed: a simulated iteration takes longer than the spec allows.
+            EstimationError: a metric is not greater than 0 everywhere.
         """
         from workers.kinds.iterative.fit import fit_domain_model
         from workers.kinds.iterative.grid import Executions
@@ -51,7 +53,7 @@ class Iterative(SimulatedKind):
         return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """An ``IterativeWorld`` for evaluations, else a simulator with options ``expected`` and those of ``Ranges``.
+        """Make an ``IterativeWorld`` for evaluations, else a simulator by options ``expected`` and those of ``Ranges``.
 
         Raises:
             TypeError: an option is unknown.
@@ -68,27 +70,27 @@ class Iterative(SimulatedKind):
         return made
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """Episodes under the domain model; ``conditions.held_out`` are ``ModelTable`` of held-out executions."""
+        """Make a world of episodes under the domain model; ``conditions.held_out``: ``ModelTable`` for level L3."""
         from workers.kinds.iterative.problem import IterativeProblem
 
         problem = IterativeProblem(workload.spec, _table(workload), conditions.held_out)
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The heuristics of the kind, by name; the same for every workload."""
+        """Return the kind's heuristics by name, the same for every workload."""
         from app.kinds.iterative.heuristics import HEURISTICS
 
         del workload
         return HEURISTICS
 
     def reference(self, workload: Workload) -> Planned:
-        """The exact optimum under the domain model, or the best plan on a coarser grid; else the reason for none."""
+        """Compute the optimum under the domain model, or a plan on a coarser grid; else the result has the reason."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()
 
     def training(self, workload: Workload, request: Request) -> IterativeTraining:
-        """The problem in which all trials of a training learn.
+        """Make the problem in which all trials of a training learn.
 
         Raises:
             Untrainable: a metric's target has a probability, which the reward that agents learn from can't express.
@@ -105,9 +107,9 @@ class Iterative(SimulatedKind):
         return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """An evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
+        """Prepare an evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
 
-        If they can't carry a model, the evaluation has no L3 and its report states the reason.
+        If the fit fails, the evaluation has no L3, and its report states the reason.
         """
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
         from workers.kinds.iterative.judge import held_out_model
@@ -121,10 +123,10 @@ class Iterative(SimulatedKind):
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """Returns by replay under the domain model and by importance sampling; ``{"reason": …}`` with too few finished
-        runs.
+        """Estimate returns by replay under the domain model and importance sampling, as ``off_policy.score``.
 
-        Runs whose reports don't fit the present spec are left out.
+        The result is ``{"reason": …}`` with fewer than two finished runs. Runs whose reports don't fit the present spec
+        are left out.
 
         Raises:
             IncompatibleArtifact: the artifact can't be read.

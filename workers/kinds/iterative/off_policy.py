@@ -36,9 +36,9 @@ class TooFewRuns(ValueError):
 
 @dataclass(frozen=True)
 class Trace:
-    """L logged runs of T iterations, and the candidate's decisions in them; decisions precede iterations 1 … T − 1.
+    """L logged runs of T iterations, and the candidate's decisions in them, one before each of iterations 1 … T − 1.
 
-    Outlooks are returns that the domain model expects after an action.
+    Actions are numbers, of N. An outlook is the return that the domain model expects after an action.
 
     Attributes:
         actions: logged actions, [L, T − 1]; −1 where the change of allocation was none of the workload's actions.
@@ -46,7 +46,7 @@ class Trace:
         legal: mask of legal actions, [L, T − 1, N].
         advised: action with the best outlook, [L, T − 1].
         chance: probability with which the logged action was taken, [L, T − 1]; NaN: not logged.
-        rewards: of each iteration, [L, T].
+        rewards: unscaled reward of each iteration, [L, T].
         taken_value: outlook of the logged action, [L, T − 1].
         chosen_value: outlook of the candidate's action, [L, T − 1].
         mean_value: mean outlook over the legal actions, [L, T − 1].
@@ -94,7 +94,7 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """Before iteration ``number`` of all runs: state and view; then the reported allocation, metrics and features."""
+    """State and view of all L runs before iteration ``number``, and the reports on it: levels, metrics, features."""
 
     number: int
     state: State
@@ -115,7 +115,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """Trace the logged runs, and let the candidate decide at each of their states."""
+    """Trace logged runs of equal length, and let the candidate decide at each of their states."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -142,13 +142,13 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
 
 
 def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.int64]:
-    """Action that changes levels ``before`` [B, R] to ``after`` [B, R]; −1 where no action does, [B]."""
+    """Return the actions [B] that change levels ``before`` [B, R] to ``after`` [B, R]; −1 where none does."""
     same = ((after - before)[:, None, :] == layout.deltas[None]).all(axis=2)
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
 
 def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Array:
-    """Return of each run had the candidate decided, [L]: logged log residuals are added to the model's expectation."""
+    """Estimate each run's return [L] had the candidate decided: the model's expectations plus the logged residuals."""
     total = np.zeros(len(logs))
     ours: State | None = None
     memory: NDArray[np.float32] | None = None
@@ -174,16 +174,15 @@ def replay(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Arr
 
 
 def importance(trace: Trace, actions: int) -> dict[str, Any]:
-    """Importance-sampling estimates of the candidate's return, its policy mixed with a share ``SOFTNESS`` of uniform
-    actions.
+    """Estimate the candidate's return by importance sampling, its policy mixed with 5 % uniform actions.
 
     Args:
         actions: number of actions N.
 
     Returns:
-        Jackknife intervals ``per_decision``, ``weighted`` and ``doubly_robust``; ``effective_sample_size`` in runs;
-        ``behaviour`` (``logged`` or ``estimated`` probabilities), ``softness``, and ``trusted`` (at least 10 runs'
-        worth).
+        95 % jackknife intervals ``per_decision``, ``weighted``, ``doubly_robust``; ``effective_sample_size`` in runs;
+        ``behaviour`` (``logged`` or ``estimated`` probabilities), ``softness`` (0.05), ``trusted`` (effectively 10
+        runs or more).
     """
     known = not np.isnan(trace.chance).any()
     behaviour = trace.chance if known else estimated_behaviour(trace, actions)
@@ -212,10 +211,10 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 
 
 def estimated_behaviour(trace: Trace, actions: int) -> Array:
-    """Probability of each logged action, [L, T − 1], by its frequency among decisions with the same advised action.
+    """Estimate the probability [L, T − 1] of each logged action by its frequency where the same action was advised.
 
-    Every action that is legal at the decision is counted once more (Laplace), so that none has probability 0. It is 1
-    where the logged action is −1.
+    Each legal action counts once more (Laplace), so that none has probability 0. Logged actions −1 get 1. ``actions``
+    is the number of actions N.
     """
     counts = np.full((actions, actions), SMOOTHING)
     inside = trace.actions >= 0
@@ -229,7 +228,7 @@ def estimated_behaviour(trace: Trace, actions: int) -> Array:
 
 
 def cumulative(ratios: Array) -> Array:
-    """Importance weight of each run up to each iteration, [L, T]: 1, then products of ``ratios`` [L, T − 1] so far."""
+    """Return each run's importance weight at each iteration, [L, T]: 1, then the products of ``ratios`` [L, T − 1]."""
     first = np.ones((len(ratios), 1))
     product: Array = np.concatenate([first, np.cumprod(ratios, axis=1)], axis=1)
     return product
@@ -242,26 +241,28 @@ def effective_sample_size(weights: Array) -> float:
 
 
 def per_decision(ratios: Array, rewards: Array) -> float:
-    """Per-decision importance sampling: mean over runs of Σ_t ρ_t · r_t, from ratios and rewards [L, T]. Unbiased if
-    the behaviour's probabilities are known.
+    """Estimate the return by per-decision importance sampling: the mean over runs of Σ_t ρ_t · r_t, from cumulative
+    ratios and rewards [L, T]. It is unbiased if the behaviour's probabilities are known.
     """
     return float((ratios * rewards).sum(axis=1).mean())
 
 
 def normalised(ratios: Array) -> Array:
-    """Weights of each iteration divided by their sum over runs, [L, T]; 0 where that sum is 0."""
+    """Divide the weights [L, T] of each iteration by their sum over the L runs; 0 where that sum is 0."""
     total = ratios.sum(axis=0)
     shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
     return shares
 
 
 def weighted(ratios: Array, rewards: Array) -> float:
-    """Weighted importance sampling: Σ_t Σ_runs w_t · r_t, weights normalised over runs; biased but consistent."""
+    """Estimate the return by weighted importance sampling: Σ_t Σ_runs w_t · r_t, from cumulative ratios and rewards
+    [L, T], weights normalised over runs; biased but consistent.
+    """
     return float((normalised(ratios) * rewards).sum())
 
 
 def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) -> float:
-    """Weighted doubly robust estimate of the return: consistent if either the weights or the values are right.
+    """Estimate the return by weighted doubly robust sampling: consistent if either weights or values are right.
 
     Args:
         ratios, rewards: cumulative importance weights and rewards, [L, T].
@@ -273,9 +274,6 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
     return float((weights * rewards).sum() - correction.sum())
 
 
-# Outcomes of a run in users' units: targets missed and by how much, hours, money, changes.
-
-
 Floats = NDArray[np.float64]
 PERCENT = ("%", "percent", "per cent")
 CALLED = {"gpu": "GPU", "cpu": "core", "core": "core"}
@@ -283,10 +281,10 @@ CALLED = {"gpu": "GPU", "cpu": "core", "core": "core"}
 
 
 def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
-    """The O outcomes of a run, in users' units.
+    """List the O outcomes of a run, in users' units.
 
-    They are two per target (share of runs or iterations that miss it; by how much on average, 0 for those that meet
-    it), hours per resource, cost unless it is one resource's hours at price 1, and the number of changes.
+    Two per target (share of runs or iterations that miss it, 0…1; by how much on average, in the metric's unit), hours
+    per resource, cost (left out if it equals one resource's hours), and the number of changes of allocation.
     """
     missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed(metric)]
     reserved = [Outcome(name) for name, _ in hours_of(spec.resources)]
@@ -302,10 +300,8 @@ def _missed(metric: Metric) -> tuple[Outcome, Outcome]:
 
 
 def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
-    """Name of each resource's hours, such as “core-hours”, and the units of the resource that make one whole (100 for
-    %).
-
-    Equal names are told apart by the resource's own name in front.
+    """Return, per resource, the name of its hours, such as “core-hours”, and how many of its units are one whole (100
+    for %, else 1). The resource's own name precedes a name that occurs twice.
     """
     found = []
     for resource in resources:
@@ -327,7 +323,10 @@ def _priced(spec: Spec) -> bool:
 
 
 def counted(projector: Projector, before: State, after: State) -> Floats:
-    """What the iteration between two states adds to each outcome of its run, as ``outcomes_of``, [B, O]."""
+    """Return what one iteration of B runs adds to each of the O outcomes of ``outcomes_of``, [B, O].
+
+    ``before`` and ``after`` are the states around the iteration.
+    """
     spec, seconds = projector.layout.spec, projector.layout.seconds
     columns: list[NDArray[Any]] = []
     for i, metric in enumerate(spec.metrics):
@@ -341,8 +340,9 @@ def counted(projector: Projector, before: State, after: State) -> Floats:
 
 
 def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[Any]]:
-    """Whether metric ``i`` misses its target, and by how much in its unit, [B] each: at the end of a run for its sum,
-    else per iteration divided by the number of iterations.
+    """Return whether metric ``i`` misses its target (0 or 1), and by how much in its unit, [B] each.
+
+    A target on a run's sum counts at the run's end; others at each iteration, divided by the number of iterations.
     """
     metric, iterations, target = projector.layout.spec.metrics[i], projector.layout.iterations, after.targets[:, i]
     whole = metric.scope == "run"

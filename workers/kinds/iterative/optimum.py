@@ -1,4 +1,8 @@
-"""Optima of kind ``iterative``: dynamic programming under the domain model, and hindsight for one known episode."""
+"""Optima of kind ``iterative``: dynamic programming under the domain model, and hindsight for one known episode.
+
+Letters in shapes: K iterations, A allocations of the grid, N actions, R resources, M metrics, P different pauses
+(seconds that a change of allocation takes), X grid values of the time left, E grid values of the run effect.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +31,13 @@ TAILS = 3.5  # reach of the grids in standard deviations
 
 
 class Grid(NamedTuple):
-    """Sizes of the grids over time left and run effect, and number of quadrature nodes of the noise."""
+    """Numbers of grid points of a dynamic programme.
+
+    Attributes:
+        left: grid values of the time left until the target.
+        effect: grid values of the posterior mean of the log run effect.
+        noise: quadrature nodes of an iteration's noise.
+    """
 
     left: int = 101
     effect: int = 13
@@ -38,17 +48,17 @@ COARSER = (Grid(81, 11, 7), Grid(41, 9, 7), Grid(31, 7, 5), Grid(21, 5, 5))
 
 
 class NoOptimum(ValueError):
-    """The optimum can't be computed; the message says why."""
+    """The optimum of a workload can't be computed; the message says why."""
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The solution of a workload.
+    """The solution of a workload by dynamic programming.
 
     Attributes:
         policy: the optimal policy, up to the grid's error.
-        expected: expected return of a run that begins at the service's first allocation.
-        error: change of ``expected`` when every grid is halved; 0 if not computed.
+        expected: expected return (unscaled) of a run that begins at the service's first allocation.
+        error: absolute change of ``expected`` when every grid is halved; 0 if not computed.
         grid: the grid on which it was solved.
     """
 
@@ -64,7 +74,7 @@ class Optimum:
 
 
 def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int = LARGEST_GRID) -> str | None:
-    """Reason why the workload can't be solved on ``grid`` within ``largest`` state-actions; None: it can."""
+    """Return the reason why the workload can't be solved on ``grid`` within ``largest`` state-actions; None: it can."""
     others = [m.name for i, m in enumerate(layout.spec.metrics) if m.target is not None and i != layout.seconds]
     if layout.spec.disturbances != Disturbances():
         return "lost capacity and shifts of the pace add to the state"
@@ -85,8 +95,14 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int
 def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error: bool = True) -> Optimum:
     """Solve the workload by dynamic programming.
 
+    Args:
+        layout, table: the workload's layout and its domain model.
+        grid: sizes of the grids.
+        with_error: whether to solve the workload on halved grids too, for ``Optimum.error``.
+
     Raises:
-        NoOptimum: its state has parts that the programme lacks, or the grid is too large.
+        NoOptimum: the workload is disturbed, has targets on metrics other than seconds, several model members or
+            varying features, or needs more than 50 million state-actions.
     """
     reason = why_not(layout, table, grid)
     if reason:
@@ -95,13 +111,13 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
 
 
 def plan(layout: Layout, table: ModelTable) -> Optimum:
-    """The exact optimum, or the best plan on the finest grid that is small enough.
+    """Compute the exact optimum, else a plan: the solution on the finest of ``COARSER`` that is small enough.
 
-    A plan ignores what the programme lacks: of a belief it uses the mean model, of disturbed runs undisturbed ones. It
-    is a policy like any other.
+    A plan replaces a belief by its mean model and ignores disturbances.
 
     Raises:
-        NoOptimum: the state has other parts that the programme lacks, or no grid is small enough.
+        NoOptimum: a metric other than seconds has a target, features vary between runs, or no grid has at most 150
+            million state-actions.
     """
     if why_not(layout, table) is None:
         return _solved(layout, table, Grid(), with_error=True)
@@ -126,8 +142,17 @@ def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) 
 
 
 class _Programme:
-    """Arrays of the backward recursion: K iterations, A allocations, N actions, P different pauses, X values of the
-    time left, E of the run effect.
+    """Arrays of the backward recursion: K iterations, A allocations, N actions, P different pauses, X grid values of
+    the time left, E of the run effect.
+
+    Attributes:
+        rate: cost per second of each allocation, relative to the reference cost of a run, [A].
+        pauses: different seconds that a change of allocation takes, [P]; a single 0.0 if ``run_scope``.
+        pause: seconds that each action's change takes, [N].
+        median: median seconds of each iteration at each allocation, [K, A].
+        noise: variance of the log noise, [K]; ``tau``, ``drift``: variance of the log run effect, and its increase per
+            iteration.
+        run_scope: whether the target is on the sum of seconds over the run.
     """
 
     def __init__(self, layout: Layout, table: ModelTable, grid: Grid) -> None:
@@ -153,7 +178,9 @@ class _Programme:
         self._ranges()
 
     def _ranges(self) -> None:
-        """Set by iteration: posterior variance and gain, half-width of the effect's grid, range of seconds left."""
+        """Set for each iteration: variance of the posterior of the log run effect (``variance``), its gain in 0…1, half
+        the width of the effect's grid (``half``), and least and most seconds left on the grid (``low``, ``high``).
+        """
         iterations = self.layout.iterations
         self.variance, self.gain, self.spread = (np.zeros(iterations + 1) for _ in range(3))
         self.variance[0] = self.tau
@@ -171,7 +198,7 @@ class _Programme:
         self.low, self.high = rest.min(axis=1) / wide, rest.max(axis=1) * wide
 
     def solve(self) -> tuple[NDArray[np.float32], Array]:
-        """Value after a decision [P, K, A, X, E], and expected return of beginning at each allocation [A]."""
+        """Return expected returns: after each decision [P, K, A, X, E], and of beginning at each allocation [A]."""
         grid, iterations = self.grid, self.layout.iterations
         x = grid.left if self.run_scope else 1
         worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
@@ -183,11 +210,13 @@ class _Programme:
         return worth, self._start(worth)
 
     def _effects(self, k: int) -> Array:
-        """Grid of posterior means of the log run effect after k iterations, [E]."""
+        """Return the grid of posterior means of the natural log of the run effect after ``k`` iterations, [E]."""
         return np.linspace(-self.half[k], self.half[k], self.grid.effect)
 
     def _left(self, k: int, x: int) -> Array:
-        """Grid of the time left at iteration k in seconds, divided by the factor of the run effect, [X]."""
+        """Return the grid [X] of seconds left before iteration ``k``, divided by the factor of the run effect; ones
+        without a target on the run's time.
+        """
         return np.geomspace(self.low[k], self.high[k], x) if self.run_scope else np.ones(1)
 
     @property
@@ -196,11 +225,13 @@ class _Programme:
         return self.sla * self.metric.weight / self.metric.target if self.run_scope and self.metric.target else 0.0
 
     def _end(self, x: int) -> Array:
-        """Value after the last iteration, [A, X, E]: 0 here; lateness is added by extrapolation."""
+        """Return the value after the last iteration, zeros [A, X, E]; the penalty of lateness is added by ``_next``."""
         return np.zeros((len(self.rate), x, self.grid.effect))
 
     def _run(self, k: int, value: Array, pause: float) -> Array:
-        """Expected reward of iteration k plus the value after it, over the noise, [A, X, E]; ``pause`` in seconds."""
+        """Return the expectation [A, X, E], over the noise, of iteration ``k``'s reward plus ``value`` [A, X, E] after
+        it, if the iteration begins with a pause of ``pause`` seconds.
+        """
         effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
@@ -218,7 +249,9 @@ class _Programme:
         return total
 
     def _next(self, k: int, value: Array, left: Array, effect: Array) -> Array:
-        """Value at iteration k + 1 interpolated at ``left`` seconds [A, X, E] and posterior means ``effect`` [E]."""
+        """Interpolate ``value`` [A, X, E], on the grid of iteration k + 1, at ``left`` seconds [A, X, E] and posterior
+        means ``effect`` [E] of the log run effect; return [A, X, E].
+        """
         half, count = self.half[k + 1], self.grid.effect
         nodes, weights = stencil(np.clip(effect, -half, half) + half, float(2 * half), count)
         mixing = np.zeros((count, count))
@@ -231,7 +264,9 @@ class _Programme:
         return self._at(blended, left, k + 1, effect)
 
     def _at(self, table: Array, left: Array, k: int, effect: Array) -> Array:
-        """``table`` [A, X, E] of iteration k, interpolated at ``left`` seconds [A, X, E] and effects ``effect`` [E]."""
+        """Interpolate ``table`` [A, X, E], on the grid of iteration k, at ``left`` seconds [A, X, E], given the log run
+        effects ``effect`` [E]; return [A, X, E]. Below the grid the value falls by ``slope`` per second.
+        """
         low, high = self.low[k], self.high[k]
         inside = np.clip(left * np.exp(-effect), low, high)
         nodes, weights = stencil(np.log(inside / low), float(np.log(high / low)), table.shape[1])
@@ -241,7 +276,9 @@ class _Programme:
         return read
 
     def _decide(self, k: int, after: Array) -> Array:
-        """Value before the decision on iteration k at each allocation, [A, X, E]."""
+        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions, from the
+        values ``after`` [P, A, X, E] each decision.
+        """
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
         moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
@@ -255,7 +292,7 @@ class _Programme:
         return best
 
     def _paused(self, k: int, after: Array, pause: float) -> Array:
-        """Value of iteration k after ``pause`` seconds for a change of allocation, [A, X, E]."""
+        """Return the value [A, X, E] at iteration k after ``pause`` seconds for a change of allocation."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
@@ -268,7 +305,7 @@ class _Programme:
         )
 
     def _start(self, worth: NDArray[np.float32]) -> Array:
-        """Expected return of a run that begins at each allocation, [A]."""
+        """Return the expected return [A] of a run that begins at each allocation, from the result of ``solve``."""
         middle = worth.shape[4] // 2
         table = worth[0, 0, :, :, :].astype(np.float64)
         if not self.run_scope:
@@ -307,18 +344,23 @@ BINS = 1000  # bins of the sum
 
 @dataclass(frozen=True)
 class Replay:
-    """A policy that plays one sequence of actions whatever it observes; an illegal one is replaced by staying."""
+    """A policy that plays one sequence of actions whatever it observes; an illegal one is replaced by no change.
+
+    Attributes:
+        name: the policy's name in reports.
+        actions: number of the action before each iteration after the first, [K − 1].
+    """
 
     name: str
     actions: NDArray[np.intp]
 
     @property
     def encoder(self) -> Encoder:
-        """An encoder of the iteration alone, [B, 1]."""
+        """An encoder whose keys are the runs' iterations alone, [B, 1]."""
         return Encoder("iteration", lambda situation: situation.state.iteration[:, None])
 
     def act(self, situation: Situation) -> Choice:
-        """The sequence's action for each run's iteration, [B]."""
+        """Choose the sequence's action for the iteration of each of B runs, [B]; no change where that is illegal."""
         place = np.clip(situation.state.iteration - 1, 0, len(self.actions) - 1)
         action = self.actions[place]
         legal = situation.view.mask[np.arange(len(action)), action]
@@ -326,7 +368,13 @@ class Replay:
 
 
 class Hindsight(NamedTuple):
-    """The best sequence found, its return, and an upper bound on how much larger the best return could be."""
+    """The best sequence of actions found for one episode.
+
+    Attributes:
+        policy: a policy that plays the sequence.
+        expected: its return (unscaled).
+        error: upper bound on how much larger the best return could be, at least 0.
+    """
 
     policy: Replay
     expected: float
@@ -334,10 +382,11 @@ class Hindsight(NamedTuple):
 
 
 def hindsight(world: IterativeWorld) -> Hindsight:
-    """The best actions for the single episode of an undisturbed ``world``, whose noise is known.
+    """Search for the best actions in the single episode of an undisturbed ``world``, whose noise is known.
 
     Raises:
-        ValueError: several metrics have a target on their sum over the run, or the search would be too large.
+        ValueError: several metrics have a target on their sum over the run, or iterations times allocations times
+            actions exceed 20 million.
     """
     layout = world.layout
     size = layout.iterations * len(layout.allocations) * len(layout.deltas)
@@ -351,7 +400,7 @@ def hindsight(world: IterativeWorld) -> Hindsight:
 
 
 def _tightest(path: _Path) -> _Relaxed:
-    """The relaxation with the largest lower bound among the multipliers λ of a bisection."""
+    """Return the relaxation with the largest lower bound of the cost among the multipliers λ of a bisection."""
     low, high = path.multipliers
     below, above = path.solve(low), path.solve(high)
     tightest = max(below, above, key=lambda relaxed: relaxed.bound)
@@ -369,7 +418,7 @@ class _Relaxed(NamedTuple):
         multiplier: λ, in return per unit of the sum.
         bound: lower bound of any path's cost.
         excess: sum of the shortest path less the target, in the metric's unit.
-        ahead: least cost from the decision on iteration k at an allocation, [K + 1, A].
+        ahead: least cost from the decision on iteration k at each of A allocations, [K + 1, A].
     """
 
     multiplier: float
@@ -379,14 +428,22 @@ class _Relaxed(NamedTuple):
 
 
 class _Found(NamedTuple):
-    """A path: its actions [K − 1] and its cost, the negative of its return."""
+    """A path through K iterations: numbers of its actions [K − 1], and its cost, the negative of its return."""
 
     actions: NDArray[np.intp]
     cost: float
 
 
 class _Labels(NamedTuple):
-    """The best L partial paths, [L] each: allocation, cost and sum so far, last action, index of the previous label."""
+    """The best L partial paths, [L] each.
+
+    Attributes:
+        here: index of the present allocation.
+        cost: cost so far, without the target on the sum.
+        total: sum so far of the metric whose sum has a target, in its unit.
+        action: number of the last action.
+        parent: index of the previous iteration's label that the path continues.
+    """
 
     here: NDArray[np.intp]
     cost: HindsightArray
@@ -396,7 +453,8 @@ class _Labels(NamedTuple):
 
 
 class _Path:
-    """Arrays of the shortest path: K iterations, A allocations, N actions, P different pauses.
+    """Arrays of the shortest path through the single episode of a world: K iterations, A allocations, N actions, P
+    different pauses.
 
     Raises:
         ValueError: several metrics have a target on their sum over the run.
@@ -424,7 +482,10 @@ class _Path:
         self._stages()
 
     def _measured(self, factors: HindsightArray, features: list[HindsightArray]) -> None:
-        """Compute the metrics of every iteration at every allocation, without pauses, [K, A, M]."""
+        """Set ``measured``: each metric of every iteration at every allocation, without pauses, [K, A, M].
+
+        ``factors`` [K, M] are the natural logs of measured over modelled metrics; ``features`` are K arrays [1, F].
+        """
         layout, followed = self.layout, self.followed
         every = np.arange(len(layout.allocations))
         points = [followed.point(np.tile(given, (len(every), 1))) for given in features]
@@ -432,7 +493,9 @@ class _Path:
         self.measured = np.exp(np.array(logs, np.float64) + factors[:, None])
 
     def _moves(self) -> None:
-        """Set legality and goal of actions by allocation, [N, A] each; their pauses, and costs of moving, [N]."""
+        """Set, for each action at each allocation, whether it is legal and the index of the allocation it leads to
+        (``legal``, ``goal``, [N, A]); the different pauses in seconds [P], each action's pause and cost of change [N].
+        """
         layout, projector = self.layout, self.projector
         levels = projector.grid_levels
         goals = levels[None] + layout.deltas[:, None]  # [N, A, R]
@@ -444,7 +507,7 @@ class _Path:
         self.moving = float(self.start.weights[0, 2]) * share
 
     def _stages(self) -> None:
-        """Compute each iteration's cost and its part of the sum, by pause and allocation, [P, K, A] each."""
+        """Set each iteration's cost (``stage``) and its part of the metric's sum (``sum``), [P, K, A] each."""
         layout, projector, state = self.layout, self.projector, self.start
         sla, cost = float(state.weights[0, 0]), float(state.weights[0, 1])
         money = projector.units(projector.grid_levels) @ state.prices[0].astype(np.float64) / 3600  # [A] per second
@@ -478,7 +541,7 @@ class _Path:
         return 0.0 if self.summed is None else float(self.start.targets[0, self.summed])
 
     def solve(self, multiplier: float) -> _Relaxed:
-        """Shortest paths if each unit of the sum costs ``multiplier``."""
+        """Compute the shortest paths when each unit of the sum costs ``multiplier`` in return."""
         staged = self.stage + multiplier * self.sum
         ahead = np.zeros((self.layout.iterations + 1, self.measured.shape[1]))
         value, total = np.zeros((2, ahead.shape[1]))
@@ -494,7 +557,7 @@ class _Path:
         return _Relaxed(multiplier, bound, excess, ahead)
 
     def search(self, relaxed: _Relaxed) -> _Found:
-        """The best path of a label-setting pass whose lower bounds come from ``relaxed``."""
+        """Find the best path by a label-setting pass (Joksch 1966) whose lower bounds come from ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
         labels = _Labels(start, self.stage[0, 0, start], self.sum[0, 0, start], nowhere, nowhere)
@@ -513,7 +576,9 @@ class _Path:
         return _Found(np.array(actions[::-1], np.intp), float(cost[best]))
 
     def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
-        """Labels after iteration ``k``: in each bin of allocation and sum the one with the least lower bound."""
+        """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``
+        with the least lower bound; at most ``LABELS`` in all.
+        """
         action, parent = np.nonzero(self.legal.take(labels.here, axis=1))
         here, pause = self.goal[action, labels.here[parent]], self.pause_of[action]
         cost = labels.cost[parent] + self.stage[pause, k, here] + self.moving[action]

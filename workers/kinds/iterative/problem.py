@@ -40,7 +40,11 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 @dataclass(frozen=True)
 class Guarded(Player):
-    """A player that decides with an artifact or a heuristic behind the guard, as the service does."""
+    """A player that decides behind the guard, as the service does.
+
+    Attributes:
+        artifact: the agent's artifact; None: the heuristic ``rule`` decides, or the default one if that is None too.
+    """
 
     artifact: Artifact | None
     rule: Heuristic | None = None
@@ -63,7 +67,7 @@ class Static:
     name: str = "static"
 
     def act(self, situation: Situation) -> Choice:
-        """The legal step that comes nearest to ``goal``, [B]."""
+        """Choose for each of B runs the legal action that comes nearest to ``goal``, [B]."""
         levels = situation.state.levels
         return Choice(action_towards(situation.projector.layout, levels, np.broadcast_to(self.goal, levels.shape)))
 
@@ -75,7 +79,7 @@ class IterativeProblem(Problem):
         spec: the workload's spec.
         table: its domain model.
         held_out: domain models of held-out executions.
-        without: the reason why there are none.
+        without: the reason why there are none, for level L3.
     """
 
     kind = "iterative"
@@ -150,7 +154,7 @@ class IterativeProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """One for each resource: its level, from 0."""
+        """One integer setting for each resource: its level, in steps above the minimum."""
         return tuple(Tunable(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
 
     @override
@@ -221,4 +225,4 @@ class IterativeProblem(Problem):
         return TITLES[level][1]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> None:
-        """None: runs of this kind have no chart beside the heat map."""
+        """Return None, since runs of this kind have no chart beside the heat map."""

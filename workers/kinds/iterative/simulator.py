@@ -1,4 +1,8 @@
-"""The simulator of an ``iterative`` workload for learners: hidden variables, transitions and shaped rewards."""
+"""The simulator of an ``iterative`` workload for learners: hidden variables, transitions and shaped rewards.
+
+Letters in shapes: B runs side by side, R resources, M metrics, F features, N actions, D observation entries. Levels
+count steps above a resource's minimum.
+"""
 
 from __future__ import annotations
 
@@ -40,22 +44,20 @@ class Courses:
         self._place = course_places(len(table.iteration_bin), resolution)
 
     def draw(self, random: np.random.Generator, count: int) -> NDArray[np.intp]:
-        """Draw the index of a course for each of ``count`` runs, [count]; zeros where there are no courses."""
+        """Draw the index (from 0) of a course for each of ``count`` runs, [count]; zeros where there are no courses."""
         if self._courses is None:
             return np.zeros(count, np.intp)
         return random.integers(0, self.count, count)
 
     def at(self, course: NDArray[np.intp], iteration: NDArray[np.integer], features: Array) -> Array:
-        """Features of runs on ``course`` [B] in ``iteration`` [B] → [B, F]. ``features`` [B, F] are those of any
-        iteration of the run, from which features without a course are taken.
+        """Return the features [B, F] of B runs, each on its ``course`` [B] (an index) in its ``iteration`` [B].
+
+        Features without a course are copied from ``features`` [B, F], those of any iteration of the same run.
         """
         if self._courses is None:
             return features
         there = self._courses[course, self._place[np.minimum(iteration, len(self._place) - 1)]]
         return np.where(np.isnan(there), features, there).astype(features.dtype, copy=False)
-
-
-# Hidden variables of simulated runs.
 
 
 Indices = NDArray[np.integer]
@@ -83,27 +85,35 @@ class Truth(NamedTuple):
     shift: Array
 
     def at(self, iteration: Indices) -> Truth:
-        """The variables as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift in it."""
+        """Return a copy as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift in it."""
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 
     def within(self, layout: Layout, levels: Indices, iteration: Indices) -> NDArray[np.int16]:
-        """``levels`` [B, R] limited to the capacity that remains in ``iteration`` [B]."""
+        """Limit ``levels`` [B, R] (steps above each minimum) to the capacity that remains in ``iteration`` [B]."""
         share = np.where(iteration >= self.lost, self.left, 1.0)
         most = np.floor(layout.tops * share[:, None] + 1e-9)
         return np.minimum(levels, most).astype(np.int16)
 
 
 def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
-    """Hidden variables of runs without lost capacity and without a shift of pace."""
+    """Make the hidden variables of B runs without lost capacity and without a shift of pace.
+
+    Args:
+        layout: the workload's layout.
+        effect: run effect on the natural log of each of M metrics, [B, M].
+        member: index of the belief's member that each run follows, [B].
+        course: index of each run's course of features, [B].
+    """
     never, ones = np.full(len(effect), layout.iterations), np.ones(len(effect), np.float32)
     return Truth(effect, member, course, never, ones, never, ones * 0)
 
 
 def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
-    """``truth`` with the spec's disturbances drawn, for runs whose first simulated iteration is ``begun`` [B].
+    """Return ``truth`` with the spec's disturbances (lost capacity, shift of pace) drawn anew for each of B runs.
 
-    A run begun in its middle has no later shift if its drawn shift was before ``begun``: its effect includes that.
+    ``begun`` [B] is the first simulated iteration of each run. A shift drawn at or before it never happens, because
+    the effect of a run that begins in its middle already includes it.
     """
     wanted, count = layout.spec.disturbances, len(begun)
     if wanted.lost_capacity is not None:
@@ -120,9 +130,6 @@ def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Ge
     return truth
 
 
-# The simulator: the domain model with a run effect and noise drawn anew for each run.
-
-
 SimulatorArray = NDArray[np.float32]
 
 
@@ -130,8 +137,8 @@ class Ranges(NamedTuple):
     """Ranges from which the parameters of episodes are drawn.
 
     Attributes:
-        targets: lowest and highest ratio to the spec's targets; the ratio is log-uniform.
-        explore: share of episodes, in 0…1, that begin at a random iteration, allocation and time left.
+        targets: lowest and highest ratio of an episode's targets to the spec's; the ratio is drawn log-uniformly.
+        explore: share of episodes, in 0…1, that begin at a random iteration, allocation and elapsed time.
     """
 
     targets: tuple[float, float] = (1.0, 1.0)
@@ -141,16 +148,24 @@ class Ranges(NamedTuple):
 def described(
     spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
 ) -> SimulatorSpec:
-    """A simulator as data, not yet made; ``expected``: with expected rewards (``ExpectedSimulator``)."""
+    """Describe a simulator as data from which any process can make it.
+
+    Args:
+        spec, table: the workload's spec and its domain model.
+        batch: number of runs side by side.
+        seed: seed of all draws.
+        ranges: ranges of the episodes' parameters.
+        expected: whether to make an ``ExpectedSimulator`` (rewards averaged over noise) or an ``IterativeSimulator``.
+    """
     options = {"targets": list(ranges.targets), "explore": ranges.explore, "expected": expected}
     return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
 
 
 def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
-    """Parse the options that ``described`` writes: whether rewards are expected ones, and the ranges.
+    """Parse the options that ``described`` writes: (whether rewards are averaged over noise, ranges of episodes).
 
     Raises:
-        TypeError: an option is unknown.
+        TypeError: an option is neither ``expected`` nor a field of ``Ranges``.
     """
     given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in options.items()
@@ -173,14 +188,21 @@ class _Episodes:
 
 
 class IterativeSimulator:
-    """B runs of one workload under its domain model, which begin anew one by one as they end.
+    """B runs of one workload under its domain model; a run that ends is replaced by a new one.
 
-    An episode begins after the first iteration, at the first allocation. Rewards are shaped by differences of
-    ``potential`` unless ``shaped`` is False, and multiplied by ``RETURN_SCALE``.
+    An episode begins after the first iteration, at the first allocation.
+
+    Args:
+        layout, table: the workload's layout and its domain model.
+        batch: number of runs B.
+        seed: seed of all draws.
+        ranges: ranges of the episodes' parameters.
+        shaped: whether rewards, which are multiplied by ``RETURN_SCALE``, contain differences of ``potential``.
+        count: function of projector and the states before and after a step, called at each step; None: none.
 
     Attributes:
-        terms: unshaped, unscaled terms of the last step's reward, [B, 3].
-        counted: result of ``count`` on the states before and after the last step; None without ``count``.
+        terms: unshaped, unscaled terms of the last step's reward (target, cost, change), [B, 3].
+        counted: result of ``count`` at the last step; None without ``count`` or before the first step.
     """
 
     advice: slice | None = None
@@ -208,12 +230,14 @@ class IterativeSimulator:
 
     @property
     def state(self) -> State:
-        """The runs' observable state. Raises RuntimeError before the first ``reset``."""
+        """The observable state of the B runs. Raises RuntimeError before the first ``reset``."""
         return self._current().state
 
     @property
     def view(self) -> View:
-        """What policies observe: observation [B, D], mask [B, N], outlook. Raises RuntimeError before ``reset``."""
+        """What policies observe: observation [B, D], mask of legal actions [B, N], and outlook (expected return of each
+        action) [B, N]. Raises RuntimeError before ``reset``.
+        """
         return self._current().view
 
     @property
@@ -222,12 +246,13 @@ class IterativeSimulator:
         return Situation(self.projector, self.state, self.view)
 
     def reset(self) -> tuple[SimulatorArray, NDArray[np.bool_]]:
-        """Begin B runs, each after its first iteration: observation [B, D] and mask of legal actions [B, N]."""
+        """Begin B runs and simulate their first iteration; return observation [B, D] and legal actions [B, N]."""
         self._episodes = self._open(self.batch)
         return self._episodes.view.observation, self._episodes.view.mask
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Change allocations by ``actions`` [B], run one iteration, and begin new runs where one ended.
+        """Change allocations by ``actions`` [B] (numbers), simulate one iteration, and replace the runs that end by new
+        ones. Rewards in the result are shaped and scaled, [B].
 
         Raises:
             RuntimeError: before the first ``reset``.
@@ -258,13 +283,21 @@ class IterativeSimulator:
         return Step(now.observation, now.mask, paid, done, seen.observation)
 
     def taken(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
-        """Levels [B, R] that ``actions`` [B] lead to, within the remaining capacity."""
+        """Return the levels [B, R] that ``actions`` [B] lead to, within the remaining capacity; changes nothing.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         before, truth = self.state, self._current().truth
         levels = step(self.layout, before.levels, actions)
         return truth.within(self.layout, levels, before.iteration) if self.disturbed else levels
 
     def get_state(self) -> dict[str, Any]:
-        """State of the runs, their hidden variables, the stock of drawn runs and the random generator, as arrays."""
+        """Return runs, hidden variables, stock of drawn runs and random generator as a dict of arrays by name.
+
+        Raises:
+            RuntimeError: before the first ``reset``.
+        """
         state: dict[str, Any] = {"random": self.random.bit_generator.state}
         for name, episodes in (("", self._current()), ("stock_", self._stock)):
             state |= {f"{name}rows": pack(episodes.state)}
@@ -272,7 +305,7 @@ class IterativeSimulator:
         return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``; later steps are bit-identical."""
+        """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
         self.random.bit_generator.state = state["random"]
         self._episodes = self._restored(state, "")
         self._stock = self._restored(state, "stock_")
@@ -324,7 +357,7 @@ class IterativeSimulator:
         return self.random.integers(0, self.projector.members, count)
 
     def _unstarted(self, count: int) -> State:
-        """``count`` runs before their first iteration, with drawn targets and features."""
+        """Draw targets and features of ``count`` runs, and return their states before the first iteration."""
         low, high = np.log(self.ranges.targets)
         ratio = np.exp(self.random.uniform(low, high, (count, 1)))
         start = np.tile(self.layout.start_levels, (count, 1))
@@ -336,7 +369,9 @@ class IterativeSimulator:
         return drawn.astype(np.float32)
 
     def _anywhere(self, state: State, effect: SimulatorArray) -> tuple[State, SimulatorArray]:
-        """Move a share ``ranges.explore`` of the runs to a random iteration and allocation.
+        """Move a share ``ranges.explore`` of the runs to a random iteration and allocation; return states and effects.
+
+        ``effect`` [B, M]: true run effects on the natural log of each metric, drawn anew for the moved runs.
 
         The posterior mean after k reports is drawn from its marginal distribution, and the true effect from the
         posterior, so the policy's belief about such a run is calibrated. Its time left is what some constant allocation
@@ -360,7 +395,9 @@ class IterativeSimulator:
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
     def _elapsed(self, state: State) -> SimulatorArray:
-        """Plausible sums of each metric so far, [B, M]: target less the rest under another constant allocation."""
+        """Draw sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times what the rest
+        of the run adds under one random constant allocation, and at least 5 % of the target in proportion to progress.
+        """
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
         ahead, point = projector.ahead, projector.ahead.point(state.features)
@@ -375,7 +412,7 @@ class IterativeSimulator:
         return elapsed
 
     def _renew(self, done: NDArray[np.bool_]) -> None:
-        """Replace the runs marked in ``done`` [B] by new ones, in place."""
+        """Replace the runs marked in the mask ``done`` [B] by new ones; other runs keep their state."""
         rows, episodes = np.flatnonzero(done), self._current()
         fresh = self._draw(len(rows))
         # Copy the last observation and effect, which callers may still hold; other arrays belong to this step alone.
@@ -395,7 +432,7 @@ class IterativeSimulator:
 
 
 def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """States from the rows that ``pack`` made, in float32 as simulators compute."""
+    """Unpack states from ``rows`` [B, …] made by ``pack``; floats become float32, in which simulators compute."""
     return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 
 
@@ -408,12 +445,14 @@ def ran(
     member: NDArray[np.intp],
     noise: SimulatorArray,
 ) -> State:
-    """States after one iteration.
+    """Simulate one iteration of B runs and return their states after it.
 
     Args:
-        levels: allocation in levels, [B, R].
-        features: of this iteration, [B, F].
-        effect: true run effect on the log of each metric, [B, M].
+        projector: the domain model that runs follow, which is also the one that policies assume.
+        before: states before the iteration.
+        levels: allocation in steps above each minimum, [B, R].
+        features: features in this iteration, [B, F].
+        effect: true run effect on the natural log of each metric, [B, M].
         member: index of the belief's member that each run follows, [B].
         noise: standard normal draws, [B, M]; overwritten.
     """
@@ -445,7 +484,9 @@ def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
 
 
 def _posterior_variances(projector: Projector) -> SimulatorArray:
-    """Variance of the posterior of the log run effect after 0, 1, … iterations, [iterations, M]."""
+    """Return the posterior variance of the (natural) log run effect on M metrics after 0, 1, … iterations,
+    [iterations, M].
+    """
     variance, noise = projector.effect_variance.copy(), projector.noise_variance
     out = []
     for _ in range(projector.layout.iterations):
@@ -455,16 +496,13 @@ def _posterior_variances(projector: Projector) -> SimulatorArray:
     return np.array(out, np.float32)
 
 
-# The simulator for learners, whose reward is the expectation over noise.
-
-
 class ExpectedSimulator(IterativeSimulator):
     """An ``IterativeSimulator`` whose rewards and potentials are averaged over the possible measurements of each step.
 
-    The log measurement is normal about the posterior mean, so the average is a Gauss–Hermite sum over ``nodes``
-    outcomes, all metrics moving together. The transition itself is one drawn outcome. Rewards keep their expectation
-    given the observation, with much less noise (Rao–Blackwell). After a shift of pace the posterior is wrong, and the
-    reward of the drawn outcome is paid.
+    The natural log of a measurement is normal about its posterior mean, so the average is a Gauss–Hermite sum over
+    ``nodes`` outcomes, all metrics moving together. Rewards keep their expectation given the observation, with much
+    less noise (Rao–Blackwell). The next state is one drawn outcome. From an iteration in which the pace shifts on, the
+    posterior is wrong, and the run gets the reward of the drawn outcome.
     """
 
     def __init__(
@@ -474,7 +512,7 @@ class ExpectedSimulator(IterativeSimulator):
         self.outcomes = outcomes(nodes)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Change allocations by ``actions`` [B] and run one iteration; the reward is the expected one, [B].
+        """Change allocations by ``actions`` [B] and simulate one iteration; rewards [B] are averaged over noise.
 
         Raises:
             RuntimeError: before the first ``reset``.
@@ -491,14 +529,23 @@ class ExpectedSimulator(IterativeSimulator):
 
 
 class Outcomes(NamedTuple):
-    """Quadrature nodes in standard deviations from the mean, and weights that sum to 1, [nodes] each."""
+    """A quadrature of the standard normal distribution.
+
+    Attributes:
+        places: nodes in standard deviations from the mean, [nodes].
+        weights: weights of the nodes, which sum to 1, [nodes].
+    """
 
     places: NDArray[np.float32]
     weights: NDArray[np.float32]
 
 
 def outcomes(nodes: int) -> Outcomes:
-    """Gauss–Hermite nodes and weights of the standard normal distribution, float32 [nodes]."""
+    """Compute Gauss–Hermite nodes and weights of the standard normal distribution, float32 [nodes] each.
+
+    Raises:
+        ValueError: ``nodes`` is less than 1.
+    """
     places, weights = np.polynomial.hermite_e.hermegauss(nodes)
     return Outcomes(places.astype(np.float32), (weights / weights.sum()).astype(np.float32))
 
@@ -511,7 +558,16 @@ def expectation(
     given: Preferences,
     outcomes: Outcomes,
 ) -> NDArray[np.float32]:
-    """Unscaled E[reward + potential] [B] of moving from ``before`` to ``levels`` [B, R] under ``features`` [B, F]."""
+    """Return the expectation [B] of reward plus potential (0 at a run's end), unscaled, over an iteration's noise.
+
+    Args:
+        projector: the domain model.
+        before: states of B runs before the iteration.
+        levels: allocation of the iteration in steps above each minimum, [B, R].
+        features: features in the iteration, [B, F].
+        given: the runs' preferences (targets, weights, prices).
+        outcomes: quadrature over the noise.
+    """
     known = expect(projector, before, levels, features)
     spread = np.sqrt(before.variance + projector.drift_variance + projector.noise(before.iteration))
     logs = known.logs + before.effect

@@ -63,7 +63,7 @@ class IterativeTraining(TrainingProblem):
         return HEURISTICS
 
     def plan(self) -> Planned:
-        """The exact optimum, or the best plan on a coarser grid; else the reason why there is none."""
+        """Compute the exact optimum, or the best plan on a coarser grid; if impossible, the result has the reason."""
         try:
             found = plan(self.layout, self.table)
         except NoOptimum as error:
@@ -88,7 +88,11 @@ class IterativeTraining(TrainingProblem):
         return float(self.evaluator.score_artifact(load(artifact)).returns.mean())
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """The artifact with the largest hysteresis that does not lower its return significantly."""
+        """Return the artifact with the largest hysteresis that does not lower its return significantly.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read.
+        """
         return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
@@ -140,6 +144,8 @@ def training(
     """Make a ``Training`` in this process, in simulators of the domain model.
 
     Args:
+        spec, table: the workload's spec and its domain model.
+        request: algorithm, budget, seed and options of the training.
         checkpoint: state of an interrupted training to resume; None: begin anew.
         champion: the serving artifact, which a new agent must beat; None: there is none.
         clock: current time in seconds.

@@ -39,16 +39,18 @@ class Truth(NamedTuple):
 
 
 class IterativeWorld(Disturbed):
-    """The ``World`` of B runs of one workload.
+    """The ``World`` of B runs of one workload: M metrics, O outcomes.
 
     Args:
-        projector: the model that policies assume. Runs follow one of its members each, unless ``compose`` assigns them
-            held-out models.
-        held_out: models of held-out executions.
-        batch: B.
+        projector: the domain model that policies assume. Each run follows one of its members, unless ``compose``
+            assigns held-out models.
+        held_out: domain models of held-out executions.
+        batch: number of runs B.
         seed: until ``reseed`` all B episodes are the same one, drawn from this seed.
 
     Attributes:
+        terms, paid: unscaled terms [B, 3] of the last iteration's reward, and the reward [B].
+        counted: what the last iteration adds to each outcome, [B, O].
         log_factors: natural log of measured over modelled metric in the last iteration, [B, M].
     """
 
@@ -87,16 +89,12 @@ class IterativeWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """Projector, state and view under the assumed model, for policies; raises RuntimeError before ``reset``."""
+        """Projector, state and view under the model that policies assume. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self._view)
 
     @property
     def state(self) -> State:
-        """The runs' observable state.
-
-        Raises:
-            RuntimeError: before the first ``reset``.
-        """
+        """The runs' observable state. Raises RuntimeError before the first ``reset``."""
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return self._state
@@ -107,7 +105,9 @@ class IterativeWorld(Disturbed):
         return Truth(self._followed, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B runs at the first allocation and run one iteration: observation [B, D], legal actions [B, N]."""
+        """Begin B runs at the first allocation and simulate one iteration; return observation [B, D] (D entries) and
+        mask of legal actions [B, N].
+        """
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -154,7 +154,7 @@ class IterativeWorld(Disturbed):
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """State of the runs, their hidden variables and the random generator, as arrays and plain values."""
+        """Return states, hidden variables and random generator by name; raises RuntimeError before ``reset``."""
         return {
             "rows": pack(self.state),
             **self._run_truth._asdict(),
@@ -165,7 +165,7 @@ class IterativeWorld(Disturbed):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``; later steps are bit-identical."""
+        """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
         self._state = restored(self.layout, state["rows"])
         self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
@@ -175,17 +175,17 @@ class IterativeWorld(Disturbed):
         self._view = view(self.projector, self._state, self._given)
 
     def features(self, iteration: NDArray[np.integer]) -> Array:
-        """Features of each run in ``iteration`` [B] → [B, F]."""
+        """Return the F features of each run in its ``iteration`` [B] (number), [B, F]."""
         return self._courses.at(self._run_truth.course, iteration, self.state.features)
 
     def _normal(self) -> Array:
-        """Standard normal draws, [B, M]; equal for all B while all episodes are the same one."""
+        """Draw standard normal numbers, [B, M]; equal for all runs while all episodes are the same one."""
         if self.same:
             return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
     def _unstarted(self) -> State:
-        """States of B runs before their first iteration, at their first allocation."""
+        """Make states of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
             np.tile(values, (variety, 1)) for values in (layout.targets, layout.weights, layout.prices)
@@ -207,12 +207,12 @@ class IterativeWorld(Disturbed):
         return State(*(field[which] for field in state))
 
     def _by_run(self, name: str) -> Array:
-        """Factor of one disturbed parameter for each run, [B, 1]; 1 where it is not disturbed."""
+        """Return the factor [B, 1] of the parameter ``name`` for each run; 1 where it is not disturbed."""
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety].astype(np.float32)[:, None]
 
     def _run(self, before: State, wanted: NDArray[np.int16], conditions: Conditions) -> None:
-        """Run an iteration at ``wanted`` levels [B, R] within capacity; store terms, reward, outcomes and state."""
+        """Simulate an iteration at ``wanted`` levels [B, R] within capacity; set terms, reward, outcomes and state."""
         projector, seconds = self.projector, self.layout.seconds
         truth = self._run_truth
         most = np.floor(self.layout.tops * conditions.capacity[:, None] + 1e-9).astype(np.int16)
@@ -232,8 +232,8 @@ class IterativeWorld(Disturbed):
         self._state, self._view = after, view(self.projector, after, self._given)
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
-        """By the models that runs follow: natural log of each metric's median [B, M], seconds that the change of
-        allocation takes [B], and standard deviation of the log noise [B, M].
+        """Return, by the models that runs follow: natural log of each metric's median [B, M], seconds that the change
+        of allocation takes [B], and standard deviation of the log noise [B, M].
         """
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)

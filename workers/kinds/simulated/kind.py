@@ -28,7 +28,7 @@ NOT_SCORED = "agents of this kind can't be scored on runs that were logged"
 
 
 class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
-    """The base class of such a learning half: a subclass writes ``name``, ``fit`` and ``world``.
+    """The base class of a simulated kind's learning half: a subclass writes ``name``, ``fit`` and ``world``.
 
     Attributes:
         own: names of further algorithms that the subclass's ``trainer`` handles; sweeps make no trials of them.
@@ -38,23 +38,19 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
     own: Sequence[str] = ()
 
     def fit(self, workload: Workload, seed: int) -> Fitted:
-        """Fit a domain model; subclasses must override it.
-
-        Raises:
-            NotImplementedError: always, in this base class.
-        """
+        """Fit a domain model; this base class only raises NotImplementedError."""
         raise NotImplementedError
 
     @property
     def algorithms(self) -> Sequence[str]:
-        """``auto``, the planner, the registered algorithms, and ``own``."""
+        """Names that a training request may choose: ``auto``, the planner, the registered algorithms, and ``own``."""
         from workers.learning.algorithms import registry
         from workers.learning.training.request import PLANNER
 
         return ("auto", PLANNER, *registry.names(), *self.own)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """The kind's world; for learners it is wrapped so that every episode has a fresh seed."""
+        """Make the kind's world; for learners it is wrapped so that every episode has a fresh seed."""
         from workers.evaluation.statistics import Level
         from workers.evaluation.wrappers import wrapped
 
@@ -62,28 +58,31 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
-        """The training problem in the kind's simulator, with its baselines as opponents of the judge."""
+        """Make the training problem in the kind's simulator, judged against the kind's baselines."""
         from workers.kinds.simulated.training import SimulatedTraining
 
         return SimulatedTraining(self, workload, request.seed)
 
     def online(self, workload: Workload, request: Request, window: bytes) -> TrainingProblem:
-        """The training problem over a packed window, which simulators get as their option ``window``."""
+        """Make the training problem over a packed ``window`` of recent runs, which simulators get as an option."""
         from workers.kinds.simulated.training import WindowTraining
 
         return WindowTraining(self, workload, request.seed, window, request.look)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """A competition between the algorithms that the request names."""
+        """Make the trainer in which the algorithms that the request names compete.
+
+        Raises:
+            Untrainable: no agent can be trained for this request.
+        """
         from workers.learning.training.competition import Competition
 
         return Competition(self.training(workload, request), request, champion)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """An evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
+        """Prepare an evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
 
-        If they can't carry a model, the evaluation has no L3 and its report states the reason; nothing is raised for
-        that.
+        If that fit raises an EstimationError, the evaluation has no L3, and its report states the reason.
         """
         from workers.estimators.base import EstimationError
         from workers.evaluation.protocol import NOT_REQUESTED, not_requested
@@ -110,12 +109,12 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return KeptBack(chosen, kept, f"{len(kept)} executions")
 
     def problem(self, workload: Workload, held_out: Sequence[bytes], without: str) -> SimulatedProblem:
-        """The evaluation's problem with the domain models of held-out executions; ``without``: why there are none."""
+        """Make the evaluation's problem; ``held_out``: domain models as bytes; ``without``: why there are none."""
         from workers.kinds.simulated.problem import SimulatedProblem
 
         return SimulatedProblem(self, workload, held_out, without)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """A report with ``reason`` alone: agents of this kind can't be scored on logged runs."""
+        """Return ``{"reason": …}`` only, because agents of this kind can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": NOT_SCORED}

@@ -30,10 +30,11 @@ class SimulatedEnvironment:
     """The part of ``SimulatedKind`` that trainings and evaluations call.
 
     Attributes:
+        name: the kind's name.
         judged_episodes: most episodes in which the best agent of a training is compared with the baselines; candidates
             within the training are scored on half as many.
         judged_decisions: most decisions in all judged episodes together; long episodes are therefore fewer.
-        cloning_entropy: passed to ``TrainingProblem``; None: its default.
+        cloning_entropy: entropy bonus while a policy imitates an expert; None: the learners' default.
         continuing: whether the learners' environment never terminates; ends of episodes are then marked ``truncated``.
         window_episodes: episodes by which online learning is judged on each window.
     """
@@ -44,10 +45,7 @@ class SimulatedEnvironment:
     judged_episodes, judged_decisions, window_episodes = 4_096, 1 << 22, 128
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
-        """Make B episodes that begin together and accept disturbances; ``conditions.held_out`` are domain models as
-        bytes.
-
-        Subclasses may complete ``workers.evaluation.problem.SimulatedWorld``.
+        """Make B episodes that begin together and accept disturbances; ``conditions.held_out``: models as bytes.
 
         Raises:
             NotImplementedError: always, in this base class.
@@ -55,42 +53,42 @@ class SimulatedEnvironment:
         raise NotImplementedError
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The layout's ``baselines``, policies by name."""
+        """Return the layout's baseline policies by name."""
         return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     def terms(self, workload: Workload) -> Sequence[str]:
-        """Names of the reward's terms, [T], as the world has them."""
+        """Names of the reward's T terms, as a world of one episode has them."""
         return tuple(self.world(workload, Conditions(1, 0)).terms_of)  # type: ignore[attr-defined]
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """Weights of the reward's terms, [T], as the world has them."""
+        """Weights of the reward's T terms, as a world of one episode has them."""
         return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
-        """The quantities in users' units that are counted per episode, as the world has them."""
+        """Names and units of the outcomes that are counted per episode, as a world of one episode has them."""
         return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
 
     def length(self, workload: Workload) -> int:
-        """The largest number of decisions in an episode, at least 1."""
+        """Return the largest number of decisions in an episode, at least 1."""
         return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
-        """The layout derived from a spec: spaces, names and scales."""
+        """Derive the layout (spaces, names, scales) from a spec, by the registry of kinds."""
         from app.kinds.registry import layout_of
 
         return layout_of(spec)
 
     def entries(self, spec: Any) -> Sequence[str]:
-        """Names of the observation's entries, [D]."""
+        """Names of the observation's D entries."""
         return tuple(self.layout(spec).entries)
 
     def spaces(self, spec: Any) -> Spaces:
-        """The layout's observation and action spaces, without advice."""
+        """The layout's observation and action spaces; the kind gives no scores of candidates."""
         layout = self.layout(spec)
         return Spaces(layout.observation_space, layout.action_space, None)
 
     def save(self, policy: Any, spec: Any) -> bytes:
-        """Serialise a policy of one of the shared families as an artifact for a spec."""
+        """Serialise a policy of one of the shared families as an artifact for workloads of ``spec``."""
         from app.policies.artifact import save
 
         return save(policy, self.name, self.entries(spec), int(self.spaces(spec).action.n), {})
@@ -99,7 +97,8 @@ class SimulatedEnvironment:
         """Read the policy of an artifact.
 
         Raises:
-            IncompatibleArtifact: it was made for another kind, other observation entries or another number of actions.
+            IncompatibleArtifact: the artifact can't be read, or was made for another kind, other observation entries or
+                another number of actions.
         """
         from app.policies.artifact import load
 
@@ -109,19 +108,16 @@ class SimulatedEnvironment:
         return policy
 
     def reference(self, workload: Workload) -> Planned:
-        """A plan that is absent, with the reason: no plan is known for workloads of this kind."""
+        """Return a ``Planned`` without artifact, whose ``why_not`` says that this kind has no plan."""
         from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
-        """Charts of the policies ``shown`` by name, the judged one first, for the report's page; None: no charts."""
+        """Chart the policies ``shown`` by name, the judged one first, as JSON for the report; None: no charts."""
         del workload, shown, seed
         return None
-
-
-# The evaluation's problem for a ``SimulatedEnvironment``.
 
 
 NOTHING_HELD_OUT = "no executions were held out"
@@ -135,7 +131,7 @@ class SimulatedProblem(Problem):
         kind: the environment.
         workload: the workload with its domain model.
         held_out: domain models of held-out executions, as bytes.
-        without: the reason why there are none, shown for level L3.
+        without: the reason why ``held_out`` is empty, shown for level L3.
     """
 
     def __init__(
@@ -182,7 +178,7 @@ class SimulatedProblem(Problem):
         return self.without if level is Level.COMPOSITION and not self.held_out else None
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """The kind's reference plan, computed once; it counts as exact only on levels where only seeds differ."""
+        """Return the kind's reference plan, computed once; it counts as exact only on levels where seeds alone vary."""
         del seed
         if self._planned is None:
             found = self._kind.reference(self._workload)
@@ -196,11 +192,7 @@ class SimulatedProblem(Problem):
         return ()
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """Fail: workloads of this kind have no static settings.
-
-        Raises:
-            LookupError: always.
-        """
+        """Fail: workloads of this kind have no static settings, and raise LookupError."""
         raise LookupError(f"nothing can be set: {dict(values)}")
 
     @override
@@ -209,7 +201,7 @@ class SimulatedProblem(Problem):
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """For an artifact the observation as it reads it, float32 [B, D]; None for heuristics, which read the state."""
+        """Encoder of the observation, float32 [B, D], for artifacts; None for heuristics, which read the state."""
         return Encoder("float32", lambda s: s.view.observation) if isinstance(contender, bytes) else None
 
     def labels(self) -> tuple[str, Policy] | None:
@@ -232,9 +224,6 @@ class SimulatedProblem(Problem):
     @override
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
         return self._kind.pictures(self._workload, {name: self._policy(one) for name, one in shown.items()}, seed)
-
-
-# A world for kinds whose layout is a ``NumberedLayout`` and whose domain model is a tuple of numbers.
 
 
 class NumberedWorld(SimulatedWorld):
@@ -266,11 +255,11 @@ class NumberedWorld(SimulatedWorld):
         self._models, self._model = np.array(models, np.float64), type(models[0])
 
     def followed(self) -> Any:
-        """The domain model that each episode follows, as the model's named tuple of arrays [B]."""
+        """Return the domain models that the B episodes follow: the model's named tuple with arrays [B]."""
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 
     def seen(self, state: Any) -> View:
-        """Observation [B, D] and mask of legal actions [B, N] of a state, by the layout."""
+        """Return observation [B, D] (D entries) and mask of legal actions [B, N] of a state, by the layout."""
         view: View = self.layout.seen(state)
         return view

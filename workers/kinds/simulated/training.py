@@ -112,7 +112,10 @@ class SimulatedTraining(TrainingProblem):
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
-        """Charts by policy's name; None as a value stands for the heuristic of that name; empty for most kinds."""
+        """Make ``{"pictures": charts}`` of the artifacts ``shown`` by name; None: the heuristic of that name.
+
+        The result is empty if the kind has no charts.
+        """
         rules = self.experts()
         policies = {name: rules[name] if data is None else self.load(data) for name, data in shown.items()}
         found = self.kind.pictures(self.workload, policies, self.seed + 3)
@@ -160,17 +163,21 @@ class WindowTraining(SimulatedTraining):
         self.judged_episodes, self.confidence = kind.window_episodes, confidence_at(look)
 
     def experts(self) -> Mapping[str, Policy]:
-        """The heuristic that decides when there is no agent, alone."""
+        """Return the one heuristic that decides when there is no agent, by name."""
         name, policy = next(iter(super().experts().items()))
         return {name: policy}
 
     def score(self, artifact: bytes) -> float:
-        """Mean return on the part of the window for learning; the other part is for judging."""
+        """Return an artifact's mean return on the part of the window for learning; the other part is for judging.
+
+        Raises:
+            IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
+        """
         options = {**self.options, "part": "learning"}
         world = self.kind.world(self.workload, Conditions(self.judged_episodes, self.seed + 1, options=options))
         return float(play(world, Level.SEEDS, self.seed + 1, Bare(self.load(artifact))).returns.mean())
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
-        """Empty: charts would show episodes outside the window, and take longer than the learning."""
+        """Return no charts: they would show episodes outside the window, and take longer than the learning."""
         del shown
         return {}

@@ -32,11 +32,7 @@ class Workflow(LearnedKind):
     reads_runs = False
 
     def spaces(self, spec: Any) -> Spaces:
-        """Fail: policies pick among any number of candidates.
-
-        Raises:
-            ValueError: always.
-        """
+        """Raise ValueError, because policies pick among any number of candidates."""
         del spec
         raise ValueError(CANDIDATES)
 
@@ -53,10 +49,10 @@ class Workflow(LearnedKind):
         return Fitted(fitted.predictor.to_bytes(), fitted.report)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """The world of an evaluation; ``conditions.held_out`` are traces.
+        """Make the world of an evaluation; ``conditions.held_out`` are traces.
 
         Raises:
-            ValueError: it is for learners, or no task can be played.
+            ValueError: the purpose is learning, no task has a run time, or a task fits no node.
         """
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
@@ -66,24 +62,24 @@ class Workflow(LearnedKind):
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """The schedulers that suit the traces, by name; each is a policy that always picks its own number.
+        """Return the schedulers that suit the traces, by name, as policies that always pick the same scheduler.
 
         Raises:
-            ValueError: no task can be played, or one fits no node.
+            ValueError: no task has a run time, or a task fits no node.
         """
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
     def reference(self, workload: Workload) -> Planned:
-        """A plan that is absent, with the reason: only single episodes have an optimum, from the problem."""
+        """Return a ``Planned`` without artifact, whose ``why_not`` says that one plan can't suit many episodes."""
         from workers.learning.training.driver import Planned
 
         del workload
         return Planned(why_not=NO_PLAN)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
-        """A search for priorities on the traces, a choice among candidates, and a verdict.
+        """Make the trainer that searches priorities on the traces, chooses among candidates, and judges the best.
 
         Raises:
             Untrainable: backfilling is conservative, or too few tasks fit on one node.
@@ -101,10 +97,10 @@ class Workflow(LearnedKind):
         )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
-        """An evaluation whose levels L3 and L4 play held-out traces, the levels before them the others.
+        """Prepare an evaluation whose levels L3 and L4 play held-out traces, and the levels before them the others.
 
         Raises:
-            ValueError: no task can be played, or one fits no node.
+            ValueError: no task has a run time, or a task fits no node.
         """
         from workers.evaluation.protocol import NOT_REQUESTED, choose, not_requested
         from workers.kinds.workflow.evaluation.problem import WorkflowProblem
@@ -124,7 +120,7 @@ class Workflow(LearnedKind):
         return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
-        """A report with ``reason`` alone: schedulers can't be scored on logged runs."""
+        """Return ``{"reason": …}`` only, because schedulers can't be scored on logged runs."""
         del workload, artifact, runs
         return {"reason": LOGGED}
 
@@ -138,7 +134,7 @@ def _predictor(workload: Workload) -> Predictor | None:
 def _planned(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
-    """Traces of the samples and held-out traces, with predicted run times by a predictor refitted to the samples."""
+    """Return (the samples' traces, held-out traces) with run times predicted by a predictor fitted to the samples."""
     from app.kinds.workflow.run_times import Predictor
     from workers.kinds.workflow.run_times import predicted, refitted
 

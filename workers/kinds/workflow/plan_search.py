@@ -43,7 +43,7 @@ from workers.kinds.workflow.simulator.world import compilable, kernel
 
 
 def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end: float) -> None:
-    """Append ``task`` at position ``turn`` on node ``j``, with its times in seconds."""
+    """Append ``task`` at position ``turn`` on node ``j``, from ``start`` to ``end`` seconds."""
     at.order[turn], at.turn[task], at.node[task] = task, turn, j
     at.start[task], at.end[task] = start, end
     used(at, j, work.processors[task], end, task)
@@ -52,7 +52,7 @@ def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end
 def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
     """Place each task of ``urgent`` in turn on the node where it ends first, with ``bias`` [N, M] seconds added.
 
-    Returns the last end in seconds; infinite if a task fits no node.
+    ``bias`` is infinite on excluded nodes. Returns the last end in seconds; infinite if a task fits no node.
     """
     latest = replayed(at, work, fleet, at.fixed)
     for k in range(len(urgent)):
@@ -74,7 +74,9 @@ def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices
 
 
 def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: float) -> tuple[int, float, float]:
-    """The free node on which a ready task ends first (−1: none), its end, and when processors are next free."""
+    """Return the free node on which a ready task ends first (−1: none), its end, and the second at which enough
+    processors are next free on another node (infinite: never).
+    """
     chosen, ended, following = -1, np.inf, np.inf
     for j in range(len(fleet.pace)):
         if not np.isfinite(work.cost[task, j]):
@@ -90,7 +92,7 @@ def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: flo
 
 
 def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
-    """Seconds at which all parents of ``task`` have ended; infinite if one is not placed yet."""
+    """Return the second at which all parents of ``task`` have ended; infinite if one is not placed yet."""
     ready = work.submit[task]
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -101,8 +103,7 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
 
 
 def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
-    """Start every ready task on the free node where it ends first, as a live queue does; no task waits for a better
-    node.
+    """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better.
 
     Returns the last end in seconds; infinite if a task fits no node.
     """
@@ -129,9 +130,6 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
     return latest
 
 
-# From the rest of a live workflow to the best plan found in about a tenth of a second.
-
-
 compilable(take, room, ready_at)
 _appended = kernel(appended)
 _dispatched = kernel(dispatched)
@@ -139,7 +137,7 @@ _timed = kernel(timed)
 
 
 class Solution(NamedTuple):
-    """Order of all tasks [N], node of each [N], and end of the last one in seconds."""
+    """A plan: indices of all tasks in order [N], node of each task [N], and the last end in seconds (``length``)."""
 
     order: Indices
     node: Indices
@@ -147,7 +145,7 @@ class Solution(NamedTuple):
 
 
 def problem_of(left: Remaining) -> Problem:
-    """The remaining workflow as input of rules and searches."""
+    """Convert the remaining workflow to the input of rules and searches, without costs and memory."""
     tasks, nodes = left.cost.shape
     nothing = np.zeros(nodes)
     work = Work(left.cost, np.zeros(tasks), left.processors, np.zeros(tasks), left.data)
@@ -156,33 +154,33 @@ def problem_of(left: Remaining) -> Problem:
 
 
 def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
-    """A solution with the times of fixed tasks set."""
+    """Make a solution in which the ends of fixed tasks are set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
     return at
 
 
 def _free(left: Remaining, rule: Rule) -> Indices:
-    """Tasks of the rule's order that are not fixed, [N − fixed]."""
+    """Return the tasks that are not fixed, in the rule's order, [N − fixed]."""
     return rule.order[rule.order >= left.fixed]
 
 
 def base(left: Remaining, given: Problem) -> Solution:
-    """The result of a live queue that dispatches by HEFT, if run times are as expected."""
+    """Simulate a live queue that dispatches by HEFT, if run times are as expected."""
     at = _begun(left, np.arange(len(left.node)), left.node)
     length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
     return Solution(at.order, at.node, length)
 
 
 def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
-    """The plan of a placement rule; its length is infinite if the rule can't place a task."""
+    """Plan by a placement rule; the length is infinite if the rule can't place a task."""
     at = _begun(left, np.arange(len(left.node)), left.node)
     length = _appended(at, *given[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
 
 def so_far(left: Remaining, given: Problem) -> list[Solution]:
-    """The present plan, timed anew, in a list; empty if it lacks a task."""
+    """Return the present plan, timed anew, as a list of one; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
     at = _begun(left, left.order, left.node)
@@ -190,7 +188,7 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
 
 
 def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
-    """The best plan found if it is shorter by the share ``WORTHWHILE`` than dispatching; else the dispatched one.
+    """Search for a plan; return it if it is shorter than dispatching by the share ``WORTHWHILE``, else the dispatching.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
     """
@@ -216,8 +214,6 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
 
 
-# The child process.
-
 TRIAL = Remaining(
     parent_start=np.array([0, 0, 1]), parents=np.array([0]), data=np.ones(1), cost=np.ones((2, 2)),
     processors=np.ones(2, np.int64), end=np.zeros(0), node=np.array([0, 0]), order=np.arange(2),
@@ -226,7 +222,11 @@ TRIAL = Remaining(
 
 
 def main(descriptor: int) -> None:
-    """Answer requests until the parent closes the connection."""
+    """Search a plan for each message on the file descriptor, until the parent closes the connection.
+
+    Raises:
+        OSError: the descriptor is no open connection, or an answer can't be sent.
+    """
     searched(TRIAL, attempts=30)
     with Connection(descriptor) as parent:
         parent.send_bytes(b"")

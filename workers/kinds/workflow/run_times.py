@@ -29,14 +29,16 @@ SHORTEST = 10.0  # seconds; shorter run times count as this in relative errors, 
 
 
 class Fitted(NamedTuple):
-    """A run-time predictor and its report of JSON-like values."""
+    """A fitted predictor of run times, and a report of JSON-like values on its errors."""
 
     predictor: Predictor
     report: dict[str, Any]
 
 
 class Known(NamedTuple):
-    """Tasks of a trace in order of submission, [N]: submission, run time, estimate (seconds), user ("": unknown)."""
+    """N tasks of a trace in order of submission: submission, run time and estimate (seconds; NaN: no estimate), [N]
+    each, and the N users' names ("": unknown).
+    """
 
     submit: Floats
     runtime: Floats
@@ -45,7 +47,7 @@ class Known(NamedTuple):
 
 
 def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
-    """Choose the family with the least median error on later tasks, and fit it to all tasks.
+    """Choose the family with the least median relative error on later tasks of the named traces, and fit it to all.
 
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
@@ -81,7 +83,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
 
 
 def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
-    """Traces with the service's prediction for each task at its submission, in seconds.
+    """Return the traces with predicted seconds of each task, as the service predicts at its submission.
 
     For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
     """
@@ -95,7 +97,7 @@ def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
 
 
 def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
-    """The same family fitted to other traces; ``predictor`` itself if none of their tasks has a run time."""
+    """Fit the family of ``predictor`` to other traces; return ``predictor`` itself if none of them has a run time."""
     parts = [_known(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
     return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
 
@@ -111,7 +113,7 @@ def _part(known: Known, first: int, last: int) -> Known:
 
 
 def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
-    """A predictor of ``family`` with mean run time, ratio to estimates, and ratios of users with five tasks or more."""
+    """Fit a predictor: mean run time, ratio to estimates, and ratios of users with at least five tasks."""
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
     both = estimate > 0
@@ -125,7 +127,7 @@ def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
 
 
 def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
-    """Relative errors on held-out tasks, [k]; empty if most of them lack the estimate that the family needs."""
+    """Return relative errors on k held-out tasks, [k]; [0] if most lack the estimate that the family needs."""
     predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
     found = []
     for part, cut in zip(known, cuts, strict=True):
@@ -142,7 +144,7 @@ def _at_once(part: Known, predictor: Predictor) -> Floats:
 
 
 def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
-    """Predicted seconds of the tasks from index ``cut`` on, each from the tasks ended at its submission, [N − cut]."""
+    """Predict the seconds of the tasks from index ``cut`` on, [N − cut], each from tasks ended at its submission."""
     history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []
     found = np.zeros(len(part.runtime) - cut)

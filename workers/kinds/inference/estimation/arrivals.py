@@ -36,9 +36,6 @@ from app.kinds.inference.model import (
 from app.kinds.inference.samples import Requests
 from workers.estimators.base import LEVEL, Floats
 
-# Logs of requests as counts per control interval.
-
-
 DATED = 1e8
 """Least seconds of a time since 1970; smaller times count from an arbitrary start."""
 MOST_INTERVALS = 5_000_000
@@ -50,9 +47,9 @@ class Counts(NamedTuple):
     """Numbers of requests of U users in n consecutive intervals.
 
     Attributes:
-        counts: requests, [U, n].
-        start: seconds at which the first interval begins.
-        seconds: length of an interval.
+        counts: numbers of requests, [U, n].
+        start: seconds (since 1970 if the log is dated) at which the first interval begins.
+        seconds: length of an interval, seconds.
     """
 
     counts: Floats
@@ -70,19 +67,19 @@ class Counts(NamedTuple):
         return self.start >= DATED or self.counts.shape[1] * self.seconds >= DAY_SECONDS
 
     def until(self, last: int) -> Counts:
-        """The first ``last`` intervals of all users."""
+        """Return the first ``last`` intervals of all users."""
         return self._replace(counts=self.counts[:, :last])
 
 
 def latest(log: Requests, seconds: float) -> Requests:
-    """The last ``seconds`` of a log."""
+    """Return the last ``seconds`` of a log."""
     if not len(log.time):
         return log
     return _part(log, int(np.searchsorted(log.time, log.time[-1] - seconds * MICRO)), len(log.time))
 
 
 def parts(log: Requests, seconds: float) -> list[Requests]:
-    """Split a log at long silences, in order of time.
+    """Split a log, in order of time, at silences of more than a week.
 
     Together the parts last at most ``MOST_INTERVALS`` times ``seconds``; of a longer log the end is kept.
     """
@@ -96,15 +93,15 @@ def parts(log: Requests, seconds: float) -> list[Requests]:
 
 
 def span(log: Requests) -> float:
-    """Seconds from the first request to the last; 0 without any."""
+    """Return the seconds from a log's first request to its last; 0 without any."""
     return float(log.time[-1] - log.time[0]) / MICRO if len(log.time) else 0.0
 
 
 def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
-    """Count requests by intervals in each part of the logs; a part's incomplete last interval is left out if it has
-    others.
+    """Count the requests of ``users`` users by intervals of ``seconds`` in each part of the logs.
 
-    If a log has parts of at least one interval, shorter ones are left out as artefacts of clock jumps.
+    A part's last interval, which is incomplete, is left out unless it is the only one. If a log has parts of at least
+    one interval, shorter parts are left out as artefacts of clock jumps.
     """
     return [one for log in logs for one in _counted(log, users, seconds)]
 
@@ -153,7 +150,7 @@ class Arrivals(NamedTuple):
     """Fitted arrivals of one user.
 
     Attributes:
-        rate: requests per second by part of the day, [P].
+        rate: requests per second by P equal parts of the day, [P]; [1]: the same all day.
         variation: squared coefficient of variation of the rate between control intervals.
         numbers: parameters of forecasts one control interval ahead, with and without recent data
             (``app.kinds.inference.model``), [2, 17].
@@ -167,7 +164,9 @@ class Arrivals(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One user's requests per second in intervals of ``seconds`` [n], and when these begin in seconds [n]."""
+    """One user's requests per second in n intervals of ``seconds``, [n]; ``times``: when these begin, seconds [n];
+    ``daily``: whether these show times of day.
+    """
 
     rate: Floats
     times: Floats
@@ -175,16 +174,16 @@ class Series(NamedTuple):
     daily: bool
 
     def until(self, last: int) -> Series:
-        """The first ``last`` intervals."""
+        """Return the first ``last`` intervals."""
         return self._replace(rate=self.rate[:last], times=self.times[:last])
 
     def since(self, first: int) -> Series:
-        """The intervals from index ``first`` on."""
+        """Return the intervals from index ``first`` on."""
         return self._replace(rate=self.rate[first:], times=self.times[first:])
 
 
 def series(counts: Sequence[Counts], user: int) -> list[Series]:
-    """A user's rates in logs with times of day, if these cover half a day together; else in all logs.
+    """Return a user's rates in each log with times of day, if these cover half a day together; else in all logs.
 
     Runs' logs begin at 0 at any time of day; beside a daily profile they would count as midnight.
     """
@@ -212,7 +211,9 @@ def fit_arrivals(logs: Sequence[Series], fine: Sequence[Series] = ()) -> Arrival
 
 
 def profile(logs: Sequence[Series]) -> Floats:
-    """Requests per second by part of the day, shrunk to the mean, [P]; [1] for short logs or without dates."""
+    """Estimate requests per second by part of the day, shrunk to the mean, [48]; [1] if the logs cover less than a
+    quarter of a day, or one of them shows no times of day.
+    """
     if not all(one.daily for one in logs) or sum(len(one.rate) * one.seconds for one in logs) < DAY_SECONDS / 4:
         return np.array([np.concatenate([one.rate for one in logs]).mean()])
     sums, counts = _by_day(logs)
@@ -227,7 +228,7 @@ def profile(logs: Sequence[Series]) -> Floats:
 
 
 def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
-    """Sums of rates and numbers of intervals by day and part of the day, [days, P] each."""
+    """Return sums of rates and numbers of intervals by day and part of the day, [days, P] each."""
     day = np.concatenate([np.floor(one.times / DAY_SECONDS) for one in logs])
     _, place = np.unique(day, return_inverse=True)
     part = np.concatenate([np.floor(one.times % DAY_SECONDS / (DAY_SECONDS / PARTS)) for one in logs]).astype(np.int64)
@@ -238,7 +239,10 @@ def _by_day(logs: Sequence[Series]) -> tuple[Floats, Floats]:
 
 
 def _within(days: Floats, part: Floats) -> float:
-    """Variance of one day's mean rate in a part of the day; with a single day, from differences of adjacent parts."""
+    """Return the variance of one day's mean rate in a part of the day, from ``days`` [days, P] (NaN: no data).
+
+    With a single day it comes from differences between adjacent parts of the mean day ``part`` [P].
+    """
     repeated = (~np.isnan(days)).sum(axis=0) > 1
     if repeated.any():
         freedom = (~np.isnan(days[:, repeated])).sum() - repeated.sum()
@@ -247,14 +251,16 @@ def _within(days: Floats, part: Floats) -> float:
 
 
 def variation(logs: Sequence[Series], rate: Floats) -> float:
-    """Squared coefficient of variation of the rate about its profile, beyond Poisson noise; at least 0."""
+    """Estimate the squared coefficient of variation of rates about the daily profile ``rate`` [P] (requests per second)
+    beyond Poisson noise; at least 0.
+    """
     count, expected = _counts(logs, rate, 1)
     squares = float((expected**2).sum())
     return max(float(((count - expected) ** 2 - expected).sum()) / squares, 0.0) if squares > 0 else 0.0
 
 
 def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
-    """Squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals each, [4].
+    """Fit squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals, [4].
 
     The excess variance of counts over a stretch is Σ part · min(1, lasting/stretch), where parts are differences of the
     products of 1 + variation of the longer factors. They are a relative non-negative least-squares fit to the excess
@@ -262,7 +268,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
     Args:
         logs: rates by ``LASTING[0]`` control intervals.
-        rate: the daily profile.
+        rate: the daily profile, requests per second, [P].
     """
     stretches = (LASTING / LASTING[0]).round().astype(np.int64)
     rows, wanted, known = [], [], []
@@ -285,7 +291,7 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
 
 
 def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Floats, Floats]:
-    """Requests in stretches of ``intervals`` intervals, and their expectation by the profile, [k] each."""
+    """Count requests in k stretches of ``intervals`` intervals; return counts and those expected by ``rate``, [k]."""
     count, expected = [np.zeros(0)], [np.zeros(0)]
     for one in logs:
         whole = len(one.rate) // intervals * intervals
@@ -295,20 +301,22 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
 
 
 def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
-    """Index of dispersion (variance over mean) of counts over ``intervals`` intervals, about the profile."""
+    """Compute the index of dispersion (variance over mean) of counts in ``intervals`` intervals about the profile."""
     count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
 
 def smoothed(values: Floats, seconds: float, window: float) -> Floats:
-    """Exponentially weighted means with time constant ``window`` seconds, up to and including each interval, [n]."""
+    """Average ``values`` [n] of intervals of ``seconds`` exponentially, with time constant ``window`` seconds (0: no
+    smoothing); return the mean up to and including each interval, [n].
+    """
     kept = float(np.exp(-seconds / window)) if window else 0.0
     start = np.array([kept * values[0]])
     return np.asarray(lfilter([1 - kept], [1, -kept], values, zi=start)[0], np.float64)
 
 
 class Pairs(NamedTuple):
-    """One-step forecasts' inputs and results, in requests per second.
+    """Inputs and results of n one-step forecasts, in requests per second.
 
     Attributes:
         usual: usual rate of the next interval, [n].
@@ -334,9 +342,8 @@ def _joined(pairs: Sequence[Pairs]) -> Pairs:
 
 
 def _kept(pairs: Pairs) -> Floats:
-    """Coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3].
-
-    Least absolute deviations by reweighting, with a ridge towards 0.
+    """Fit coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3], by
+    least absolute deviations (reweighted least squares) with a ridge towards 0.
     """
     every = slice(None, None, 1 + len(pairs.came) // TAKEN)
     usual, recent = pairs.usual, pairs.recent
@@ -354,7 +361,9 @@ def _kept(pairs: Pairs) -> Floats:
 
 
 def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
-    """Fit the forecast's parameters [17] to rates outside ``rate``'s data; ``late``: with recent rates as inputs."""
+    """Fit the forecast's parameters [17] to ``logs``, given the profile ``rate`` [P] of other logs; ``late``: whether
+    recent rates are inputs. Logs that are all shorter than 22 intervals give ``UNKNOWN``.
+    """
     long = [one for one in logs if len(one.rate) > 1 + FEWEST]
     if not long:
         return UNKNOWN
@@ -378,8 +387,7 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
 
 
 def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floats:
-    """Set the parameters of the forecast's uncertainty in ``numbers`` [17], in place, from forecasts and measured
-    rates.
+    """Set the parameters of the forecast's uncertainty in ``numbers`` [17] in place, and return it.
 
     Args:
         mean, came: forecast and measured requests per second, [n].
@@ -395,13 +403,15 @@ def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floa
 
 
 def _windows(seconds: float) -> list[tuple[float, float]]:
-    """Pairs of windows of the recent rate and of a longer one for its trend, seconds."""
+    """List pairs of windows in seconds: of the recent rate, and a longer one for its trend."""
     pairs = [(window, longer * max(window, seconds)) for window in WINDOWS for longer in SLOWER]
     return [(window, slow) for window, slow in pairs if slow > window]
 
 
 def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
-    """One-step forecasts of the intervals from index ``first`` on, and the measured rates, [n − first] each."""
+    """Forecast each interval of ``log`` from index ``first`` on by the intervals before it; return the forecasts and
+    the measured requests per second, [n − first] each.
+    """
     numbers = fitted.numbers[0]
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))
@@ -411,10 +421,11 @@ def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floa
 
 
 def back_test(log: Series) -> dict[str, Any] | None:
-    """Errors of one-step forecasts on the last quarter of a log; None if it is too short.
+    """Measure errors of one-step forecasts on the last quarter of a log; None if it is too short.
 
-    The model is refitted at several origins to all data before. MAE are in requests per second: of the forecast, the
-    last value, the value one day before (None if shorter); ``coverage`` is the share within the 90 % interval.
+    The model is refitted at four origins to all data before. Mean absolute errors are in requests per second: of the
+    forecast, the last value, the value one day before (None if shorter); ``coverage`` is the share, 0…1, within the
+    90 % interval.
     """
     count = len(log.rate)
     cuts = np.linspace(count * (1 - HELD_OUT), count, ORIGINS + 1).astype(np.int64)

@@ -38,12 +38,12 @@ from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, 
 def forecasts(
     layout: Layout, contents: Sequence[Content], levels: NDArray[np.float64], seed: int
 ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Fit forecasters of each user's requests to the longest part of a log: their stored form, and a report by user.
+    """Fit forecasters of each user's requests to the longest part of a log; return their bytes, and a report by user.
 
     Args:
         layout: the workload's layout.
-        contents: executions.
-        levels: factor of each user's requests since the log, by drift, [U].
+        contents: the samples of all executions, at least one.
+        levels: factor by which drift has changed each of U users' requests since the log, [U].
         seed: seed of networks and trees.
     """
     log = max(_logs(contents), key=span)
@@ -53,12 +53,12 @@ def forecasts(
 
 
 def longest(contents: Sequence[Content]) -> float:
-    """Seconds of the log to which forecasts are fitted."""
+    """Return the length in seconds of the log to which forecasts are fitted."""
     return max(map(span, _logs(contents)))
 
 
 def _logs(contents: Sequence[Content]) -> list[Requests]:
-    """Parts of logs between long silences; an empty log is one part."""
+    """Split all executions' logs at silences of a week; an empty log is one part."""
     return [part for content in contents for part in (parts(content.requests, SECONDS) or [content.requests])]
 
 
@@ -76,7 +76,7 @@ class HeldOut(NamedTuple):
     Attributes:
         factor: factor by which half intervals must be multiplied to hold 90 % of the rows, in 1…3; 1 if none is held
             out.
-        report: JSON-like values.
+        report: JSON-like values: relative errors (``mape``, ``naive_mape``), ``coverage`` in 0…1; None if unknown.
     """
 
     factor: float
@@ -84,7 +84,9 @@ class HeldOut(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """Rows held out together, [n] each: relative error, that of the variant's mean, distance in half intervals."""
+    """n rows held out together: relative error, relative error of the variant's mean, and distance from the median in
+    half widths of the interval, [n] each. ``kind`` names what they have in common (``KINDS``).
+    """
 
     kind: str
     error: Floats
@@ -98,6 +100,7 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     Args:
         rows: measured batches.
         variants, servers: numbers of variants and of server classes.
+        seed: seed of folds and fits.
     """
     tests: dict[bytes, tuple[str, NDArray[np.bool_]]] = {}  # folds of classes that differ only in cores are used once
     for kind in KINDS:
@@ -127,7 +130,7 @@ def _factor(distances: list[Floats]) -> float:
 
 
 def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bool_]]:
-    """Mask [n] of the rows of each fold, one distinct value each; no fold if there is a single value."""
+    """Return each fold as a mask [n] of the rows with one of the ``values`` [n]; no fold if they are all equal."""
     each = np.unique(values)
     if len(each) < 2:
         return []
@@ -157,14 +160,11 @@ def _told(folds: list[_Fold]) -> dict[str, float | None]:
     }
 
 
-# The fit of a domain model to measured batches and logs of requests.
-
-
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
 
 def fit(workload: Workload, seed: int) -> Fitted:
-    """Fit service times and each user's arrivals.
+    """Fit service times, each user's arrivals and forecasts of requests to all samples.
 
     Raises:
         TooLittleData: a variant was measured less than twice, or there are fewer than 50 requests.
@@ -188,14 +188,16 @@ def fit(workload: Workload, seed: int) -> Fitted:
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
-    """Each user's rates in intervals of ``LASTING[0]`` (a tenth) of a control interval, in the layout's order."""
+    """Return each user's requests per second in tenths of a control interval (``LASTING[0]``), in layout order."""
     seconds = layout.spec.control_seconds * float(LASTING[0])
     counts = counts_counted([content.requests for content in contents], len(layout.users), seconds)
     return [series(counts, user) for user in range(len(layout.users))]
 
 
 def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
-    """Measured batches of all executions; their seconds times ``slower``, factors by variant [V] of each."""
+    """Concatenate the measured batches of all executions, their seconds multiplied by ``slower``: for each execution a
+    factor of each of V variants, [V]; empty: 1.
+    """
     table = np.concatenate([np.zeros((0, 5)), *(content.batches for content in contents)])
     variant, server = (table[:, column].astype(np.intp) for column in (VARIANT, SERVER))
     rows = Rows(variant, server, table[:, BATCH], table[:, CORES], table[:, CONTENT_SECONDS])
@@ -206,20 +208,20 @@ def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) ->
 
 
 class Became(NamedTuple):
-    """Drift since an execution: factors of batch seconds by variant [V] and of requests by user [U]."""
+    """Drift since an execution: factors of batch seconds by variant, [V], and of requests by user, [U]."""
 
     seconds: ModelFloats
     requests: ModelFloats
 
 
 def became(layout: Layout, drifts: Drifts, execution: str) -> Became:
-    """Factors of drift between the measurement of ``execution`` and now."""
+    """Compute the factors by which batch seconds and requests have drifted since ``execution`` (name) was measured."""
     now, then = (_together(layout, chain) for chain in (drifts.now, drifts.then.get(execution, ())))
     return Became(now.seconds / then.seconds, now.requests / then.requests)
 
 
 def _together(layout: Layout, chain: Chain) -> Became:
-    """Product of the factors of successive drifts.
+    """Multiply the factors of successive drifts.
 
     A variant without a drift of its own gets the geometric mean of the others', as it runs on the same servers.
     """
@@ -234,7 +236,7 @@ def _together(layout: Layout, chain: Chain) -> Became:
 
 
 def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], ModelFloats]:
-    """Executions with equal factors of requests and the longest total log, and these factors, [U].
+    """Return the executions with equal drift of requests that have the longest logs together, and its factors [U].
 
     Runs' logs have no time of day; so after a drift older logs are used until newer ones are longer.
     """
@@ -251,14 +253,14 @@ def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], 
 
 
 def shifted(fitted: Arrivals, factor: float) -> Arrivals:
-    """``fitted`` with its rate multiplied by ``factor``."""
+    """Return ``fitted`` with its requests per second multiplied by ``factor``."""
     return fitted._replace(rate=fitted.rate * factor)
 
 
 def tabulated(
     layout: Layout, service: ServiceTime, rows: Rows, factor: float, arrivals: Sequence[Arrivals]
 ) -> ServiceModel:
-    """The domain model as tables over classes, variants and batch sizes; seconds never fall with the batch size.
+    """Tabulate the domain model over classes, variants and batch sizes; seconds never fall with the batch size.
 
     Args:
         layout: the workload's layout.
@@ -324,7 +326,7 @@ def _report(
 
 
 def _fit_told(logs: Sequence[Series], fitted: Arrivals) -> dict[str, Any]:
-    """Report on one user's arrivals; forecasts are back-tested on the end of the longest log."""
+    """Report on one user's arrivals as JSON-like values; forecasts are back-tested on the end of the longest log."""
     longest = max(logs, key=lambda one: len(one.rate))
     return {
         "per_second": float(np.concatenate([one.rate for one in logs]).mean()),

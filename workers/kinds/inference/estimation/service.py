@@ -1,4 +1,7 @@
-"""Service times: Bayesian ensembles of laws in batch size and cores, with a Gaussian process for the rest."""
+"""Service times: Bayesian ensembles of laws in batch size and cores, with a Gaussian process for the rest.
+
+Letters in shapes: n rows or points, c cells (groups of rows alike), V variants, M members, P parameters.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ MOST_ALIKE = 64
 
 
 class Rows(NamedTuple):
-    """Measured batches, [n] each: index of variant, index of server class, batch size, cores, seconds."""
+    """n measured batches: index of variant, index of server class, number of requests, cores, seconds, [n] each."""
 
     variant: Integers
     server: Integers
@@ -23,7 +26,7 @@ class Rows(NamedTuple):
     seconds: Floats
 
     def take(self, rows: Integers) -> Rows:
-        """The batches with the indices ``rows``."""
+        """Return the k batches with the indices ``rows`` [k]."""
         return Rows(self.variant[rows], self.server[rows], self.batch[rows], self.cores[rows], self.seconds[rows])
 
 
@@ -54,7 +57,7 @@ def cells(rows: Rows) -> Cells:
 
 
 def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
-    """At most ``MOST_ALIKE`` random rows of each group."""
+    """Keep at most ``MOST_ALIKE`` random rows of each group of equal variant, class, batch size and cores."""
     count = len(rows.seconds)
     if count <= MOST_ALIKE:
         return rows
@@ -78,35 +81,35 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def share(logit: Floats) -> Floats:
-    """The logistic function of ``logit``, in 0…1, of the same shape."""
+    """Compute the logistic function of ``logit``, in 0…1, of the same shape."""
     return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
-    """Natural log of a fixed part plus a part proportional to the relative batch size, [n]."""
+    """Return ln(1 − part + part · ``size``) for relative batch sizes, [n], where part = share(``logit`` [n])."""
     part = share(logit)
     return np.log(1 - part + part * size)
 
 
 def elastic(size: Floats, logit: Floats) -> Floats:
-    """Natural log of a power of the relative batch size, with exponent between 0 and 1, [n]."""
+    """Return ln(``size``) for relative batch sizes, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
     return share(logit) * np.log(size)
 
 
 def amdahl(cores: Floats, logit: Floats) -> Floats:
-    """Natural log of a serial part plus a part inversely proportional to relative cores (Amdahl 1967), [n]."""
+    """Return ln(1 − part + part / ``cores``) for relative cores, [n]; part = share(``logit`` [n]) (Amdahl 1967)."""
     part = share(logit)
     return np.log(1 - part + part / cores)
 
 
 def power(cores: Floats, logit: Floats) -> Floats:
-    """Natural log of a power of the relative cores, with exponent between −1 and 0, [n]."""
+    """Return −ln(``cores``) for relative cores, [n], times share(``logit`` [n]), 0…1: the log of a power law."""
     return -share(logit) * np.log(cores)
 
 
 def capacity(exponent: float) -> Law:
-    """Law of a capacity affine in cores (InfAdapter: Salmani et al., EuroMLSys 2023) to the power ``exponent``; its
-    intercept may be negative.
+    """Make a law of seconds inversely proportional to a power ``exponent`` of a capacity that is affine in cores
+    (InfAdapter: Salmani et al., EuroMLSys 2023); the capacity's intercept may be negative.
     """
 
     def law(cores: Floats, logit: Floats) -> Floats:
@@ -161,7 +164,7 @@ WIDEST = 1.5
 
 
 class _Fit(NamedTuple):
-    """Parameters [P] under a pair of laws, and minus twice their log posterior."""
+    """Parameters [P] under a pair of laws, and ``loss``, minus twice their log posterior."""
 
     laws: tuple[Law, Law]
     parameters: Floats
@@ -169,7 +172,7 @@ class _Fit(NamedTuple):
 
 
 class _Spread(NamedTuple):
-    """Spreads, the most probable fit given them, and minus twice its log posterior."""
+    """Spreads of log seconds, the most probable fit given them, and ``loss``, minus twice its log posterior."""
 
     growth: float
     noise_sd: Floats
@@ -182,8 +185,8 @@ class ServiceTime:
     """An ensemble of models of batch seconds, for V variants on C server classes.
 
     Attributes:
-        noise_sd_: standard deviation of a batch's log seconds about the median, [V].
-        miss_sd_: standard deviation of what the laws don't explain, in logs.
+        noise_sd_: standard deviation of a batch's natural-log seconds about the median, [V].
+        miss_sd_: standard deviation of the part of log median seconds that the laws don't explain.
         weights_: probability of each pair of laws, in the order of ``LAWS``.
     """
 
@@ -195,7 +198,7 @@ class ServiceTime:
         self._reference: _Fit | None = None
 
     def fit(self, rows: Rows) -> Self:
-        """Fit the ensemble to measured batches, at least one; returns itself."""
+        """Fit the ensemble to measured batches, at least one, and return itself."""
         self._cells = cells(rows)
         points = self._cells.points
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
@@ -215,20 +218,20 @@ class ServiceTime:
         return self
 
     def logs(self, points: Rows) -> Floats:
-        """Natural log of median seconds by each member at ``points`` [n], whose own seconds are ignored, [M, n]."""
+        """Return the natural log of median seconds by each member at ``points`` (their seconds are ignored), [M, n]."""
         rng = np.random.default_rng([self._seed, 1])
         draws = self._rests(points, rng)
         return np.stack([self._mean(one.laws, one.parameters, points) for one in self._drawn]) + draws
 
     def predict(self, points: Rows) -> Prediction:
-        """Median seconds of a batch and its 90 % interval, [n] each."""
+        """Predict the median seconds of a batch at n ``points`` and its 90 % interval, [n] each."""
         logs = self.logs(points)
         noise = self.noise_sd_[points.variant] * self.wider(points)
         half = NORMAL_90 * np.sqrt(logs.var(axis=0, ddof=1) + noise**2)
         return Prediction(*(np.exp(logs.mean(axis=0) + sign * half) for sign in (0.0, -1.0, 1.0)))
 
     def _under(self, rows: Rows, growth: float) -> _Spread:
-        """Estimate spreads and the best fit if log variances grow with that power of the seconds."""
+        """Estimate spreads and the best fit if log variances grow with the power ``growth`` of the seconds."""
         self.growth_, self._reference = growth, None
         self.noise_sd_, self.miss_sd_ = np.full(self._variants, NOISE_SD), MISS_SD
         fits = self._fits([None] * len(LAWS))
@@ -241,14 +244,14 @@ class ServiceTime:
         return _Spread(growth, self.noise_sd_, self.miss_sd_, best, loss)
 
     def _repeats(self, rows: Rows) -> float:
-        """Minus twice the log likelihood of batches measured alike, about their medians."""
+        """Return minus twice the log likelihood of batches about the medians of their cells."""
         of_row, free = self._cells.of_row, 1 - 1 / self._cells.number
         sd = self.noise_sd_[rows.variant] * self.wider(self._cells.points)[of_row]
         off = (np.log(rows.seconds) - self._cells.log[of_row]) / sd
         return float((off**2 + 2 * free[of_row] * np.log(sd)).sum())
 
     def _fits(self, starts: Sequence[Floats | None]) -> list[_Fit]:
-        """The most probable parameters under each pair of laws."""
+        """Fit the most probable parameters under each pair of laws, from ``starts`` [P] each (None: default values)."""
         nothing = np.zeros(self._size)
         return [
             self._optimum(pair, start, self._cells.log, nothing)
@@ -256,7 +259,7 @@ class ServiceTime:
         ]
 
     def wider(self, points: Rows) -> Floats:
-        """Factor of the log spreads at ``points`` relative to usual ones, [n]."""
+        """Return the factor [n] of the log spreads at ``points`` relative to usual points."""
         if self._reference is None or not self.growth_:
             return np.ones(len(points.variant))
         log = self._mean(self._reference.laws, self._reference.parameters, points)
@@ -282,7 +285,7 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """The Gaussian prior as rows [P, P] and centres [P]: rows @ parameters − centres is standard normal."""
+        """Return the prior as a matrix [q, P] and centres [q]: matrix @ parameters − centres is standard normal."""
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))
@@ -301,7 +304,7 @@ class ServiceTime:
         return np.concatenate(rows), centre
 
     def _mean(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Natural log of seconds by the laws, [n]."""
+        """Return the natural log of seconds by a pair of laws at ``points``, [n]."""
         variants = self._variants
         level, batch, cores = parameters[: 3 * variants].reshape(3, -1)[:, points.variant]
         shifts = parameters[3 * variants + 2 :]
@@ -310,7 +313,7 @@ class ServiceTime:
         return np.asarray(level + laws[0](relative[0], batch) + laws[1](relative[1], cores) + shift, np.float64)
 
     def _slopes(self, laws: tuple[Law, Law], parameters: Floats, points: Rows) -> Floats:
-        """Derivatives of ``_mean`` by the parameters, [n, P]."""
+        """Return the derivatives of ``_mean`` by the parameters, [n, P]."""
         variants, every = self._variants, np.arange(len(points.variant))
         out = np.zeros((len(every), self._size))
         out[every, points.variant] = 1.0
@@ -324,7 +327,10 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
-        """Damped Gauss–Newton with Student's t by reweighting; ``draw`` [P] shifts the prior, in its deviations."""
+        """Fit the cells' median ``logs`` [c] by damped Gauss–Newton, with Student's t by reweighting.
+
+        ``start``: first parameters [P], None: default ones; ``draw``: shift of the prior in its deviations.
+        """
         rows, centre = self._prior()
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
@@ -363,12 +369,12 @@ class ServiceTime:
         return float(far.sum() + ((target - rows @ x) ** 2).sum())
 
     def _cell_sd(self) -> Floats:
-        """Standard deviation of each cell's median log about the laws, [c]."""
+        """Return the standard deviation of each cell's median log seconds about the laws, [c]."""
         noise = self.noise_sd_[self._cells.points.variant]
         return np.sqrt(self.miss_sd_**2 + noise**2 / self._cells.number) * self.wider(self._cells.points)
 
     def _trust(self) -> Floats:
-        """Student-t weight of each cell, smaller where it is far from the laws, [c]."""
+        """Return the Student-t weight of each cell, smaller where it is far from the laws, [c]."""
         assert self._reference is not None  # noqa: S101 - fitted
         mean = self._mean(self._reference.laws, self._reference.parameters, self._cells.points)
         scaled = (self._cells.log - mean) / self._cell_sd()
@@ -395,7 +401,7 @@ class ServiceTime:
         self.miss_sd_ = float(np.sqrt(total / (len(off) + PRIOR))) + LEAST_SD
 
     def _rests(self, points: Rows, rng: np.random.Generator) -> Floats:
-        """Draw each member's Gaussian process of what the laws don't explain at ``points``, [M, n]."""
+        """Draw, for each member, the part of log seconds at ``points`` that the laws don't explain, [M, n]."""
         known, out = self._cells, np.zeros((len(self._drawn), len(points.variant)))
         key, trust = points.variant * self._servers + points.server, self._trust()
         for group in np.unique(key).tolist():
@@ -420,7 +426,7 @@ class ServiceTime:
 
 
 def _opposite(members: int, count: int, rng: np.random.Generator) -> Floats:
-    """Standard normal draws in antithetic pairs, [members, count]."""
+    """Draw standard normal numbers [members, count] in antithetic pairs of rows; ``members`` is even."""
     half = rng.standard_normal((members // 2, count))
     return np.stack([half, -half], axis=1).reshape(members, count)
 

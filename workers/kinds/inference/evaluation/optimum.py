@@ -29,12 +29,12 @@ class Intractable(ValueError):
 
 
 class Outcome(NamedTuple):
-    """The consequence of an action: S states.
+    """The expected consequence of an action in one of S states.
 
     Attributes:
         action: number of the action.
-        loss: expected weighted loss of quality and by switching.
-        seconds: expected time until the next decision.
+        loss: expected weighted loss by lower quality, drops and switching.
+        seconds: expected seconds until the next decision.
         chance: probability of each next state, [S].
     """
 
@@ -49,7 +49,7 @@ class Solution:
     """The optimum, with average loss per second as criterion.
 
     Attributes:
-        states: queue lengths and loaded variant (V: none), [S, U + 1].
+        states: queue lengths of U users and loaded variant (number of variants: none), [S, U + 1].
         values: loss of each action relative to the best one, at least 0; ∞ where illegal, [S, N].
         loss: loss per second.
         rate: requests per second.
@@ -68,9 +68,7 @@ class Solution:
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """The optimum's entries in a report: loss per request, number of states, queues' seconds over
-        ``full_until``.
-        """
+        """The report's entries: loss per request, number of states, seconds of full queues over ``full_until``."""
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),
@@ -79,7 +77,7 @@ class Solution:
         }
 
     def policy(self, layout: Layout) -> TablePolicy:
-        """The policy as a table over queue lengths and the loaded variant, with losses as negative values."""
+        """Make the policy: a table over queue lengths and the loaded variant, whose values are negative losses."""
         users, variants, _ = layout.shape
         entries = [*range(users), *(layout.entries.index(f"loaded.{name}") for name in layout.variants)]
         config = {
@@ -112,7 +110,10 @@ def solve(layout: Layout, model: ServiceModel) -> Solution:
 
 
 def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Floats, float]:
-    """Policy iteration: loss of each action relative to the best, [S, actions], and loss per second."""
+    """Optimise by policy iteration; return each action's loss over the best one's, [S, actions], and loss per second.
+
+    ``outcomes``: the outcomes of the legal actions in each state.
+    """
     rows, chosen = np.arange(len(outcomes)), np.array([own[-1].action for own in outcomes])
     by_action = [{one.action: one for one in own} for own in outcomes]
     for _ in range(ROUNDS):
@@ -129,7 +130,7 @@ def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Float
 
 
 def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
-    """Relative values [S], 0 in the first state, and loss per second, of one outcome chosen in each state."""
+    """Return relative losses [S], 0 in the first state, and loss per second, of the outcome chosen in each state."""
     chance = np.stack([one.chance for one in chosen])
     seconds, loss = (np.array([getattr(one, name) for one in chosen]) for name in ("seconds", "loss"))
     system = np.eye(len(chosen)) - chance
@@ -141,10 +142,11 @@ def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
 
 
 def checked(layout: Layout, model: ServiceModel) -> float:
-    """Check that a workload can be solved; the largest time to serve full queues as a share of ``full_until``.
+    """Check that a workload can be solved; return the largest time to serve full queues as a share of ``full_until``.
 
     Raises:
-        Intractable: it can't; the message says why.
+        Intractable: it has more than one server or two users, long queues, changing rates, several model members, a
+            weight on fairness, or quality that falls within the time to serve full queues.
     """
     spec, users = layout.spec, len(layout.users)
     seconds = model.seconds()
@@ -166,7 +168,7 @@ def checked(layout: Layout, model: ServiceModel) -> float:
 
 
 class System:
-    """States and transitions of the decision process.
+    """States and transitions of the semi-Markov decision process.
 
     Args:
         layout: the workload's layout.
@@ -188,7 +190,7 @@ class System:
         self.log_seconds, self.spread = model.log_seconds[0, 0], model.spread
 
     def outcomes(self, state: NDArray[np.int64]) -> Iterator[Outcome]:
-        """The outcome of each legal action in ``state`` [U + 1]."""
+        """Yield the outcome of each legal action in ``state`` [U + 1] (queue lengths, loaded variant)."""
         waiting, loaded = tuple(int(n) for n in state[:-1]), int(state[-1])
         yield self._arrival(waiting, loaded, WAIT)
         for user, variant, size in product(*map(range, self.layout.shape)):
@@ -228,7 +230,9 @@ class System:
         return Outcome(action, loss, seconds, chance)
 
     def _joined(self, number: int, mean: float) -> tuple[Floats, float]:
-        """Distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and mean number lost."""
+        """Return the distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and the mean
+        number of dropped requests.
+        """
         room = self.limit - number
         chances = np.zeros(self.limit + 1)
         chances[number:] = [np.exp(-mean) * mean**n / factorial(n) for n in range(room + 1)]
@@ -237,9 +241,8 @@ class System:
         return chances, float(max(lost, 0.0))
 
     def _spread(self, queues: list[Floats], loaded: int) -> tuple[Floats, float, float]:
-        """Next states' probabilities [S], given each queue's [limit + 1]; expected extra seconds and loss.
-
-        If all queues are empty, the next state is that after one arrival, for which the server waits.
+        """Combine independent distributions [limit + 1] of the queues: probabilities of next states [S], expected extra
+        seconds and extra loss. If all queues are empty, the server waits for an arrival.
         """
         chance, joint = np.zeros(len(self.states)), queues[0]
         for other in queues[1:]:

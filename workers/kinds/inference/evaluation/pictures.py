@@ -34,11 +34,11 @@ SLACK = 1e-9
 
 
 def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[str]) -> Json:
-    """All charts of an evaluation.
+    """Make all charts of an evaluation, as JSON values.
 
     Args:
         layout: the workload's layout.
-        played: recordings by policy's name, in display order; all with the same requests.
+        played: recordings by policy's name, in display order, at least one; all with the same requests.
         compared: names of the policies charted over time and as a map.
     """
     shown = {name: played[name] for name in list(played)[:MOST_LINES]}
@@ -52,7 +52,7 @@ def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[s
 
 
 def quality(played: Mapping[str, Answers]) -> Json:
-    """A chart of the share of requests with at least a given response quality."""
+    """Chart the share of requests with at least a given response quality (0…1), one line per policy."""
     panel = []
     for name, one in played.items():
         found = np.sort(one.quality)
@@ -69,7 +69,7 @@ def quality(played: Mapping[str, Answers]) -> Json:
 
 
 def delay(played: Mapping[str, Answers]) -> Json:
-    """A chart of the share of requests answered within a given time."""
+    """Chart the share of requests answered within a given number of seconds, one line per policy."""
     panel = []
     for name, one in played.items():
         answered = one.delay[~np.isnan(one.delay)]
@@ -106,7 +106,7 @@ class OverTime:
         self.users = sorted(np.argsort(-counts, kind="stable")[:MOST_LINES].tolist())
 
     def load(self) -> Json:
-        """A chart of requests per second by user."""
+        """Chart the requests per second by user over the episode."""
         wide = self.seconds / BINS
         series = [
             self._line(self.layout.users[user], np.bincount(self.bin[self.user == user], minlength=BINS) / wide)
@@ -116,7 +116,7 @@ class OverTime:
         return {**plot, "y": {**plot["y"], "zero": True}}
 
     def quality(self, played: Mapping[str, Answers]) -> Json:
-        """A chart of mean response quality by user, one panel per policy."""
+        """Chart the mean response quality by user over the episode, one panel per policy."""
         panels = [
             {"name": name, "series": [self._line(*line) for line in self._qualities(one)]}
             for name, one in played.items()
@@ -132,7 +132,7 @@ class OverTime:
             yield self.layout.users[user], self._means(self.bin[own], found[own])
 
     def variants(self, played: Mapping[str, Answers]) -> Json:
-        """A stacked chart of the share of requests that each variant answers."""
+        """Chart the share of requests that each variant answers over the episode, one panel per policy."""
         panels = [{"name": name, "series": [*self._mix(one)]} for name, one in played.items()]
         plot = self._plot("Variants", "Variants that answer, by when the requests came", "areas", "requests", panels)
         return {**plot, "y": {**plot["y"], "share": True, "domain": [0, 1]}, "neutral": NOBODY}
@@ -148,7 +148,7 @@ class OverTime:
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
     def batches(self, played: Mapping[str, Answers]) -> Json:
-        """A chart of the mean number of requests per batch."""
+        """Chart the mean number of requests per batch over the episode, one line per policy."""
         series = []
         for name, one in played.items():
             size = one.size[self.rows]
@@ -163,7 +163,7 @@ class OverTime:
         return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
 
     def _line(self, name: str, values: Floats) -> Json:
-        """A step line over seconds, with the last step extended to the end."""
+        """Make a step line of ``values`` [BINS] over seconds, with the last step extended to the end."""
         return _series(name, self.edges, np.append(values, values[-1]))
 
     def _plot(self, heading: str, caption: str, form: str, title: str, panels: Sequence[Json]) -> Json:
@@ -172,7 +172,7 @@ class OverTime:
 
 
 def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
-    """A chart of the variant started most often and its mean batch size, by waiting requests and arrival rate."""
+    """Chart the variant started most often and its mean batch size, by waiting requests and requests per second."""
     every = np.concatenate([one.decisions.rate for one in played.values()])
     low, high = np.quantile(every, [0.01, 0.99]) if len(every) else (0.0, 1.0)
     rates = np.linspace(low, max(high, low + SLACK), RATES + 1)
@@ -194,7 +194,7 @@ def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
 
 
 def _cells(layout: Layout, one: Answers, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
-    """The tiles of one policy in which it made any decision."""
+    """Yield one policy's tiles, for each pair of a rate and a queue in which it decided."""
     made, columns, rows = one.decisions, _between(rates), _doubling(sizes)
     column = np.clip(np.searchsorted(rates, made.rate, side="right") - 1, 0, RATES - 1)
     row = np.searchsorted(sizes, np.maximum(made.waiting, 1), side="right") - 1
@@ -215,6 +215,6 @@ def _between(edges: Floats) -> list[str]:
 
 
 def _series(name: str, x: NDArray[Any], y: NDArray[Any]) -> Json:
-    """A line as JSON values; NaN becomes None."""
+    """Convert a line to JSON values; NaN becomes None."""
     values = [None if np.isnan(value) else round(float(value), 5) for value in y]
     return {"name": name, "x": [round(float(value), 5) for value in x], "y": values}

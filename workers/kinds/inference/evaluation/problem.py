@@ -41,8 +41,8 @@ class Requests(NamedTuple):
     """R requests of B episodes, ordered by episode, user and time.
 
     Attributes:
-        episode, user: indices, [R].
-        time: seconds since the episode's start, [R].
+        episode, user: indices of the episode and the user, [R].
+        time: seconds since the episode's start at which the request comes, [R].
         first: index of the first request of each episode and user, [B, U].
     """
 
@@ -53,13 +53,13 @@ class Requests(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """N decisions on what a server starts.
+    """N decisions on an idle server: it starts a batch or waits.
 
     Attributes:
-        waiting: waiting requests of all users, [N].
+        waiting: number of waiting requests of all users, [N].
         rate: smoothed requests per second of all users, [N].
-        variant: started variant; ``GIVEN_UP``: the server waits, [N].
-        size: requests started at once, [N].
+        variant: index of the started variant; ``GIVEN_UP``: the server waits, [N].
+        size: number of requests started at once; 0: the server waits, [N].
     """
 
     waiting: Integers
@@ -69,12 +69,12 @@ class Decisions(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """The fate of requests under one policy.
+    """Answers to R requests under one policy.
 
     Attributes:
         requests: the requests.
         delay: seconds from arrival to answer; NaN: dropped, [R].
-        variant: answering variant; ``GIVEN_UP``: dropped, [R].
+        variant: index of the answering variant; ``GIVEN_UP``: dropped, [R].
         size: requests in the same batch; 0: dropped, [R].
         quality: response quality in 0…1; 0: dropped, [R].
         decisions: the policy's decisions.
@@ -89,14 +89,14 @@ class Answers(NamedTuple):
 
 
 def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
-    """Play all episodes of a fresh world at level L1, and record the requests' fates."""
+    """Play all episodes of a fresh world at level L1 (only seeds differ), and record the answer to every request."""
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
     return recorder.answers()
 
 
 def requests_of(world: InferenceWorld) -> Requests:
-    """All requests of a world's present episodes, without changing the world."""
+    """List all requests of a world's present episodes, without changing the world."""
     users, load = len(world.layout.users), world.load
     worlds = world.worlds
     streams, rates = worlds.streams.copy(), worlds.rates.copy()
@@ -122,7 +122,7 @@ class Recorder:
         self._decisions: list[Decisions] = []
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Record the batches that the next step starts, in episodes that are still ``going`` [B]."""
+        """Record the batches that ``action`` [B] (numbers) starts, in the episodes in the mask ``going`` [B]."""
         if self._requests is None:
             self._begin()
         self._settle()
@@ -161,7 +161,7 @@ class Recorder:
         self._started = None
 
     def answers(self) -> Answers:
-        """The fates of all requests, after the episodes' end."""
+        """Return the answers to all requests, after the episodes' end."""
         self._settle()
         if self._requests is None:
             self._begin()
@@ -195,9 +195,9 @@ OF_USERS = ("rate", "variation", "forecast", "parts")  # arrays of a domain mode
 
 
 def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> KeptBack:
-    """Hold out the named executions, else a share of the logs, else the last share of the only log.
+    """Hold out the executions that ``request`` names, else a share of the logs, else the last share of the only log.
 
-    Service times are fitted on the held-out measured batches if each variant has two, else on those of all executions.
+    Measured batches of all other executions are added unless each of ``variants`` variants has two held-out ones.
     """
     data: Mapping[str, Content] = dict(samples)
     logs = [name for name, content in data.items() if len(content.requests.time)]
@@ -229,15 +229,15 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
 
 
 def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
-    """Measured batches of every execution that has any, without its requests."""
+    """Return the executions that have measured batches, by name, without their requests."""
     without = LoggedRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
 
 
 def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
-    """Choose a share of the users, first those that no agent's model has seen; at least one, never all.
+    """Choose a share of the users to hold out, first users that no agent's model has seen; at least one, never all.
 
-    The result has no names if there is a single user.
+    With a single user the result has no names.
     """
     known = {name: set(np.unique(content.requests.user).tolist()) for name, content in samples}
     seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
@@ -248,8 +248,7 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
 
 
 def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
-    """Domain models in each of which a held-out user and another user have swapped arrivals; at most 16, drawn at
-    random.
+    """Make at most 16 domain models, drawn at random, in each of which a held-out user and another user swap arrivals.
 
     The total rate of requests stays the same.
     """
@@ -264,9 +263,6 @@ def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
     places[[one, other]] = other, one
     by_user = {name: value for name, value in vars(model).items() if name in OF_USERS and len(value)}
     return replace(model, **{name: value[places] for name, value in by_user.items()})
-
-
-# The evaluation's problem, in terms of requests.
 
 
 BINS = 10
@@ -287,7 +283,7 @@ class InferenceProblem(SimulatedProblem):
 
     @cached_property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Requests per second and waiting requests; the colour is the number of requests started at once."""
+        """Axes of the heat map: requests per second and waiting requests; the colour is the batch size."""
         limit = self.layout.spec.queue_limit * len(self.layout.users)
         rate = float(max(ServiceModel.from_bytes(self._workload.model).rate.sum(axis=0).max(), 1e-3))
         waiting = np.unique(np.round(np.geomspace(1, limit, BINS + 1))) if limit > 1 else np.array([0.0, 1.0])
@@ -296,14 +292,16 @@ class InferenceProblem(SimulatedProblem):
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Heat map coordinates and colour of each decision, [B] each; NaN where the number of servers is decided."""
+        """Return (requests per second, waiting requests, batch size) of each decision, [B] each; the size is NaN where
+        the number of servers is decided.
+        """
         state, chosen = situation.state, self.layout.dispatch_of(action)
         taken = np.minimum(self.layout.batches[chosen.batch], state.waiting[np.arange(len(action)), chosen.user])
         size = np.where(chosen.user >= 0, taken, 0).astype(np.float64)
         return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Variant and batch size of first-come-first-served on all servers, as indices."""
+        """Settings of first-come-first-served on all servers: indices of variant and batch size."""
         _, variants, sizes = self.layout.shape
         return Tunable("variant", 0, variants - 1), Tunable("batch", 0, sizes - 1)
 

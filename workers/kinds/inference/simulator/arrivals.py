@@ -14,9 +14,6 @@ from app.kinds.inference.dynamics import NONE
 from app.kinds.inference.model import DAY_SECONDS
 from workers.kinds.compiling import Compiler
 
-# The compiler of this kind's loops.
-
-
 OWN = Path(__file__).parent
 COMPILER = Compiler(
     OWN,
@@ -39,12 +36,12 @@ UNIT = 2.0**-53
 
 
 class Load(NamedTuple):
-    """How requests arrive in B episodes of U users, by X models with P parts of a day and J factors of the rate.
+    """Arrivals of requests in B episodes of U users, by X models with P parts of a day and J factors of the rate.
 
     Attributes:
         rate: requests per second by part of the day, [X, U, P].
         variation: squared coefficient of variation of each factor, [X, U, J].
-        lasting: number of windows for which each factor holds, [J].
+        lasting: number of windows of ``window`` seconds for which each factor holds, [J].
         model: index of the model that an episode follows, [B].
         factor: factor of the rate, [B, U].
         burst: factor of 1 + variation of the factor that holds for a control interval, [B, U].
@@ -72,7 +69,7 @@ class Load(NamedTuple):
 
 @inlined
 def mixed(word: np.uint64) -> np.uint64:
-    """A pseudo-random 64-bit word from ``word``: SplitMix64's finaliser (Steele et al., 2014)."""
+    """Compute a pseudo-random 64-bit word from ``word`` by SplitMix64's finaliser (Steele et al., 2014)."""
     z = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
@@ -80,14 +77,14 @@ def mixed(word: np.uint64) -> np.uint64:
 
 @inlined
 def uniform(streams: Words, b: int, u: int) -> float:
-    """The next number of a stream, uniform in (0, 1); the stream advances in place."""
+    """Draw a number uniform in (0, 1) from the stream of episode ``b`` and user ``u``, which advances in place."""
     streams[b, u] += np.uint64(0x9E3779B97F4A7C15)
     return ((mixed(streams[b, u]) >> np.uint64(11)) + 0.5) * UNIT
 
 
 @kernel
 def gamma(streams: Words, b: int, u: int, shape: float) -> float:
-    """A gamma variable of scale 1 (Marsaglia and Tsang, 2000; shapes below 1 by their section 6)."""
+    """Draw a gamma variable of scale 1 and ``shape`` above 0 (Marsaglia and Tsang, 2000) from a user's stream."""
     boost = 1.0
     if shape < 1.0:
         boost = uniform(streams, b, u) ** (1.0 / shape)
@@ -104,7 +101,7 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 @kernel
 def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
-    """Requests per second in window number ``place``; ``factors`` [B, U, J] that end there are drawn anew in place."""
+    """Return a user's requests per second in window number ``place``; ``factors`` [B, U, J] that end are drawn anew."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
     of_day = (load.origin[b] + start) % DAY_SECONDS / DAY_SECONDS
@@ -123,7 +120,7 @@ def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 def drawn(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Seconds at which the next request after ``now`` comes; ``NEVER``: none.
+    """Draw the second at which a user's next request after ``now`` comes; ``NEVER``: none.
 
     A Poisson process has no memory, so at a window's end the waiting time is drawn anew at its new rate. ``rates`` [B,
     U] and ``places`` [B, U] are rate and number of the present windows, changed in place.
@@ -143,7 +140,7 @@ def drawn(
 
 @inlined
 def recorded(load: Load, places: Integers, b: int, u: int) -> float:
-    """Seconds at which the next recorded request comes, or ``NEVER``; its index in ``places`` [B, U] advances."""
+    """Return the second of a user's next recorded request, or ``NEVER``; its index in ``places`` [B, U] advances."""
     at = places[b, u]
     if at >= load.first[u + 1]:
         return NEVER
@@ -156,7 +153,7 @@ def recorded(load: Load, places: Integers, b: int, u: int) -> float:
 def following(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
-    """Seconds at which a user's next request comes after the one at ``now``; ``NEVER``: none."""
+    """Return the second of a user's next request, drawn or recorded, after the one at ``now``; ``NEVER``: none."""
     if len(load.times) > 0:
         return recorded(load, places, b, u)
     return drawn(load, streams, rates, factors, places, b, u, now)
@@ -166,7 +163,7 @@ def following(
 def opened(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
-    """Begin a user's stream at time 0; seconds at which its first request comes."""
+    """Begin a user's stream at time 0; return the second of its first request, or ``NEVER``."""
     streams[b, u] = mixed(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]
@@ -181,7 +178,7 @@ def opened(
 def counted(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
-    """Number of a user's requests in the whole episode; consumes the stream."""
+    """Count a user's requests in the whole episode; this consumes the stream."""
     count, time = 0, opened(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
@@ -193,16 +190,13 @@ def counted(
 def arrived(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
-    """Arrival times of a user's requests in the whole episode, seconds, [n]; consumes the stream."""
+    """Return the seconds [n] at which a user's n requests of the whole episode come; this consumes the stream."""
     times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
     time = opened(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
         times[i] = time
         time = following(load, streams, rates, factors, places, b, u, time)
     return times
-
-
-# Recorded requests, of which each episode replays a part.
 
 
 FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
@@ -226,13 +220,16 @@ class Recorded(NamedTuple):
 
     @classmethod
     def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
-        """From numbers of requests per second, [n] for each user: each request at a random instant of its second."""
+        """Make a recording from each user's ``counts`` of requests in n seconds, [n]: random instants in each second.
+
+        Episodes of ``episode_seconds`` may begin anywhere.
+        """
         random = np.random.default_rng(seed)
         times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
         return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
 
     def beginning(self, begins: Floats, window: float) -> Recorded:
-        """The same requests, with episodes that begin at ``begins`` and know the recent rates.
+        """Copy the recording with episodes that begin at ``begins``, where users' smoothed rates are known.
 
         Args:
             begins: seconds, ascending, [n]; each at least ``window`` after the first request.
@@ -248,20 +245,22 @@ class Recorded(NamedTuple):
         return self._replace(begins=begins, late=late / seen[:, None])
 
     def apart(self, seconds: float) -> int:
-        """Number of disjoint episodes of ``seconds`` that fit in the recording, at least 1."""
+        """Return the number of disjoint episodes of ``seconds`` that fit between the beginnings, at least 1."""
         return max(int((self.last - self.first) // seconds), 1)
 
     def at(self, share: Floats) -> tuple[Floats, Floats | float]:
-        """Beginnings of episodes by ``share`` (0…1) of the recording, [B], and recent rates [B, U], 0.0 if unknown."""
+        """Return the beginnings (seconds, [B]) of episodes at ``share`` [B] (0…1) of the recording, and the smoothed
+        requests per second of users there, [B, U]; 0.0 if unknown.
+        """
         if self.begins is None or self.late is None:
             return self.first + share * max(self.last - self.first, 0.0), 0.0
         place = np.minimum((share * len(self.begins)).astype(np.int64), len(self.begins) - 1)
         return self.begins[place], self.late[place]
 
     def before(self, at: Floats, seconds: float, parts: int) -> NDArray[np.int64]:
-        """Requests in the ``parts`` intervals of ``seconds`` before each moment, newest last, [n, U, parts].
+        """Count the requests in the ``parts`` intervals of ``seconds`` before each moment ``at`` [n] (seconds).
 
-        ``NONE`` where unknown: before ``first``, and in recordings whose episodes begin anywhere.
+        The counts are [n, U, parts], newest last; ``NONE`` before ``first``, and where episodes begin anywhere.
         """
         edges = at[:, None] + seconds * np.arange(-parts, 1)
         counts = [np.diff(np.searchsorted(own, edges, side="right"), axis=1) for own in self.times]
@@ -275,7 +274,7 @@ class Recorded(NamedTuple):
         return np.array([len(own) / seconds for own in self.times])
 
     def joined(self) -> tuple[Floats, NDArray[np.int64]]:
-        """All arrivals [n], and the index of each user's first with the end of the last user's [U + 1]."""
+        """Concatenate all arrivals: seconds [n], and each user's first index and the end of the last user's [U + 1]."""
         ends = np.concatenate([[0], np.cumsum([len(own) for own in self.times])])
         return np.concatenate(self.times), ends.astype(np.int64)
 
@@ -294,12 +293,12 @@ RIDGE = 1.0  # pseudo-transitions
 
 
 class Transition(NamedTuple):
-    """One decision of each of B worlds with U users.
+    """One decision in each of B episodes with U users.
 
     Attributes:
         pay: reward, [B].
-        discount: factor of later rewards, [B].
-        before, after: waiting requests before and after, [B, U].
+        discount: factor of later rewards, in 0…1, [B].
+        before, after: numbers of waiting requests before and after the decision, [B, U].
     """
 
     pay: NDArray[np.floating]
@@ -321,7 +320,7 @@ class Potential(NamedTuple):
 
     @classmethod
     def fit(cls, met: list[Transition]) -> Potential:
-        """Fit by least-squares temporal differences (LSTD: Bradtke and Barto, 1996)."""
+        """Fit the potential to transitions by least-squares temporal differences (LSTD: Bradtke and Barto, 1996)."""
         pay, discount, before, after = (np.concatenate(parts).astype(np.float64) for parts in zip(*met, strict=True))
         known, following = (np.append(one, np.ones((len(one), 1)), axis=1) for one in (before, after))
         moments = known.T @ (known - discount[:, None] * following) + RIDGE * np.eye(known.shape[1])
@@ -329,7 +328,10 @@ class Potential(NamedTuple):
         return cls(np.asarray(worth[:-1], np.float64), np.asarray(before.mean(axis=0), np.float64))
 
     def paid(self, one: Transition, surplus: Floats | None) -> Floats:
-        """Shaped rewards, [B]; ``surplus``: arrivals beyond expectation as control variate, [B, U]; None: unknown."""
+        """Shape the rewards of one transition, [B].
+
+        ``surplus``: requests beyond expectation, [B, U], subtracted as control variate; None: they are unknown.
+        """
         there, here = ((waiting - self.usual) @ self.slope for waiting in (one.after, one.before))
         pay: Floats = np.asarray(one.pay, np.float64) + one.discount * there - here
         return pay if surplus is None else pay - surplus @ self.slope

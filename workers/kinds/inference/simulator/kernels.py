@@ -2,7 +2,8 @@
 
 Events at the same time are processed in this order: ends of batches, started servers, arrivals, drops, control,
 dispatch. ``start`` begins episodes, ``step`` applies decisions and advances to the next ones, ``look`` reads the
-observable state. Servers are numbered by class, then within the class.
+observable state. Servers are numbered by class, then within the class. The arguments b, u, s are indices of an
+episode, a user and a server; ``amounts`` [B, 7] are sums that a step adds to; times are in seconds.
 """
 
 from typing import NamedTuple
@@ -79,13 +80,13 @@ class Rules(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What differs between B episodes: M members of service times, T control intervals.
+    """Constants that differ between B episodes: M members of service times, T control intervals.
 
     Attributes:
         seed: seed of each episode, [B].
         full_until, zero_at: delays in seconds up to which quality is full, and from which it is 0, [B, U].
         weight: weight of each user's requests, [B, U].
-        price: price per second of each class, [B, C].
+        price: price per second of a server of each class, [B, C].
         member: index of the member of the service times, [B].
         log_seconds: natural log of the median seconds of a batch, [M, C, V, K].
         spread: standard deviation of the log of one batch, [M, V].
@@ -115,10 +116,10 @@ class Worlds(NamedTuple):
     """State of B episodes, changed in place; columns are named above.
 
     Attributes:
-        clock, counts: of each episode, [B, 3] and [B, 8].
-        user_time, user_count: [B, U, 5] and [B, U, 7]. ``MISSED`` is the sum of 1 − quality over the ``DECIDED``
-            requests (dropped or started); ``COMING`` are all of the episode.
-        server_time, server_count: [B, S, 3] and [B, S, 5].
+        clock, counts: numbers of each episode, [B, 3] and [B, 8].
+        user_time, user_count: numbers of each user, [B, U, 5] and [B, U, 7]. ``MISSED`` is the sum of 1 − quality over
+            the ``DECIDED`` requests (dropped or started); ``COMING`` counts all requests of the episode.
+        server_time, server_count: numbers of each server, [B, S, 3] and [B, S, 5].
         queue: arrival times of waiting requests, a ring buffer from ``HEAD`` on, [B, U, queue_limit + 1].
         streams, rates, places: state of the arrivals, [B, U] each.
         factors: factors of their rates, [B, U, J].
@@ -144,7 +145,7 @@ class Worlds(NamedTuple):
 
 @inlined
 def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: float) -> float:
-    """Response quality in 0…1 after ``delay`` seconds, as ``QualityTable.quality``."""
+    """Return the response quality, 0…1, of an answer by ``variant`` after ``delay`` seconds."""
     start, end = given.full_until[b, user], given.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
     if rules.exponential[user]:
@@ -156,10 +157,9 @@ def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: fl
 
 @inlined
 def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> float:
-    """Random term of a batch's log seconds, a function of its first request's ``number`` alone, not of earlier
-    decisions.
+    """Return the random term of a batch's natural-log seconds: normal (Box and Muller, 1958), or log exponential.
 
-    Normal (Box and Muller, 1958), or the log of an exponential variable.
+    It depends on seed, user and ``number`` of the batch's first request alone, not on earlier decisions.
     """
     spread = given.spread[given.member[b], variant] * given.noise[b]
     if spread == 0.0 and not given.memoryless:
@@ -174,13 +174,13 @@ def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> flo
 
 @inlined
 def interval(rules: Rules, given: Given, now: float) -> int:
-    """Index of the control interval of time ``now``, at most the last one with conditions."""
+    """Return the index of the control interval of ``now`` (seconds), at most the last one with conditions."""
     return min(int(now / rules.window), len(given.slowdown) - 1)
 
 
 @inlined
 def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
-    """Drop the oldest waiting request of user ``u``."""
+    """Drop the oldest waiting request of user ``u`` in episode ``b``, with quality 0."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
     worlds.user_count[b, u, SETTLED] += 1
@@ -193,7 +193,7 @@ def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: 
 
 @inlined
 def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
-    """Count a request of user ``u`` in its part of the control interval."""
+    """Count a request of user ``u`` at ``now`` seconds in its part of the control interval."""
     part, last = int(now * PARTS_OF_INTERVAL / rules.window), worlds.user_count[b, u, PART]
     for skipped in range(max(last + 1, part - PARTS), part + 1):
         worlds.parts[b, u, skipped % (PARTS + 1)] = 0
@@ -272,7 +272,7 @@ def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int
 
 @kernel
 def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
-    """Start the first server of a class that is off; False: none is off."""
+    """Start the first server of class ``klass`` that is off; return False if none is off."""
     for s in range(len(rules.klass)):
         if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] == OFF:
             worlds.server_count[b, s, STATUS] = STARTING if rules.startup[klass] > 0.0 else IDLE
@@ -285,7 +285,7 @@ def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> b
 
 @kernel
 def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
-    """Turn off a class's last starting, else last idle server; False: there is none, or the minimum is reached."""
+    """Turn off a class's last starting, else last idle server; return False if there is none, or the minimum is on."""
     on, idle, starting = 0, NOBODY, NOBODY
     for s in range(len(rules.klass)):
         status = worlds.server_count[b, s, STATUS]
@@ -303,7 +303,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
 
 @inlined
 def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
-    """Apply ``action`` in episode ``b``; False: it is illegal."""
+    """Apply the action of number ``action`` in episode ``b``; return False if it is illegal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
     worlds.counts[b, DECISIONS] += 1
@@ -332,7 +332,7 @@ def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, act
 
 @inlined
 def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
-    """Number of a class's running servers that are unavailable now."""
+    """Return the number of running servers of class ``klass`` that are unavailable now."""
     share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
     if share >= 1.0:
         return 0
@@ -345,7 +345,7 @@ def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
 
 @inlined
 def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
-    """The first available idle server that has not passed since the last event; ``NOBODY``: none."""
+    """Return the first available idle server that has not waited (action 0) since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
@@ -363,7 +363,7 @@ def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
 
 @inlined
 def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
-    """Seconds of the next event; ``NEVER``: the episode is over."""
+    """Return the second of the next event in episode ``b``; ``NEVER``: the episode is over."""
     now, busy = worlds.clock[b, NOW], False
     time = worlds.clock[b, CONTROL_AT]
     for s in range(len(rules.klass)):
@@ -382,7 +382,7 @@ def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
 
 @inlined
 def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float) -> None:
-    """Process all events at time ``now``, except decisions."""
+    """Process all events of episode ``b`` at ``now`` seconds, except decisions."""
     event = False
     worlds.clock[b, NOW] = now
     for s in range(len(rules.klass)):
@@ -411,7 +411,7 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
 
 @inlined
 def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
-    """Advance to the next decision, or to the end of the episode."""
+    """Advance episode ``b`` to its next decision, or to its end."""
     count = worlds.counts
     while True:
         if count[b, TURNS] > 0:
@@ -460,7 +460,7 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
 
 @kernel
 def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
-    """Begin new episodes in ``rows``, and advance to their first decisions."""
+    """Begin the episodes ``rows`` [n] anew, and advance to their first decisions."""
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in rows:
         empty(rules, given, load, worlds, b)
@@ -480,7 +480,7 @@ def step(
         elapsed: receives the seconds to the next decision, [B].
 
     Returns:
-        The first episode with an illegal action, or −1.
+        The index of the first episode with an illegal action, at which the call stops; −1: all are legal.
     """
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in range(len(actions)):
@@ -495,7 +495,7 @@ def step(
 
 
 class Known(NamedTuple):
-    """The arrays of ``State``, as output buffers."""
+    """The arrays of ``app.kinds.inference.dynamics.State``, [B, …], as output buffers of ``look``."""
 
     waiting: Integers
     oldest: Floats
@@ -512,7 +512,7 @@ class Known(NamedTuple):
 
 @inlined
 def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) -> None:
-    """Write queues, rates and qualities of episode ``b`` to row ``i``."""
+    """Write queues, rates and qualities of episode ``b`` to row ``i`` of ``known``."""
     now, room = worlds.clock[b, NOW], rules.queue_limit + 1
     for u in range(known.waiting.shape[1]):
         head, length = worlds.user_count[b, u, HEAD], worlds.user_count[b, u, LENGTH]
@@ -527,7 +527,7 @@ def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) ->
 
 @inlined
 def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b: int, i: int) -> None:
-    """Write the servers of episode ``b`` to row ``i``; unavailable idle servers count as starting."""
+    """Write the servers of episode ``b`` to row ``i`` of ``known``; unavailable idle servers count as starting."""
     known.idle[i], known.busy[i], known.starting[i] = 0, 0, 0
     free = np.inf
     for s in range(len(rules.klass)):
@@ -561,7 +561,9 @@ def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integer
 
 @kernel
 def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arrived: Integers) -> None:
-    """Write the last transitions of all episodes to the arrays of a ``Transitions``."""
+    """Write kind (``batch``) and ``pace`` of the last batches [B, BATCHES], and the requests ``arrived`` in the last
+    parts of intervals [B, U, PARTS], oldest first, as ``Transitions`` has them.
+    """
     for b in range(len(batch)):
         for k in range(BATCHES):
             place = (worlds.counts[b, FINISHED] + k) % BATCHES

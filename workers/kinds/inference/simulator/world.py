@@ -1,4 +1,7 @@
-"""Episodes of an inference workload, for one agent (``InferenceWorld``) or one agent per user (``Clients``)."""
+"""Episodes of an inference workload, for one agent (``InferenceWorld``) or one agent per user (``Clients``).
+
+Letters in shapes: B episodes, U users, D observation entries, N actions, O outcomes.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +51,14 @@ LOAD = 1.5  # largest factor of the requests for which an episode's length is es
 
 
 def outcomes_of(layout: Layout) -> Sequence[Outcome]:
-    """The quantities in users' units that are counted per episode."""
+    """Return names and units of the outcomes that are counted per episode; more of them if there are several users."""
     if len(layout.users) == 1:
         return OUTCOMES
     return (*OUTCOMES, FAIRNESS, *(Outcome(f"quality.{user}", SHARE) for user in layout.users))
 
 
 class Ticks:
-    """A world as disturbances see it: its steps are control intervals, which last equally long."""
+    """A view of a world for disturbances: its ``steps`` are control intervals of equal length, not decisions."""
 
     def __init__(self, world: InferenceWorld) -> None:
         self._world, self.steps = world, world.intervals
@@ -66,18 +69,19 @@ class Ticks:
 
 
 class InferenceWorld(Disturbed):
-    """B episodes of a workload, each at its next decision: a request has come, or a server is free.
+    """B episodes of a workload, each at its next decision: a batch for an idle server, or the number of servers.
 
     Args:
         layout: the workload's layout.
         models: the workload's domain model, then those of held-out samples.
         conditions: batch size, seed and purpose; for learners each episode begins anew as it ends. With option
             ``service`` = ``exponential`` batch seconds are memoryless.
-        recorded: requests to replay instead of drawn ones; an evaluation's episodes begin evenly apart in them.
+        recorded: requests to replay, with an evaluation's episodes evenly apart; None: requests are drawn.
         believed: domain model that policies assume; None: ``models[0]``.
 
     Attributes:
-        before, after: for learners, users' standing before and after the last step, also in ended episodes.
+        before, after: for learners, users' qualities before and after the last step, also in ended episodes.
+        terms, paid: terms of the last step's reward (``TERMS``), [B, 4], and their negative weighted sum, [B].
 
     Raises:
         ValueError: the domain model lacks service times or rates.
@@ -125,7 +129,7 @@ class InferenceWorld(Disturbed):
         self._state: State | None = None
 
     def _longest(self) -> int:
-        """Upper estimate of an episode's decisions: every idle server decides at every event, plus a margin."""
+        """Estimate the largest number of decisions in an episode: every server decides at every event, doubled."""
         spec = self.layout.spec
         rate = max(model.rate.max(axis=1).sum() for model in self.models) if self.recorded is None else self._busiest()
         requests = LOAD * rate * spec.episode_seconds
@@ -141,17 +145,17 @@ class InferenceWorld(Disturbed):
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """Group of each episode by its beginning in a recorded log, [B], since they correlate; None if drawn."""
+        """Group of each episode by its beginning in the recorded log, [B], since they correlate; None: no recording."""
         return None if self.recorded is None else np.unique(self.load.origin, return_inverse=True)[1]
 
     @property
     def situation(self) -> Situation:
-        """Projector (with last transitions), state and view of the present decisions; only after a ``reset``."""
+        """Projector (with last transitions), state and view of the present decisions, after the first ``reset``."""
         return Situation(self.projector._replace(recent=self.recent), self.state, self.view)
 
     @property
     def recent(self) -> Transitions:
-        """The last batches and requests, as adaptive policies get them."""
+        """The last batches of each episode and the last requests of each user, as adaptive policies get them."""
         users, shape = len(self.layout.users), (self.batch, BATCHES)
         found = Transitions(np.empty(shape, np.int64), np.empty(shape), np.empty((self.batch, users, PARTS), np.int64))
         kernels.look_back(self.rules, self.worlds, *found)
@@ -159,19 +163,22 @@ class InferenceWorld(Disturbed):
 
     @property
     def state(self) -> State:
-        """The observable state at the decisions; raises RuntimeError before the first ``reset``."""
+        """The observable state at the present decisions. Raises RuntimeError before the first ``reset``."""
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return self._state
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes: observation [B, D], mask [B, N]. For learners the shaping potential is fitted before."""
+        """Begin B episodes; return observation [B, D] and mask of legal actions [B, N].
+
+        For learners the first call also fits the potential that shapes rewards.
+        """
         if self.renews and self.potential is None:
             self.potential = self._estimated()
         return self._begun()
 
     def _estimated(self) -> Potential:
-        """Fit the potential to the play of a simple rule with random actions, independent of the world's seed."""
+        """Fit the shaping potential to a simple rule's decisions, 25 % of them random, from seed 0."""
         kept, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
         _, mask = self._begun()
@@ -202,7 +209,7 @@ class InferenceWorld(Disturbed):
         return self.view
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B], after the first ``reset``; for learners, episodes that end begin anew.
+        """Take one action (number) per episode, [B], after ``reset``; for learners, episodes that end begin anew.
 
         Learners are charged for fairness as it changes: (Jain's index − 1) times the share of the episode that has
         passed is an undiscounted potential (Ng, Harada and Russell, 1999) whose differences add up to the episode's
@@ -241,7 +248,7 @@ class InferenceWorld(Disturbed):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End learners' episodes when no more requests come; seconds between decisions up to that time, [B].
+        """End learners' episodes when no more requests come; return the seconds [B] from the decision at ``begun`` (s).
 
         Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
         """
@@ -260,7 +267,10 @@ class InferenceWorld(Disturbed):
         return not (len(load.times) or load.variation.any() or (load.burst != 1.0).any() or np.ptp(rates, axis=2).any())
 
     def _surplus(self, came: NDArray[np.int64], elapsed: Floats) -> Floats:
-        """Requests since the last decision beyond expectation, [B, U]; 0 on average whatever is decided."""
+        """Return the requests since the last decision minus their expectation, [B, U]; 0 on average for any policy.
+
+        ``came``: requests of each user up to that decision, [B, U]; ``elapsed``: seconds since then, [B].
+        """
         load = self.load
         expected: Floats = load.rate[load.model, :, 0] * load.factor * elapsed[:, None]
         return self._came - came - expected
@@ -280,7 +290,7 @@ class InferenceWorld(Disturbed):
         self._state, self.view = state, View(observation, mask)
 
     def _start(self, amounts: Floats, rows: NDArray[np.int64]) -> None:
-        """Begin episodes ``rows``, with smoothed rates from the recording before them, else the usual ones."""
+        """Begin the episodes ``rows`` [n], with smoothed rates from the recording before them, else the usual rates."""
         kernels.start(self.rules, self.given, self.load, self.worlds, amounts, rows)
         if self.recorded is None or self.recorded.begins is None:
             return
@@ -323,7 +333,7 @@ class InferenceWorld(Disturbed):
 
     @property
     def counted(self) -> Floats:
-        """What the last step adds to each outcome, [B, O]; delays are divided by the number of all requests."""
+        """What the last step adds to each of O outcomes, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (
@@ -361,7 +371,7 @@ class InferenceWorld(Disturbed):
         return np.broadcast_to(drawn, count)
 
     def _factor(self, group: str, names: Sequence[str]) -> Floats:
-        """Factors of disturbed parameters, [B, names]; 1 where undisturbed."""
+        """Return the factors of the parameters ``group.name``, [B, names]; 1 where they are not disturbed."""
         columns = [self.factors.get(f"{group}.{name}", np.ones(self.variety)) for name in names]
         return np.stack(columns, axis=1)[self._rows % self.variety]
 
@@ -390,7 +400,7 @@ class InferenceWorld(Disturbed):
         )
 
     def conditions_at(self, ticks: World) -> Any:
-        """Combined conditions of all disturbances in the next control interval."""
+        """Advance all disturbances by a control interval; return their combined conditions in it."""
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(ticks)
@@ -420,14 +430,14 @@ class InferenceWorld(Disturbed):
         )
 
     def get_state(self) -> dict[str, Any]:
-        """The whole state as arrays and plain values."""
+        """Return the whole state, after ``reset``, as a dict of arrays and plain values."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
         arrays = {name: _owned(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``, and go on with its episodes."""
+        """Restore the result of ``get_state``, and continue its episodes. Raises KeyError if an entry is missing."""
         self.given = _owned(kernels.Given(**state["given"]))
         self.load = _owned(Load(**state["load"]))
         self.worlds = _owned(kernels.Worlds(**state["worlds"]))
@@ -441,13 +451,13 @@ class InferenceWorld(Disturbed):
 
 
 class Standing(NamedTuple):
-    """Users' standing in B episodes, by requests that are started or dropped.
+    """Qualities of U users so far in B episodes, over the requests that are started or dropped.
 
     Attributes:
-        missed: sum of 1 − quality so far over the number of the user's requests in the whole episode, [B, U].
-        quality: mean quality; 1 before the first request, [B, U].
-        jain: Jain's index of the qualities, [B].
-        share: share of the episode that has passed, [B].
+        missed: sum of 1 − quality so far over the number of the user's requests in the whole episode, 0…1, [B, U].
+        quality: mean response quality, 0…1; 1 before the first request, [B, U].
+        jain: Jain's index of the users' qualities, 0…1, [B].
+        share: share of the episode that has passed, 0…1, [B].
     """
 
     missed: Floats
@@ -462,7 +472,7 @@ class Standing(NamedTuple):
 
 
 def standing(worlds: kernels.Worlds, until: float) -> Standing:
-    """Users' standing now; ``until``: seconds during which requests come."""
+    """Compute users' qualities so far; ``until``: seconds of an episode during which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
@@ -470,7 +480,7 @@ def standing(worlds: kernels.Worlds, until: float) -> Standing:
 
 
 def _owned(parts: Any) -> Any:
-    """A copy with contiguous arrays, so that loops are compiled for one memory layout."""
+    """Copy the named tuple ``parts`` with contiguous arrays, so that loops are compiled for one memory layout."""
     return parts._make(value.copy() if isinstance(value, np.ndarray) else value for value in parts)
 
 
@@ -533,21 +543,15 @@ def _known(batch: int, layout: Layout) -> Any:
     )
 
 
-# The world for learners with one agent per user, all of which act at every decision.
-
-
 QUALITY, UNFAIR = TERMS.index("quality"), TERMS.index("fairness")
 
 
 class Clients(JointSimulator):
     """The world for learners with one agent per user: servers take the best of their offers.
 
-    Agent i's return is w_quality · q_i + w_fairness · J less the cost of servers and switching that all share, where
-    q_i is the mean quality of its user's requests and J is Jain's index over users. Quality is paid as a batch starts,
-    J as in ``InferenceWorld.step``.
-
-    Args:
-        world: a world for learners.
+    Agent i's return is w_quality · q_i + w_fairness · J less the common cost of servers and switching, where q_i is
+    the mean quality of its user's requests and J is Jain's index over users. Quality counts as a batch starts, J as in
+    ``InferenceWorld.step``. ``world``: a world for learners.
     """
 
     def __init__(self, world: InferenceWorld) -> None:
@@ -565,7 +569,7 @@ class Clients(JointSimulator):
         return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
-        """Award servers to the best offers, and step the world: one ``Step`` per agent.
+        """Award servers to the best offers, and step the world; return a ``Step`` for each agent, by name.
 
         Args:
             actions: offer of each agent by name, [B] each.

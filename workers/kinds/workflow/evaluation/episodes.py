@@ -16,11 +16,11 @@ Floats = NDArray[np.float64]
 
 
 class Reference(NamedTuple):
-    """Bounds that normalise the terms.
+    """Lower bounds of makespan and cost, by which the objective's terms are divided.
 
     Attributes:
         makespan: lower bound of any schedule's makespan, seconds.
-        cost: cost of the work alone on the cheapest nodes; 0 where they are free.
+        cost: money for the work alone on the cheapest nodes; 0 where they are free.
     """
 
     makespan: float
@@ -28,18 +28,14 @@ class Reference(NamedTuple):
 
 
 def durations(trace: Trace, nodes: Nodes) -> Floats:
-    """Seconds that each task takes on each node; infinite where it does not fit, [N, M]."""
+    """Return the seconds [N, M] that each of N tasks takes on each of M nodes; infinite where it does not fit."""
     memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)[:, None]
     fits = (trace.processors[:, None] <= nodes.processors) & (memory <= nodes.memory)
     return np.where(fits, trace.runtime[:, None] / nodes.speed, np.inf)
 
 
 def reference(trace: Trace, nodes: Nodes) -> Reference:
-    """Bounds that hold for every schedule of ``trace`` on ``nodes``.
-
-    Raises:
-        ValueError: a task fits no node.
-    """
+    """Compute bounds that hold for any schedule of ``trace`` on ``nodes``. Raises ValueError if a task fits no node."""
     seconds = durations(trace, nodes)
     shortest = seconds.min(axis=1)
     if not np.isfinite(shortest).all():
@@ -54,7 +50,7 @@ def reference(trace: Trace, nodes: Nodes) -> Reference:
 
 
 def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
-    """Earliest end of each task with unlimited nodes, seconds, [N]."""
+    """Return each of N tasks' earliest end on unlimited nodes, seconds [N], if it runs for ``shortest`` seconds [N]."""
     ends = trace.submit + shortest
     if not len(trace.parents):
         return ends
@@ -70,7 +66,7 @@ def _earliest_ends(trace: Trace, shortest: Floats) -> Floats:
 
 
 def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) -> Floats:
-    """The objective's terms in the order of ``spec.TERMS``, each at least 0 and smaller if better, [6].
+    """Compute the objective's six terms in the order of ``spec.TERMS``, each at least 0 and better if smaller, [6].
 
     They are slowdown − 1, hours of wait, relative excess of the makespan, share of missed deadlines, share of idle
     rented time, and cost relative to ``measure.cost``.
@@ -92,7 +88,7 @@ def terms(trace: Trace, nodes: Nodes, schedule: Schedule, measure: Reference) ->
 
 
 def objective_return(weights: Floats, paid: Floats) -> float:
-    """The return of terms [6]: the negative weighted sum."""
+    """Return the negative sum of the terms ``paid`` [6] times ``weights`` [6]."""
     return -float(weights @ paid)
 
 
@@ -104,10 +100,10 @@ ENTRIES = ("load", "spread", "width", "bursts")
 
 
 class Episode(NamedTuple):
-    """Tasks, nodes and objective.
+    """Tasks, nodes and objective of one simulated episode.
 
     Attributes:
-        trace: tasks with their true run times; strategies see its estimates and predictions.
+        trace: tasks with their true run times; schedulers read its estimates and predictions instead.
         nodes: the available nodes.
         weights: weights of the terms, [6].
         measure: bounds that normalise the terms.
@@ -137,12 +133,12 @@ def flow(trace: Trace) -> bool:
 
 
 def sized(traces: Sequence[Trace], most: int) -> int:
-    """Largest number of tasks in an episode, if pieces of batch logs have at most ``most``."""
+    """Return the largest number of tasks in an episode, if pieces of batch logs have at most ``most`` jobs."""
     return max(trace.tasks if flow(trace) else min(trace.tasks, most) for trace in traces)
 
 
 def known(trace: Trace) -> Trace:
-    """The tasks with known run times; of a workflow all or none."""
+    """Keep the tasks with known run times; a workflow that lacks one loses all its tasks."""
     there = trace.runtime >= 0
     if there.all():
         return trace
@@ -152,14 +148,14 @@ def known(trace: Trace) -> Trace:
 
 
 def stretch(trace: Trace, first: int, count: int) -> Trace:
-    """Batch jobs ``first`` to ``first + count``, the first submitted at second 0."""
+    """Cut out ``count`` batch jobs from index ``first`` on, the first of them submitted at second 0."""
     begun = trace.submit[first]
     part = selected(trace, slice(first, first + count))
     return _filled(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
 
 
 def _filled(trace: Trace) -> Trace:
-    """``trace`` with an estimate for each task, unless it has predictions."""
+    """Replace missing estimates by the requested seconds, unless the trace has predictions."""
     return trace._replace(estimate=trace.requested) if trace.predicted is None else trace
 
 
@@ -173,7 +169,7 @@ def drawn(trace: Trace, most: int, random: Random) -> Trace:
 
 
 def jittered(trace: Trace, scale: float, random: Random) -> Trace:
-    """Multiply gaps between submissions by exp(``scale`` · normal); run times if a workflow is submitted at once."""
+    """Multiply gaps between submissions (run times in workflows submitted at once) by exp(``scale`` · normal)."""
     factor = np.exp(scale * random.standard_normal(trace.tasks))
     if flow(trace) and np.ptp(trace.submit) == 0:
         return trace._replace(runtime=trace.runtime * factor)
@@ -195,7 +191,7 @@ def loaded(trace: Trace, factor: float) -> Trace:
 
 
 def misjudged(trace: Trace, power: float) -> Trace:
-    """Raise the ratio of estimates and predictions to run times to ``power``: 0 exact, 1 unchanged."""
+    """Raise the ratio of estimates and predictions to run times to ``power``: 0 makes them exact, 1 changes nothing."""
 
     def off(seconds: Floats) -> Floats:
         known = (trace.runtime > 0) & (seconds > 0)
@@ -207,11 +203,7 @@ def misjudged(trace: Trace, power: float) -> Trace:
 
 
 def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
-    """The episode under a disturbance; the same object if there is none.
-
-    Raises:
-        ValueError: a task fits no node.
-    """
+    """Apply a disturbance; without any effect the same object is returned. Raises ValueError if a task fits no node."""
     if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes
@@ -222,7 +214,9 @@ def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode
 
 
 def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
-    """A ``share`` of the nodes if all tasks still fit; of a single node a share of processors, slowing wide tasks."""
+    """Reduce the nodes to a ``share`` (0…1) if all tasks still fit; a single node loses processors instead, and tasks
+    that need more get fewer processors for longer.
+    """
     count = len(nodes.kind)
     if count > 1:
         left = np.unique(np.rint(np.linspace(0, count - 1, max(1, int(share * count)))).astype(np.intp))
@@ -241,11 +235,11 @@ def _all_fit(trace: Trace, nodes: Nodes) -> bool:
 
 
 def described(trace: Trace, nodes: Nodes) -> Floats:
-    """Observation of an episode before it runs, in the order of ``ENTRIES``, [4].
+    """Describe an episode before it runs by the four numbers of ``ENTRIES``, [4]; logs are natural.
 
-    ``load``: natural log of the expected work over the nodes' capacity while it comes; ``spread``: standard deviation
-    of the log estimates; ``width``: mean processors of a task over those of the largest node; ``bursts``: log(1 +
-    coefficient of variation of the gaps between submissions).
+    ``load``: log of the expected work over the nodes' capacity during the submissions; ``spread``: standard deviation
+    of the log requested seconds; ``width``: mean processors of a task over those of the largest node; ``bursts``: log
+    of 1 + coefficient of variation of the gaps between submissions.
     """
     expected = np.maximum(trace.requested, 1.0)
     room = float((nodes.processors * nodes.speed).sum())

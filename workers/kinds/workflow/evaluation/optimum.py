@@ -1,4 +1,7 @@
-"""The optimum of one episode with known run times: branch and bound for few tasks, local search for more."""
+"""The optimum of one episode with known run times: branch and bound for few tasks, local search for more.
+
+[N] counts tasks; the six terms, [6], are those of ``spec.TERMS``; a return is their negative weighted sum.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,12 @@ NO_LIMITS = Limits()
 
 
 class Optimum(NamedTuple):
-    """The result of a search.
+    """The result of a branch and bound.
 
     Attributes:
         schedule: the best schedule found.
         value: its return.
-        exact: whether it is optimal; False: the search was stopped.
+        exact: whether it is optimal; False: the search stopped at its limit.
         branches: number of partial schedules examined.
     """
 
@@ -42,7 +45,7 @@ class Optimum(NamedTuple):
 
 
 def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIMITS) -> str | None:
-    """Reason why the exact optimum can't be computed; None: it can."""
+    """Return the reason why the exact optimum can't be computed under ``weights`` [6]; None: it can."""
     if trace.tasks > MOST_TASKS:
         return f"{trace.tasks} tasks are too many for an exact optimum; {MOST_TASKS} can be had"
     if len(trace.parents) and (weights[SLOWDOWN] or weights[WAIT]):
@@ -57,11 +60,12 @@ def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIM
 def solve(
     trace: Trace, nodes: Nodes, weights: Floats, known: Schedule | None = None, branches: int = MOST_BRANCHES
 ) -> Optimum:
-    """The best schedule of ``trace`` with its true run times, by branch and bound.
+    """Search for the best schedule of ``trace`` with its true run times, by branch and bound.
 
     Args:
+        trace, nodes: tasks and nodes.
         weights: weights of the terms, [6].
-        known: a schedule to start from.
+        known: a schedule to start from; None: none.
         branches: most partial schedules to examine.
 
     Raises:
@@ -80,7 +84,9 @@ def solve(
 
 
 class _Partial(NamedTuple):
-    """A partial schedule: start and end (seconds; NaN: not placed) and node (−1) of tasks [N]; last placed task."""
+    """A partial schedule: start and end in seconds (NaN: not placed) and node (−1: not placed) of N tasks, [N] each,
+    and the index ``last`` of the task placed last (−1: none).
+    """
 
     start: Floats
     end: Floats
@@ -112,7 +118,7 @@ class _Search:
         return _Partial(np.full(count, np.nan), np.full(count, np.nan), np.full(count, -1), -1)
 
     def offer(self, schedule: Schedule) -> None:
-        """Keep a complete schedule if it is the best so far."""
+        """Keep a complete schedule if its return is the largest so far."""
         value = objective_return(self.weights, terms(self.trace, self.nodes, schedule, self.measure))
         if value > self.value:
             self.best, self.value = schedule, value
@@ -145,7 +151,7 @@ class _Search:
             self.branch(after)
 
     def _nodes(self, partial: _Partial) -> list[int]:
-        """Nodes with tasks, and the first of each group of equal empty ones."""
+        """List the nodes with tasks, and the first of each group of equal empty nodes."""
         used, alike, found = set(partial.node.tolist()), set(), []
         for node in range(len(self.nodes.kind)):
             likeness = (int(self.nodes.kind[node]), bool(self.nodes.kept[node]))
@@ -163,7 +169,7 @@ class _Search:
         return all(parent != last for parent, _ in self.parents[task])
 
     def _arrival(self, partial: _Partial, task: int, node: int) -> float:
-        """Seconds from which a task's data can be on a node; infinite while a parent is not placed."""
+        """Return the second from which a task's data can be on a node; infinite while a parent is not placed."""
         at = max(float(self.trace.submit[task]), float(self.opens[node]))
         for parent, data in self.parents[task]:
             there = int(partial.node[parent])
@@ -174,7 +180,7 @@ class _Search:
         return at
 
     def _earliest(self, partial: _Partial, task: int, node: int) -> float:
-        """Earliest start of a task in the gaps of a node, seconds; infinite: it doesn't fit."""
+        """Return the second of a task's earliest start in the gaps of a node; infinite: it doesn't fit."""
         duration = float(self.seconds[task, node])
         arrival = self._arrival(partial, task, node) if np.isfinite(duration) else np.inf
         if not np.isfinite(arrival):
@@ -193,7 +199,10 @@ class _Search:
         return bool(processors <= self.nodes.processors[node] and memory <= self.nodes.memory[node])
 
     def _bound(self, partial: _Partial, open_tasks: NDArray[np.intp], starts: dict[tuple[int, int], float]) -> float:
-        """Upper bound of the return of any continuation."""
+        """Return an upper bound of the return of any continuation of ``partial``.
+
+        ``starts``: earliest start in seconds by (task, node), infinite if impossible.
+        """
         count, last = self.trace.tasks, self.first if partial.last < 0 else float(partial.start[partial.last])
         ends, waits, slow = partial.end.copy(), partial.start - self.trace.submit, np.zeros(count)
         done = partial.node >= 0
@@ -211,12 +220,12 @@ class _Search:
         return objective_return(self.weights, self._terms(ends, waits, slow))
 
     def _after(self, task: int, ends: Floats, last: float) -> float:
-        """Lower bound of the start of a task with a parent that is not placed, seconds."""
+        """Return a lower bound, in seconds, of the start of a task with a parent that is not placed."""
         known = [float(ends[parent]) for parent, _ in self.parents[task] if np.isfinite(ends[parent])]
         return max(last, float(self.trace.submit[task]), *known)
 
     def _terms(self, ends: Floats, waits: Floats, slow: Floats) -> Floats:
-        """Lower bounds of the terms, given lower bounds of ends, waits and slowdowns [N], [6]."""
+        """Return lower bounds of the terms, [6], given those of ends and waits (seconds) and slowdowns, [N] each."""
         span = max(float(ends.max()) - self.first, self.measure.makespan)
         due = np.isfinite(self.due)
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
@@ -235,16 +244,13 @@ class _Search:
         )
 
 
-# The optimum of the fixed episode: exact for few tasks, else the best plan found.
-
-
 TRIALS = 400
 PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
 class Found(NamedTuple):
-    """Order and nodes of a plan, and its return."""
+    """A plan: its tasks in order [N], node of each task [N] (−1: any), and its return ``value``."""
 
     order: NDArray[np.integer]
     node: NDArray[np.integer]
@@ -252,12 +258,12 @@ class Found(NamedTuple):
 
 
 def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) -> LevelOptimum:
-    """The exact optimum of an episode with known run times, or the best plan found and the reason why it isn't exact.
+    """Find the exact optimum of an episode with known run times, or a good plan and the reason why it isn't exact.
 
     Args:
         episode: the episode with its disturbances.
-        limits: limits of users; with any, ``start`` is returned as the best known plan.
-        start: the best schedule so far.
+        limits: limits of each user; with any, ``start`` itself is the plan.
+        start: the best schedule known so far.
         seed: seed of the search.
     """
     reason = why_not(episode.trace, episode.nodes, episode.weights, limits)
@@ -277,7 +283,7 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
 
 
 def remembered(schedule: Schedule) -> ReplayedSchedule:
-    """A scheduler that replays order, nodes and starts of a schedule."""
+    """Make a scheduler that replays the order, nodes and earliest starts of ``schedule``."""
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
@@ -295,7 +301,7 @@ class Fixed(EpisodeScheduler):
         self.schedule, self.otherwise = schedule, otherwise
 
     def play(self, episode: Episode) -> Schedule:
-        """The schedule itself if the episode has its run times and submissions, else that of ``otherwise``."""
+        """Return the stored schedule if the episode's run times and submissions fit it, else that of ``otherwise``."""
         trace, schedule = episode.trace, self.schedule
         if trace.tasks == len(schedule.start) and len(episode.nodes.speed) > schedule.node.max():
             lengths = trace.runtime / episode.nodes.speed[schedule.node]
@@ -306,7 +312,9 @@ class Fixed(EpisodeScheduler):
 
 
 def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
-    """Hill climbing: move one task to another place in the order, half the time to any node, if that is better."""
+    """Improve ``start``, whose return is ``value``, by hill climbing: move one task to another place in the order, and
+    half the time to whichever node suits; keep what raises the return.
+    """
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = remembered(start)

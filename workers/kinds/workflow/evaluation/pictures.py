@@ -32,7 +32,7 @@ Window = tuple[float, float]
 
 
 def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
-    """A common time window for charts of several schedules: all, or where the first one waits longest."""
+    """Choose a common time window (seconds) for charts of several schedules: all, or where the first waits longest."""
     first, last = _window(trace, schedules[0])
     if trace.tasks > MOST_TASKS:
         return first, last
@@ -42,7 +42,7 @@ def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
 def gantt(
     trace: Trace, nodes: Nodes, schedule: Schedule, labels: Sequence[str] = (), stretch: Window | None = None
 ) -> Json:
-    """The bars of a schedule in a time window; without ``stretch`` that of ``window``."""
+    """Make a Gantt chart: the bars of a schedule in the time window ``stretch`` in seconds; None: by ``window``."""
     first, last = stretch or window(trace, [schedule])
     inside = np.flatnonzero((schedule.end > first) & (schedule.start < last))
     shown = _busiest(schedule, nodes, inside)
@@ -78,7 +78,7 @@ def gantt(
 
 
 def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
-    """At most ``MOST_BARS`` bars by start, and the end of the window that they cover, seconds."""
+    """Keep at most ``MOST_BARS`` bars by start; return them and the end, in seconds, of the window that they cover."""
     if len(bars) <= MOST_BARS:
         return bars, last
     until = bars[MOST_BARS]["start"]
@@ -86,7 +86,7 @@ def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
 
 
 def _window(trace: Trace, schedule: Schedule) -> Window:
-    """The whole schedule, or a window of as many tasks as can be shown, with the largest total wait."""
+    """Return the whole schedule's window, or that of as many tasks as fit a chart with the largest total wait."""
     first, last = float(trace.submit.min()), float(schedule.end.max())
     if trace.tasks <= MOST_TASKS:
         return first, last
@@ -106,7 +106,7 @@ def _busiest(schedule: Schedule, nodes: Nodes, inside: NDArray[np.intp]) -> NDAr
 
 
 def _laid(trace: Trace, nodes: Nodes, schedule: Schedule, inside: NDArray[np.intp]) -> Iterator[tuple[int, int, int]]:
-    """Task, lowest processor within the node, and number of processors of each bar, by start."""
+    """Yield (task, lowest processor within the node, number of processors) of each bar, by start of the task."""
     until = {int(node): np.full(int(nodes.processors[node]), -np.inf) for node in np.unique(schedule.node[inside])}
     for task in inside[np.lexsort((schedule.end[inside], schedule.start[inside]))]:
         lanes = until[int(schedule.node[task])]
@@ -142,7 +142,7 @@ def picture(
     labels: Sequence[str] = (),
     stretch: Window | None = None,
 ) -> Json:
-    """All charts of one schedule, with the keys that the comment above lists.
+    """Make all charts of one schedule, with the keys that the comment above lists.
 
     Args:
         name: name of the strategy.
@@ -165,7 +165,9 @@ def picture(
 
 
 def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> Json:
-    """Busy share of processors, and mean and largest number of waiting tasks, between ``edges`` in seconds [T + 1]."""
+    """Compute the busy share of processors, and the mean and largest number of waiting tasks, between the T + 1
+    ``edges`` (seconds), as JSON lists.
+    """
     at = ready(trace, schedule)
     busy = _mean(schedule.start, schedule.end, trace.processors.astype(np.float64), edges)
     ones = np.ones(trace.tasks)
@@ -178,7 +180,7 @@ def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> 
 
 
 def distribution(values: Floats) -> Json:
-    """Quantiles of ``values`` [N], denser towards the largest, where schedules differ."""
+    """Compute quantiles of ``values`` [N] as JSON, denser towards the largest, where schedules differ."""
     finest = 1 - 1 / max(len(values), 1)
     shares = np.append(QUANTILES[finest >= QUANTILES], 1.0)
     return {"share": _rounded(shares, 5), "value": _rounded(np.quantile(values, shares), 4)}
@@ -190,7 +192,9 @@ def _edges(trace: Trace, schedule: Schedule) -> Floats:
 
 
 def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
-    """Time average in each bin of the sum of ``amount`` over open intervals, [T]."""
+    """Return the time average [T], between ``edges`` [T + 1], of the sum of ``amount`` [k] over the k intervals from
+    ``begin`` to ``end`` (seconds) that are open.
+    """
     times = np.concatenate([begin, end])
     order = np.argsort(times, kind="stable")
     times, steps = times[order], np.concatenate([amount, -amount])[order]
@@ -204,7 +208,9 @@ def _mean(begin: Floats, end: Floats, amount: Floats, edges: Floats) -> Floats:
 
 
 def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
-    """Largest number of simultaneously open intervals in each bin, [T]; empty intervals don't count."""
+    """Return the largest number, in each bin between ``edges``, of open intervals from ``begin`` to ``end`` (seconds),
+    [T]; empty intervals don't count.
+    """
     some = end > begin
     begins, ends = np.sort(begin[some]), np.sort(end[some])
 
@@ -231,14 +237,14 @@ OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node
 
 
 def queued(trace: Trace, begun: Seconds) -> Floats:
-    """Mean slowdown, mean wait and makespan (seconds) of jobs that begin at ``begun`` seconds [N], [3]."""
+    """Compute mean bounded slowdown, mean wait and makespan (seconds), [3], of jobs begun at ``begun`` seconds [N]."""
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     span = schedule.end.max() - trace.submit.min()
     return np.array([slowdowns(trace, schedule).mean(), (begun - trace.submit).mean(), span])
 
 
 def counted(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
-    """The outcomes of a schedule, in the order of ``OUTCOMES``, [6].
+    """Compute a schedule's six outcomes in the order and units of ``OUTCOMES``, [6].
 
     Raises:
         ValueError: there is no task, or a task has no end.

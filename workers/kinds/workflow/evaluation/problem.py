@@ -54,11 +54,11 @@ class WorkflowProblem(Problem):
         spec: the workload's spec.
         traces: traces that agents may have been trained on.
         held_out: held-out traces.
-        without: the reason why there are none.
+        without: the reason why ``held_out`` is empty.
         tasks: most tasks of a piece of a batch log; a workflow is played as a whole.
 
     Raises:
-        ValueError: there is no task to play, or one fits no node.
+        ValueError: no task has a known run time, or a task fits no node.
     """
 
     kind = "workflow"
@@ -87,11 +87,7 @@ class WorkflowProblem(Problem):
         self._known: dict[int, LevelOptimum] = {}
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
-        """Traces with at least one task of known run time.
-
-        Raises:
-            ValueError: a task fits no node.
-        """
+        """Keep tasks of known run time, and traces that have any. Raises ValueError if a task fits no node."""
         found = [episodes.known(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:
@@ -145,7 +141,7 @@ class WorkflowProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Rule, mechanism and order of overtaking for batch jobs; the strategy for workflows."""
+        """Settings as indices: rule, mechanism and order of overtaking for batch jobs, the strategy for workflows."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
@@ -171,7 +167,7 @@ class WorkflowProblem(Problem):
         return seen[:, 0], seen[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """The contender's encoder if it has one; None for schedulers, which see the tasks themselves."""
+        """The contender's own encoder, or None: schedulers read the tasks themselves."""
         return getattr(contender, "encoder", None)
 
     @override
@@ -188,7 +184,7 @@ class WorkflowProblem(Problem):
         return list(self.schedulers)[action]
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any]:
-        """Charts of one episode: ``schedules`` of the contenders; ``points``, cost and makespan of all schedulers."""
+        """Chart one episode: ``schedules`` of the contenders; ``points``: cost and makespan (s) of all schedulers."""
         world = self.world(1, seed)
         world.reset()
         episode = world.truth[0]
@@ -213,16 +209,13 @@ class WorkflowProblem(Problem):
 
 
 def _leaning(trace: Trace, schedule: Schedule) -> float:
-    """Spearman correlation of tasks' waits and areas (processor-seconds), −1…1; 0 if either is constant."""
+    """Compute Spearman's correlation of tasks' waits and areas (processor-seconds), −1…1; 0 if either is constant."""
     waits, area = schedule.start - trace.submit, trace.runtime * trace.processors
     if np.ptp(waits) == 0 or np.ptp(area) == 0:
         return 0.0
     from scipy import stats
 
     return float(stats.spearmanr(waits, area).statistic)
-
-
-# Artifacts as schedulers.
 
 
 CONSERVATIVE = "conservative"
@@ -247,7 +240,7 @@ class AgentScheduler:
     limits: Limits
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task.
+        """Schedule an episode: start, end (seconds) and node of each task.
 
         Raises:
             ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -261,15 +254,16 @@ class AgentScheduler:
 
 
 def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler:
-    """The scheduler of an artifact, with the workload's mechanism.
+    """Make the scheduler of an artifact, with the workload's backfilling mechanism.
 
     Args:
         data: the artifact.
         layout: the workload's layout.
-        pool: whether its tasks are batch jobs on one pool.
+        pool: whether the workload's tasks are batch jobs on one pool of processors.
 
     Raises:
-        IncompatibleArtifact: it was made for something else, or can't be played on this workload.
+        IncompatibleArtifact: the artifact can't be read or was made for another kind, or the workload has no pool,
+            conservative backfilling or an unknown order of overtaking.
     """
     artifact, spec = load(data), layout.spec
     check(artifact, layout)

@@ -24,7 +24,7 @@ FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
 class EpisodeScheduler(Protocol):
-    """Schedules an episode to its end, at any time with the information of a live scheduler."""
+    """A scheduler that plays an episode to its end, and at any time has the information of a live scheduler."""
 
     @property
     def name(self) -> str:
@@ -32,13 +32,16 @@ class EpisodeScheduler(Protocol):
         ...
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task."""
+        """Schedule an episode: start, end (seconds) and node of each task. Raises ValueError if that is impossible."""
         ...
 
 
 @dataclass(frozen=True)
 class Ruled:
-    """Batch jobs on one pool by a rule and a mechanism; ``fill`` orders overtaking jobs, except with conservative."""
+    """A scheduler of batch jobs on one pool, by names of a rule, a mechanism, and a rule ``fill`` of overtaking.
+
+    ``limits`` are the limits of each user. Conservative backfilling ignores ``fill``.
+    """
 
     rule: str
     mechanism: str
@@ -47,12 +50,12 @@ class Ruled:
 
     @property
     def name(self) -> str:
-        """Rule and mechanism, and the order of overtaking unless it is fcfs."""
+        """The name ``rule+mechanism-fill``, without mechanism none and without fill fcfs."""
         name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task.
+        """Schedule an episode: start, end (seconds) and node of each task.
 
         Raises:
             ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -70,7 +73,7 @@ class Ruled:
 
 @dataclass(frozen=True)
 class Planned:
-    """A workflow on several nodes, planned by a strategy with estimates; every node keeps to its order."""
+    """A scheduler that plans a workflow by ``strategy`` with estimates; every node keeps to its order of tasks."""
 
     strategy: str
 
@@ -80,13 +83,13 @@ class Planned:
         return self.strategy
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task; raises ValueError if a task fits no node."""
+        """Schedule an episode: start, end (seconds) and node of each task. Raises ValueError if a task fits no node."""
         return dag.simulated(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
 class Dispatched:
-    """Tasks on several nodes, assigned by a strategy when they are ready."""
+    """A scheduler that assigns tasks to nodes by ``strategy`` (a name) at run time, when they are ready."""
 
     strategy: str
 
@@ -96,16 +99,16 @@ class Dispatched:
         return f"{self.strategy} at run time"
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task; raises ValueError if a task fits no node."""
+        """Schedule an episode: start, end (seconds) and node of each task. Raises ValueError if a task fits no node."""
         return dag.dispatched(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
 class ReplayedSchedule:
-    """A fixed order and node of every task, whatever the run times.
+    """A scheduler that gives every task a fixed place in the order and a fixed node, whatever the run times.
 
     Attributes:
-        order: the tasks in order, [N].
+        order: indices of the N tasks in order, [N].
         node: node of each task, [N]; −1: any.
         start: earliest start of each task, seconds, [N]; None: none.
     """
@@ -116,7 +119,7 @@ class ReplayedSchedule:
     name: str = "remembered"
 
     def play(self, episode: Episode) -> Schedule:
-        """Schedule an episode: time and node of each task; tasks beyond the N known ones come last, on any node.
+        """Schedule an episode: start, end (seconds) and node of each task; further tasks come last, on any node.
 
         Raises:
             ValueError: a task fits no node, or dependencies form a cycle.
@@ -140,7 +143,7 @@ def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.inte
     """Schedule tasks in turn, each at the earliest time when its node has room, with true run times.
 
     Args:
-        order: the tasks in order, [N]; parents precede their children in any case.
+        order: indices of the N tasks in order, [N]; parents precede their children in any case.
         node: node of each task, [N]; −1, or a node that it does not fit: the one where it ends first.
 
     Raises:
@@ -169,7 +172,9 @@ def pooled(trace: Trace, nodes: int) -> bool:
 
 
 def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
-    """Schedulers by name: every rule with the workload's mechanism, some with all, and EASY that fills by sjf."""
+    """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
+    overtaking ``fill``, four rules with all mechanisms, and EASY with overtaking by sjf.
+    """
     own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
     full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
     schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
@@ -177,7 +182,7 @@ def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, Epi
 
 
 def placed(*, at_once: bool) -> dict[str, EpisodeScheduler]:
-    """Schedulers by name: every strategy at run time, and as a plan if all tasks are submitted ``at_once``."""
+    """Make schedulers by name: every strategy at run time, and as a plan if all tasks are submitted ``at_once``."""
     schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
     if at_once:
         schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]

@@ -40,11 +40,11 @@ MOST_TASKS = 1_500_000  # in the cache; about 160 bytes each
 
 
 class Turned:
-    """Episodes under one set of disturbances.
+    """B episodes under one set of disturbances.
 
     Attributes:
         truth: the disturbed episodes, [B].
-        earned: terms [6] and outcomes [6] by the identity of an episode and the scheduler's number.
+        earned: terms [6] and outcomes [6], keyed by ``id`` of an episode and number of a scheduler; filled on demand.
     """
 
     def __init__(self, known: Sequence[Episode], disturbance: Sequence[TaskDisturbance]) -> None:
@@ -53,11 +53,11 @@ class Turned:
 
 
 class Drawn:
-    """Episodes before disturbances.
+    """B drawn episodes without disturbances.
 
     Attributes:
         known: the episodes, [B].
-        observation: their description, [B, 4].
+        observation: description of each by ``episodes.ENTRIES``, [B, 4].
         after: state of the random generator after the draw.
     """
 
@@ -66,7 +66,7 @@ class Drawn:
         self._turned: dict[bytes, Turned] = {}
 
     def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
-        """The episodes under ``disturbance`` [B]; only the last result is cached."""
+        """Apply ``disturbance`` [B], one per episode; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
         if key not in self._turned:
             self._turned = {key: Turned(self.known, disturbance)}  # an evaluation draws its disturbances once per world
@@ -81,7 +81,7 @@ class Memory:
         self._kept: OrderedDict[bytes, Drawn] = OrderedDict()
 
     def get(self, key: bytes) -> Drawn | None:
-        """The episodes of ``key``; None: not cached."""
+        """Return the episodes cached under ``key``; None: there are none."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
@@ -109,7 +109,7 @@ LEAST_FACTOR = 1e-9  # keeps run times above 0
 
 
 class View(NamedTuple):
-    """What is known before an episode.
+    """Observation of B episodes before they begin: N schedulers.
 
     Attributes:
         observation: description of each episode, [B, 4].
@@ -129,7 +129,7 @@ class WorkflowWorld(Disturbed):
         held_out: held-out traces.
         schedulers: the N numbered schedulers.
         tasks: most tasks of a piece of a batch log.
-        batch: B.
+        batch: number of episodes B.
         seed: until ``reseed`` all B episodes are the same one, drawn from this seed.
         memory: cache shared with other worlds of the workload; None: an own one.
     """
@@ -195,12 +195,16 @@ class WorkflowWorld(Disturbed):
         return self._outcome
 
     def add_scheduler(self, scheduler: EpisodeScheduler) -> int:
-        """Add a scheduler; its number, to be used as an action."""
+        """Add a scheduler, and return its number, to be used as an action."""
         self.schedulers.append(scheduler)
         return len(self.schedulers) - 1
 
     def schedule(self, row: int, action: int) -> Schedule:
-        """The schedule of episode ``row`` by scheduler ``action``, cached."""
+        """Play episode ``row`` by the scheduler of number ``action``, unless cached; return the schedule.
+
+        Raises:
+            ValueError: the scheduler can't play the episode.
+        """
         episode = self.truth[row]
         key = (id(episode), action)  # equal episodes are one object, played once
         if key not in self._played:
@@ -208,11 +212,11 @@ class WorkflowWorld(Disturbed):
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
-        """The objective's terms of episode ``row`` under scheduler ``action``, [6]."""
+        """Return the objective's terms [6] of episode ``row`` under the scheduler of number ``action``."""
         return self._earned_by(row, action)[0]
 
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Terms [6] and outcomes [6] of episode ``row`` under scheduler ``action``, cached."""
+        """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``, cached."""
         episode = self.truth[row]
         earned = self._turned.earned if action < self.numbered else self._earned
         key = (id(episode), action)
@@ -223,7 +227,7 @@ class WorkflowWorld(Disturbed):
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Draw B episodes, after their disturbances: observation [B, 4] and mask [B, N]."""
+        """Draw disturbances and B episodes; return observation [B, 4] and mask of legal schedulers [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -251,7 +255,7 @@ class WorkflowWorld(Disturbed):
         return Step(now.observation, now.mask, self.paid, done, seen.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """The generator's state before the draw, and the disturbances."""
+        """Return the random generator's state before the draw of the episodes, and their disturbances, by name."""
         return {
             "random": self._before,
             "same": self.same,
@@ -261,7 +265,7 @@ class WorkflowWorld(Disturbed):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state``: the same episodes are drawn again."""
+        """Restore the result of ``get_state`` by drawing the same episodes again. Raises KeyError if an entry lacks."""
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -314,7 +318,7 @@ class WorkflowWorld(Disturbed):
         return episodes.drawn(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
-        """Of several draws the one with the highest load, since schedulers are alike where nothing waits."""
+        """Return the trace with the highest load of several draws: where no task waits, schedulers don't differ."""
         several = [self._any(traces) for _ in range(FIXED_OF)]
         loads = [episodes.described(trace, self.layout.nodes)[0] for trace in several]
         return several[int(np.argmax(loads))]
@@ -323,7 +327,7 @@ class WorkflowWorld(Disturbed):
         return float(self.factors[name][row % self.variety]) if name in self.factors else 1.0
 
     def _task_disturbances(self) -> list[TaskDisturbance]:
-        """Effects of the disturbances: their step k applies to the k-th submitted task of each episode."""
+        """Draw the disturbances of B episodes, [B]: their step k applies to the k-th submitted task."""
         slow, capacity = np.zeros((self.batch, self.steps)), np.zeros((self.batch, self.steps))
         for k in range(self.steps):
             conditions = self.conditions()
@@ -338,28 +342,25 @@ class WorkflowWorld(Disturbed):
         ]
 
     def value(self, row: int, action: int) -> float:
-        """The return (negative weighted sum of terms) of episode ``row`` under scheduler ``action``."""
+        """Return the negative weighted sum of terms of episode ``row`` under the scheduler of number ``action``."""
         return objective_return(self.truth[row].weights, self.outcome(row, action))
-
-
-# Policies whose action is the number of a scheduler.
 
 
 @dataclass(frozen=True)
 class Always:
-    """A policy that always chooses the scheduler ``number``."""
+    """A policy, called ``name``, that always chooses the scheduler of number ``number``."""
 
     number: int
     name: str
 
     def act(self, situation: Situation) -> Choice:
-        """The scheduler's number for each episode, [B]."""
+        """Choose ``number`` in each of B episodes, [B]."""
         return Choice(np.full(len(situation.view.mask), self.number))
 
 
 @dataclass
 class SchedulerPolicy(Policy):
-    """A policy with a scheduler of its own; raises RuntimeError in ``act`` before ``watch``."""
+    """A policy that schedules by ``scheduler``; ``act`` raises RuntimeError before ``watch``."""
 
     scheduler: EpisodeScheduler
     _number: int | None = field(default=None, repr=False)
@@ -386,7 +387,7 @@ class Hindsight(Policy):
     name = "hindsight"
 
     def act(self, situation: Situation) -> Choice:
-        """The best scheduler's number, [B]; ``values`` are the returns of all schedulers, [B, N]."""
+        """Choose the best scheduler's number, [B]; the choice's ``values`` are the returns of all N, [B, N]."""
         world, shape = situation.state, situation.view.mask.shape
         values: NDArray[np.float64] = np.array([[world.value(b, n) for n in range(shape[1])] for b in range(shape[0])])
         return Choice(values.argmax(axis=1), values)

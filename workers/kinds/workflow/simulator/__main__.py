@@ -20,7 +20,7 @@ DONE, REFUSED, INTERRUPTED = 0, 1, 130
 
 
 class Player(NamedTuple):
-    """A reader of trace files and a function that simulates strategies on their content."""
+    """The functions that read a trace file, and that simulate the requested strategies on its content."""
 
     read: Callable[[Namespace], Reading]
     play: Callable[[Namespace, Reading], list[SimulatedSequence]]
@@ -39,7 +39,10 @@ def player(options: Namespace) -> Player:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Read, simulate and print; returns the exit status (0, 1, or 130 if interrupted). Errors go to standard error."""
+    """Read, simulate and print; return the exit status: 0, 1 after an error on standard error, 130 if interrupted.
+
+    Raises SystemExit if an option is unknown or invalid.
+    """
     options = parse_arguments(arguments)
     try:
         by = player(options)

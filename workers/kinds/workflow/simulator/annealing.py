@@ -1,4 +1,7 @@
-"""Search for plans of workflows: rules, then threshold accepting on order and nodes of tasks."""
+"""Search for plans of workflows: rules, then threshold accepting on order and nodes of tasks.
+
+Tasks and nodes are indices, times are seconds; [N] counts tasks, [M] nodes. ``at`` is a solution, changed in place.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,7 @@ class Course(NamedTuple):
         order: tasks, each after its parents, [N].
         turn: position of each task in ``order``, [N].
         node: index of each task's node, [N].
-        start: seconds, [N].
-        end: seconds, [N].
+        start, end: seconds at which each task begins and ends, [N].
         cause: the parent, or previous task on its processors, that determines each task's start; −1: none, [N].
         before: overwritten ends by position, to undo an attempt, [N].
         caused: overwritten causes by position, [N].
@@ -35,7 +37,7 @@ class Course(NamedTuple):
         last: the task that last used each processor; −1: none, [S].
         on: the critical chain from its end backwards, [N].
         moved: tasks that the present attempt moved to other nodes, [N].
-        left: their previous nodes, [N].
+        left: previous node of each task in ``moved``, [N].
         fixed: number of tasks that have started, the first of ``order``, whose times are fixed.
         fetched: whether a task's data are transferred when it starts, while it holds its processors; else as soon as
             they exist.
@@ -65,7 +67,7 @@ class SearchObjective(NamedTuple):
     Attributes:
         time_weight: weight of a second until the last task ends.
         cost_weight: weight of a unit of money.
-        enough: value at which the search may stop.
+        enough: value of the objective at which the search may stop.
     """
 
     time_weight: float = 1.0
@@ -74,7 +76,10 @@ class SearchObjective(NamedTuple):
 
 
 def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, fetched: bool = False) -> Course:
-    """A solution without times, on nodes with ``processors`` [M]; the caller sets the ends of fixed tasks."""
+    """Make a solution without times on nodes with ``processors`` [M]; the caller sets the ends of fixed tasks.
+
+    ``order`` and ``node`` are the tasks in order and each task's node, [N]; ``fixed`` and ``fetched`` as in ``Course``.
+    """
     tasks, slots = len(order), int(processors.sum())
     first = np.zeros(len(processors) + 1, np.int64)
     first[1:] = np.cumsum(processors)
@@ -92,7 +97,9 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
 
 
 def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
-    """Start of ``task`` on node ``j`` by its parents, transfer seconds after it, and the last parent (−1: none)."""
+    """Return when the parents allow ``task`` to start on node ``j``, the seconds of transfer after that, and the last
+    parent (−1: none).
+    """
     start, wait, cause = work.submit[task], 0.0, -1
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         parent = graph.parents[e]
@@ -119,7 +126,7 @@ def used(at: Course, j: int, need: int, end: float, task: int) -> None:
 
 
 def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
-    """Set processors to their state after the first ``turns`` tasks, already timed; latest end so far, seconds."""
+    """Set the processors to their state after the first ``turns`` tasks, already timed; return their latest end."""
     for j in range(len(fleet.available)):
         for slot in range(at.first[j], at.first[j + 1]):
             at.free[slot], at.last[slot] = fleet.available[j], -1
@@ -170,7 +177,7 @@ def restored(at: Course, begin: int, reached: int) -> None:
 
 
 def critical_chain(at: Course, latest: float) -> int:
-    """Write the tasks that determine the last end to ``at.on``; their number."""
+    """Write the chain of tasks that determine the last end, ``latest`` seconds, to ``at.on``; return their number."""
     task, count = -1, 0
     for other in range(len(at.end)):
         if at.end[other] >= latest:
@@ -192,7 +199,7 @@ def turned(at: Course, old: int, new: int) -> None:
 
 
 def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
-    """The first and last position that ``task`` may have between its parents and children."""
+    """Return the first and last position that ``task`` may have between its parents and children."""
     low, high = at.fixed, len(at.order) - 1
     if at.turn[task] < at.fixed:
         return at.turn[task], at.turn[task]
@@ -204,7 +211,7 @@ def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
 
 
 def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share: float) -> int:
-    """Another node on which ``task`` ends first by its data and ``share`` of its run time; its own if none."""
+    """Return the other node on which ``task`` ends first by its data and ``share`` of its run time; its own if none."""
     best, least = at.node[task], np.inf
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
@@ -217,7 +224,7 @@ def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share
 
 
 def beside(at: Course, graph: Graph, task: int, draw: float) -> int:
-    """The node of a parent or child of ``task``, chosen by ``draw`` in 0…1; its own without any."""
+    """Return the node of a parent or child of ``task``, chosen by ``draw`` in 0…1; its own node without relatives."""
     above = graph.parent_start[task + 1] - graph.parent_start[task]
     below = graph.child_start[task + 1] - graph.child_start[task]
     k = int(draw * (above + below))
@@ -229,7 +236,7 @@ def beside(at: Course, graph: Graph, task: int, draw: float) -> int:
 
 
 def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
-    """Move ``task`` to node ``j`` if it fits there; ``count`` plus the number of moves."""
+    """Move ``task`` to node ``j`` if it fits there; return ``count``, plus 1 if it moved."""
     if at.node[task] == j or not np.isfinite(work.cost[task, j]):
         return count
     at.moved[count], at.left[count] = task, at.node[task]
@@ -238,12 +245,12 @@ def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
 
 
 def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int, chain: int, draw: Floats) -> int:
-    """Move ``task`` to node ``j`` with parents, children, or predecessors in the critical chain; the number moved.
+    """Move ``task`` and some parents, children or predecessors in the critical chain to node ``j``; return how many.
 
     Args:
         link: position of the task in the chain; at least ``chain`` if it is not in it.
         chain: length of the chain.
-        draw: uniform numbers, [DRAWS].
+        draw: numbers uniform in 0…1, [DRAWS].
     """
     old, everyone = at.node[task], draw[5] < 0.3
     count = put(at, work, task, j, 0)
@@ -262,7 +269,9 @@ def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int
 
 
 def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
-    """A new position for ``task``: just before the task that it waits for on its node, else a random open one."""
+    """Choose a new position for ``task`` in ``low`` to ``high`` by ``draw`` (uniform in 0…1, [DRAWS]), often just
+    before the task whose processors it waits for.
+    """
     cause = at.cause[task]
     if draw[3] < 0.6 and cause >= 0 and at.node[cause] == at.node[task] and at.turn[cause] >= low:
         return at.turn[cause]
@@ -272,10 +281,10 @@ def turn_for(at: Course, task: int, low: int, high: int, draw: Floats) -> int:
 
 
 def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw: Floats) -> tuple[int, int, int, int]:
-    """Change the solution at random: number of moved tasks, a task's old and new position, and the first changed
-    position.
+    """Change the solution at random, by ``draw`` (uniform in 0…1, [DRAWS]); ``chain``: length of the critical chain.
 
-    The last is the number of tasks if nothing changed.
+    Returns the number of moved tasks, a task's old and new position, and the first changed position (the number of
+    tasks if nothing changed).
     """
     link = int(draw[0] * chain) if draw[1] < 0.85 else chain
     task = at.on[link] if link < chain else at.order[at.fixed + int(draw[0] * (len(at.order) - at.fixed))]
@@ -300,7 +309,7 @@ def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw
 
 
 def bills(at: Course, work: Work, fleet: Fleet) -> float:
-    """Cost of all priced nodes, each rented from its start-up before its first task to its last task's end."""
+    """Sum the cost of all priced nodes, each rented from its start-up before its first task to its last task's end."""
     total = 0.0
     for j in range(len(fleet.price)):
         if fleet.price[j] > 0:
@@ -315,7 +324,9 @@ def bills(at: Course, work: Work, fleet: Fleet) -> float:
 def worth_of(
     at: Course, work: Work, fleet: Fleet, latest: float, mean: float, objective: SearchObjective
 ) -> tuple[float, float]:
-    """The objective of a solution, and the same with a small weight on the ``mean`` end, as a tie-breaker."""
+    """Return the objective of a solution with last end ``latest`` (seconds), and the same plus a small weight on the
+    mean end ``mean`` (seconds), as a tie-breaker.
+    """
     seconds, money = objective.time_weight * latest, 0.0
     if objective.cost_weight > 0 and np.isfinite(latest):
         money = objective.cost_weight * bills(at, work, fleet)
@@ -325,9 +336,10 @@ def worth_of(
 def annealed(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, objective: SearchObjective, draws: Floats
 ) -> tuple[Indices, Indices, float]:
-    """Threshold accepting from ``at``, which changes in place: order [N], nodes [N] and objective of the best solution.
+    """Improve ``at`` in place by threshold accepting; return order [N], nodes [N] and objective of the best solution.
 
-    ``draws`` are uniform numbers, one row per attempt, [attempts, DRAWS].
+    ``rest`` are the least seconds from each task's end to the end of all, [N]; ``draws`` are uniform in 0…1, one row
+    per attempt, [attempts, DRAWS].
     """
     tasks = len(at.order)
     latest, more, _ = timed(at, graph, work, fleet, rest, at.fixed, np.inf)
@@ -360,13 +372,10 @@ def annealed(
 
 
 def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Fleet) -> Plan:
-    """Compute the times of a solution as a plan."""
+    """Compute the times of a solution (tasks in order [N], node of each task [N]) as a plan."""
     at = course(order, node, fleet.processors)
     timed(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
     return Plan(at.start, at.end, node)
-
-
-# Plans by the kind's own functions, compiled.
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
@@ -383,12 +392,12 @@ COMPILED_RANKS = placement.Ranks(
 
 
 def plan(given: Problem, rule: Rule) -> Plan:
-    """Node and time of each task by ``rule``."""
+    """Place each task on a node at a time by ``rule``."""
     return place(given.graph, given.work, given.fleet, rule)
 
 
 def plan_by(given: Problem, strategy: str) -> Plan:
-    """Node and time of each task by the rule of a name in ``STRATEGIES``; raises KeyError for others."""
+    """Place each task on a node at a time by the rule ``strategy``. Raises KeyError if it is not in ``STRATEGIES``."""
     return plan(given, STRATEGIES[strategy](given))
 
 
@@ -406,13 +415,13 @@ SHORT = SearchObjective()
 
 
 def rest(given: Problem) -> Floats:
-    """Least seconds from each task's end to the end of its successors, on the fastest nodes, [N]."""
+    """Return the least seconds from each task's end to the end of its successors, on the fastest nodes, [N]."""
     graph, least = given.graph, given.work.cost.min(axis=1)
     return COMPILED_RANKS.upward(graph, least, np.zeros(len(graph.parents))) - least
 
 
 def bound(given: Problem) -> float:
-    """Lower bound of any plan's last end, seconds.
+    """Compute a lower bound of any plan's last end, in seconds.
 
     It is the largest of the critical path on the fastest nodes and, for all times t and tails r, t + r + the time that
     the tasks which start at t or later and are followed by at least r need on as many of the fastest processors as they
@@ -441,20 +450,20 @@ def bound(given: Problem) -> float:
 
 
 def value(given: Problem, plan: Plan, objective: SearchObjective) -> float:
-    """The objective of ``plan``, to be minimised."""
+    """Return the objective of ``plan``, to be minimised: the larger of weighted seconds and weighted money."""
     bills = money(given, plan) if objective.cost_weight > 0 else 0.0
     return max(objective.time_weight * length(plan), objective.cost_weight * bills)
 
 
 def attempts_for(given: Problem) -> int:
-    """Attempts in about a tenth of a second, at most 100,000, by the input's size, not by the clock."""
+    """Estimate, from the input's size alone, the attempts that take a tenth of a second; at most 100,000."""
     each, task, edge = ATTEMPT_WORK
     cost = each + task * len(given.average) + edge * len(given.along)
     return int(min(MOST_ATTEMPTS, WORK / cost))
 
 
 def order_of(given: Problem, made: Plan) -> Indices:
-    """Tasks of a plan by start; simultaneous ones after their parents, [N]."""
+    """Return the tasks of a plan by start, [N]; simultaneous ones after their parents."""
     place = np.empty(len(made.start), np.int64)
     place[given.graph.sequence] = np.arange(len(place))
     return np.lexsort((place, made.start))
@@ -463,7 +472,7 @@ def order_of(given: Problem, made: Plan) -> Indices:
 def searched(
     given: Problem, start: Plan, objective: SearchObjective, random: np.random.Generator, attempts: int
 ) -> Plan:
-    """A plan at least as good as ``start``, after ``attempts`` attempts to improve it."""
+    """Search for a better plan than ``start`` in ``attempts`` attempts; return the better of both."""
     draws = random.uniform(size=(attempts, DRAWS))
     enough = bound(given) * objective.time_weight * (1 + 1e-9) if objective.cost_weight == 0 else 0.0
     at = course(order_of(given, start), start.node.astype(np.int64), given.fleet.processors)
@@ -490,13 +499,13 @@ def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
 
 
 def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
-    """Rules from whose plans the search starts."""
+    """List the rules from whose plans the search starts; those that save cost only if cost counts."""
     known = rules(given, ranks=COMPILED_RANKS)
     return known + cost_rules(given) if objective.cost_weight > 0 else known
 
 
 def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
-    """Plans of the best few rules, of different objective value each, the best one first."""
+    """Plan by every rule; return at most ``STARTS`` plans of different objective, the best one first."""
     made = [plan(given, rule) for rule in candidates(given, objective)]
     worth = [value(given, one, objective) for one in made]
     _, first = np.unique(np.round(worth, 9), return_index=True)
@@ -506,7 +515,7 @@ def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
 def agent(
     given: Problem, random: np.random.Generator, objective: SearchObjective = SHORT, attempts: int | None = None
 ) -> Plan:
-    """The best plan of published and learned rules for ``objective``, improved by search; never worse than HEFT's.
+    """Return the best plan of all rules for ``objective``, improved by search; never worse than HEFT's.
 
     Args:
         given: the workflow and its nodes.

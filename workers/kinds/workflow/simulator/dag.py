@@ -1,4 +1,7 @@
-"""The simulator of workflows (DAGs of tasks) on several nodes: following a plan, or dispatching at run time."""
+"""The simulator of workflows (DAGs of tasks) on several nodes: following a plan, or dispatching at run time.
+
+Tasks and nodes are indices, all times are seconds; ``events`` is a heap that the functions push to.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +69,7 @@ OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run 
 def cleared(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
-    """Reduce the number of things that ``task`` waits for by one; at 0 it is ready, and woken when its data arrive."""
+    """Count down the submission and parents that ``task`` waits for; at 0 it is ready, or woken when its data come."""
     world.missing[task] -= 1
     if world.missing[task] == 0:
         world.status[task] = READY
@@ -95,7 +98,7 @@ def woken(
 def follow(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], now: float
 ) -> None:
-    """Start each node's next planned tasks while they are ready, have their data and fit."""
+    """Start each node's next planned tasks at ``now`` while they are ready, have their data and fit."""
     so_far = Plan(world.start, world.end, world.node)
     for j in range(len(world.power)):
         while world.power[j] == ON and world.next[j] < queues.start[j + 1]:
@@ -111,7 +114,7 @@ def follow(
 
 
 def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> float:
-    """Seconds of the longest transfer of data for ``task`` to node ``j``."""
+    """Return the seconds of the longest transfer of data from a parent of ``task`` to node ``j``; 0 without any."""
     longest = 0.0
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
         there = world.node[graph.parents[e]]
@@ -121,7 +124,7 @@ def travel(world: World, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
 
 
 def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Calendar:
-    """Calendar of free processors and memory from ``now`` on, if running tasks end as expected."""
+    """Make a calendar of free processors and memory from ``now`` on, if running tasks end as expected."""
     nodes = len(world.power)
     calendar = opened(fleet, placement.SPARE)
     for j in range(nodes):
@@ -144,7 +147,7 @@ def preferred(
     world: World, graph: Graph, work: Work, fleet: Fleet, rule: Rule, calendar: placement.Calendar,
     spans: tuple[Floats, Floats], task: int, now: float,
 ) -> tuple[int, float, float]:  # fmt: skip
-    """The node that ``rule`` chooses for ``task`` (−1: none), its start, and its seconds by expected ``work``."""
+    """Return the node that ``rule`` chooses for ``task`` (−1: none), start and duration by expected ``work``."""
     chosen, start, length, best = -1, np.inf, 0.0, (True, np.inf)
     for j in range(len(world.power)):
         duration = work.cost[task, j] + travel(world, graph, work, fleet, task, j)
@@ -157,7 +160,7 @@ def preferred(
 
 
 def rented_so_far(world: World, fleet: Fleet, now: float) -> tuple[tuple[Floats, Floats], int]:
-    """First and last use of each node if nothing follows, seconds [M] each; and the number of free processors."""
+    """Return each of M nodes' first and last use if nothing follows, [M] each; and the number of free processors."""
     nodes, free = len(world.power), 0
     spans = (np.full(nodes, np.inf), np.full(nodes, -np.inf))
     for j in range(nodes):
@@ -205,7 +208,7 @@ def expect(
     world: World, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
-    """Queue the known events: submissions, failures, and orders of nodes for the plan."""
+    """Push the events that are known from the start: submissions, failures, and orders of nodes for the plan."""
     for task in range(len(world.status)):
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):
@@ -236,9 +239,8 @@ def played(
     """Simulate to the end: follow ``queues``, or dispatch by ``rule`` if they are empty.
 
     Args:
-        work: true run times.
-        expected: expected run times.
-        kept: nodes that are always on, [M].
+        work, expected: the tasks with true and with expected run times.
+        kept: mask of the nodes that are always on, [M].
 
     Returns:
         Rentals that ended before the last task; ``world`` then holds the state at that task's end.
@@ -280,7 +282,7 @@ _played = kernel(played)
 
 
 def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
-    """A plan's tasks by node and start; simultaneous ones after their parents.
+    """Order a plan's tasks by node and start, simultaneous ones after their parents.
 
     Raises:
         ValueError: a task has no place in the plan.
@@ -293,7 +295,7 @@ def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
 
 
 def unplanned(nodes: int) -> Queues:
-    """Empty queues: tasks are dispatched at run time."""
+    """Make empty queues for ``nodes`` nodes, by which tasks are dispatched at run time."""
     nothing = np.zeros(0, np.int64)
     return Queues(np.zeros(nodes + 1, np.int64), nothing, np.zeros(0), nothing)
 
@@ -325,7 +327,7 @@ def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NO
 
 
 def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
-    """Dispatch tasks by ``strategy`` when they are ready, with estimated run times.
+    """Dispatch tasks by ``strategy``, one of ``STRATEGIES``, when they are ready, with estimated run times.
 
     Raises:
         ValueError: a task fits no node, or dependencies form a cycle.
@@ -348,9 +350,6 @@ def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns 
     return _schedule(given, trace, nodes, rule, queues, breakdowns)
 
 
-# A workflow by a published strategy or the agent: planned with estimates, then played with true run times.
-
-
 AGENT = "agent"
 NAMES = (*STRATEGIES, AGENT)
 
@@ -358,9 +357,10 @@ NAMES = (*STRATEGIES, AGENT)
 def agent_plan(
     trace: Trace, nodes: Nodes, objective: SearchObjective = SHORT, attempts: int | None = None, seed: int = 0
 ) -> Plan:
-    """The agent's plan for ``objective``, by estimated run times.
+    """Search for the agent's plan for ``objective``, by estimated run times.
 
-    If cost counts, every rule's plan is simulated and compared too, since the cost of idle nodes shows only there.
+    If cost counts, plans are compared by simulation, since only that shows the cost of idle nodes. ``attempts``: number
+    of search attempts, None: about a tenth of a second's worth.
 
     Raises:
         ValueError: a task fits no node, or dependencies form a cycle.
@@ -394,7 +394,7 @@ def scheduled(
     Args:
         online: dispatch at run time instead of planning.
         breakdowns: failures of nodes.
-        objective, attempts, seed: for the agent's search.
+        objective, attempts, seed: of the agent's search, as for ``agent_plan``.
 
     Raises:
         ValueError: the strategy is unknown or is the agent online, a task fits no node, or dependencies form a cycle.
@@ -410,15 +410,12 @@ def scheduled(
     return simulated(trace, nodes, strategy, breakdowns)
 
 
-# ``steward simulate`` on workflows, planned or dispatched on several nodes.
-
-
 def read(arguments: Namespace) -> Reading:
-    """Read the workflow file, JSON or gzip, into a trace.
+    """Read the workflow file ``arguments.trace`` (WfFormat JSON, plain or gzip) into a trace.
 
     Raises:
         OSError: the file can't be read.
-        InvalidInput: it is no valid workflow; the issues have JSON pointers.
+        InvalidInput: the file is no valid workflow; the issues have JSON pointers.
     """
     return read_wfformat(arguments.trace)
 

@@ -1,4 +1,4 @@
-"""The compiled simulator of batch queues on one pool of processors."""
+"""The compiled simulator of batch queues on one pool of processors; [L] counts jobs, [Q] waiting ones."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ compilable(run_times.describe, run_times.learn, run_times.remember, planning.sco
 
 @compiled_as(dispatch.by_end)
 def _by_end(tasks: Tasks, started: Indices) -> Indices:
-    """``started`` [k] sorted by expected end; by insertion, since few start at once and a sort compiles slowly."""
+    """Sort the jobs ``started`` [k] by expected end; by insertion, as few start at once and a sort compiles slowly."""
     if len(started) < 2:
         return started
     expected, found = tasks.expected, started.copy()
@@ -58,24 +58,21 @@ FREE, RUNNING = range(2)
 class Play(NamedTuple):
     """State of L jobs on a pool that runs at most R at once; changed in place.
 
-    For B plays in lock-step, give each array a leading dimension B, and build a ``Play`` of rows: the functions take
-    one.
-
     Attributes:
-        tasks: the jobs, [L] each.
-        pool: the machine.
+        tasks: the jobs' submissions, planned seconds, processors, users, and whether they wait, [L] each.
+        pool: free processors, running jobs by planned end, and each user's remaining quota.
         runtime: true run times, seconds, [L].
         begun: start of each job, seconds; NaN before, [L].
         queue: waiting jobs in order of submission, in the first ``counts[QUEUED]`` entries, [L].
         chosen: scratch memory, [L].
         finish: true ends of running jobs, seconds, descending, in the first ``counts[ALIVE]`` entries, [L]. With EASY,
             jobs that end this very second may already have left the machine.
-        running: index of each of those jobs; −1: it has left the machine, [L].
-        clock: now, and the head's earliest start, seconds, [2].
+        running: index of the job of each entry of ``finish``; −1: it has left the machine, [L].
+        clock: now, and the earliest start of the head (the first job that waits for processors), seconds, [2].
         counts: waiting jobs, next job to be submitted, running jobs, head (−1: none), spare processors at the head's
             start, decisions, whether the last event was a submission, whether jobs may run longer than expected, [8].
         regression: predictor of run times, updated at every end.
-        inputs: its inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
+        inputs: the predictor's inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
         length: natural log of each job's requested seconds, [L].
         asked: whether the job has a requested time; others are not predicted or learned from, [L].
     """
@@ -98,7 +95,7 @@ class Play(NamedTuple):
 
 @kernel
 def without_reference_counts(play: Play) -> Play:
-    """``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
+    """Copy ``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
 
     Counting references to its twenty arrays at every call would take most of an event's time.
     """
@@ -140,7 +137,7 @@ def without_reference_counts(play: Play) -> Play:
 
 @kernel
 def next_event(play: Play, mechanism: int) -> bool:
-    """Process the next submission or end; False: there is none."""
+    """Process the next submission or end; return False if there is none. ``mechanism``: index into ``MECHANISMS``."""
     submit, finish, counts = play.tasks.submit, play.finish, play.counts
     arriving, alive = counts[ARRIVING], counts[ALIVE]
     arrives = arriving < len(submit) and (alive == 0 or submit[arriving] <= finish[alive - 1])
@@ -227,7 +224,10 @@ def describe(play: Play, task: int) -> None:
 
 @kernel
 def settle(play: Play, mechanism: int, order: Indices, fill: Indices) -> int:
-    """Decide with the given orders of waiting jobs, and start jobs; their number."""
+    """Choose jobs by ``mechanism`` (index into ``MECHANISMS``) and start them; return their number.
+
+    ``order`` and ``fill`` are the waiting jobs in the queue's order and in the order of overtaking, [Q] each.
+    """
     counts, clock, chosen = play.counts, play.clock, play.chosen
     counts[DECISIONS] += 1
     head = Head(counts[HEAD], clock[UNTIL], counts[SPARE])
@@ -275,7 +275,7 @@ def enter(play: Play, started: Indices) -> None:
 
 @kernel
 def ordered(play: Play, rule: int) -> Indices:
-    """Waiting jobs by the rule's score, ties by submission, [Q]."""
+    """Return the waiting jobs [Q] by the score of ``rule`` (index into ``RULES``), ties by submission."""
     queue = play.queue[: play.counts[QUEUED]]
     if rule == FCFS:
         return queue
@@ -326,7 +326,9 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 @kernel
 def predicted(play: Play, trust: float) -> Seconds:
-    """Natural log of waiting jobs' predicted seconds, [Q]; ``trust`` multiplies the log of predicted over requested."""
+    """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times the
+    predicted log of run time over requested time, if that is negative.
+    """
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
@@ -339,7 +341,7 @@ def predicted(play: Play, trust: float) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Whether a decision would certainly start nothing and leave the head unchanged."""
+    """Whether a decision would certainly start no job and leave the head unchanged."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:
@@ -360,13 +362,13 @@ def opened(
     *,
     predicts: bool = False,
 ) -> Play:
-    """Jobs before their first event, on an idle pool.
+    """Make the state of all jobs before their first event, on an idle pool.
 
     Args:
-        trace: the jobs; their parents are ignored.
-        processors: size of the pool.
+        trace: the N jobs; their parents are ignored.
+        processors: number of processors of the pool.
         limits: limits of each user.
-        planned: requested and planned seconds of each job, [N]; None: as in the trace.
+        planned: requested and planned seconds of each job, [N]; None: those of the trace.
         predicts: whether run times are predicted from users' last jobs.
 
     Raises:
@@ -426,7 +428,7 @@ compilable(dispatch.keep, dispatch.reserve)
 
 @kernel
 def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
-    """Play to the end with conservative backfilling; ``rule`` orders the jobs that may move forward.
+    """Play to the end with conservative backfilling; ``rule`` (index into ``RULES``) orders jobs that move forward.
 
     ``promised`` receives the start reserved for each job at its submission, seconds, [L].
     """
@@ -461,7 +463,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
 
 @kernel
 def _next(play: Play) -> float:
-    """Seconds of the next submission or end; infinite: none."""
+    """Return the second of the next submission or end; infinite: none."""
     arriving, alive = play.counts[ARRIVING], play.counts[ALIVE]
     arrival = play.tasks.submit[arriving] if arriving < len(play.runtime) else np.inf
     end = play.finish[alive - 1] if alive > 0 else np.inf
@@ -470,7 +472,7 @@ def _next(play: Play) -> float:
 
 @kernel
 def _due(play: Play, reserved: Seconds) -> float:
-    """Seconds at which the next reservation is due; infinite: none."""
+    """Return the second of the next start among ``reserved`` starts [L] of waiting jobs; infinite: none."""
     due = np.inf
     for task in play.queue[: play.counts[QUEUED]]:
         due = min(due, reserved[task])

@@ -24,9 +24,6 @@ from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
 
-# The result of a simulation: time and node of each task, and metrics.
-
-
 SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
 
 
@@ -48,9 +45,8 @@ class Schedule(NamedTuple):
     """Time and node of each of N tasks.
 
     Attributes:
-        start: seconds after the trace's origin, [N].
-        end: seconds after the trace's origin, [N].
-        node: index of the node, [N].
+        start, end: seconds after the trace's origin at which the task begins and ends, [N].
+        node: index of the task's node, [N].
         rentals: rentals of nodes that are not kept; None: each used node once, from its start-up before its first task
             to the end of its last.
     """
@@ -70,7 +66,7 @@ class Figures(NamedTuple):
         makespan: seconds from the first submission to the last end.
         misses: share of tasks with a deadline that end after it, 0…1; 0 without deadlines.
         utilisation: share of rented processor time used by tasks, 0…1.
-        cost: price of the rented node time, in whole billing periods.
+        cost: price (money) of the rented node time, in whole billing periods.
     """
 
     slowdown: float
@@ -82,7 +78,7 @@ class Figures(NamedTuple):
 
 
 def ready(trace: Trace, schedule: Schedule) -> Seconds:
-    """When each task could start: submitted and its parents ended, seconds, [N]."""
+    """Return the seconds [N] from which each of N tasks could start: its submission, or its parents' last end."""
     at = trace.submit.astype(np.float64)
     children = np.repeat(np.arange(trace.tasks), np.diff(trace.parent_start))
     np.maximum.at(at, children, schedule.end[trace.parents])
@@ -90,13 +86,13 @@ def ready(trace: Trace, schedule: Schedule) -> Seconds:
 
 
 def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
-    """Bounded slowdown of each task: max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997), [N]."""
+    """Compute each of N tasks' bounded slowdown, max(1, (wait + run) / max(run, 10 s)) (Feitelson 1997), [N]."""
     run = schedule.end - schedule.start
     return np.maximum(1.0, (schedule.end - ready(trace, schedule)) / np.maximum(run, SHORTEST))
 
 
 def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
-    """All rentals of a schedule; kept nodes from the first submission to the last end."""
+    """List all rentals of a schedule, those of kept nodes from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
     kept = np.flatnonzero(nodes.kept)
     others = schedule.rentals or _once(nodes, schedule)
@@ -108,7 +104,7 @@ def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
-    """One rental of each used node that is not kept, from its start-up before its first task to its last end."""
+    """Make one rental of each used node that is not kept, from its start-up before its first task to its last end."""
     begun = np.full(len(nodes.kind), np.inf)
     ended = np.full(len(nodes.kind), -np.inf)
     np.minimum.at(begun, schedule.node, schedule.start)
@@ -118,11 +114,7 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
 
 
 def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
-    """Compute the metrics of a complete schedule.
-
-    Raises:
-        ValueError: there is no task, or a task has no end.
-    """
+    """Compute the metrics of a complete schedule. Raises ValueError if there is no task, or a task has no end."""
     if trace.tasks == 0:
         raise ValueError("a schedule of no tasks has no figures")
     if not np.isfinite(schedule.end).all():
@@ -143,20 +135,14 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
     )
 
 
-# Progress of a simulation on the terminal.
-
-
 Item = TypeVar("Item")
 
 
 def watched(items: Sequence[Item]) -> Iterable[Item]:
-    """``items`` with a progress bar on standard error; no bar without a terminal or with fewer than two items."""
+    """Iterate over ``items`` with a progress bar on standard error, if that is a terminal and items are two or more."""
     console = Console(stderr=True)
     hidden = not console.is_terminal or len(items) < 2
     return track(items, "simulate", console=console, transient=True, disable=hidden)
-
-
-# Arguments and results of ``steward simulate``.
 
 
 AGENT = "agent"
@@ -208,10 +194,10 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> Namespace:
 
 
 def strategies(given: str | None, default: str, known: Sequence[str]) -> list[str]:
-    """Lower-case names in the comma-separated list ``given``; None: ``default``.
+    """Split the comma-separated list ``given`` (None: ``default``) into lower-case names.
 
     Raises:
-        ValueError: a name is unknown, or occurs twice.
+        ValueError: a name is not in ``known``, or occurs twice.
     """
     names = [name.strip().lower() for name in (given or default).split(",")]
     for name in names:
@@ -223,7 +209,7 @@ def strategies(given: str | None, default: str, known: Sequence[str]) -> list[st
 
 
 def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
-    """First job and number of jobs of each sequence in ``given`` (``first:count,…``); None: the whole trace.
+    """Parse ``given`` (``first:count,…``) into (first job, number of jobs) per sequence; None: the whole trace.
 
     Raises:
         ValueError: a part has another form, or exceeds the trace of ``jobs`` jobs.
@@ -239,9 +225,6 @@ def sequences(given: str | None, jobs: int) -> list[tuple[int, int]]:
     return found
 
 
-# Output of ``steward simulate``: metrics per sequence, means, and paired comparisons of strategies.
-
-
 Json = dict[str, Any]
 FIELDS = Figures._fields
 HEADS = ("slowdown", "wait s", "makespan s", "missed", "utilised", "cost")
@@ -249,7 +232,7 @@ FORMS = ("{:,.2f}", "{:,.0f}", "{:,.0f}", "{:.1%}", "{:.1%}", "{:,.2f}")
 
 
 def summary_json(arguments: Namespace, reading: Reading, rows: Sequence[SimulatedSequence]) -> Json:
-    """The whole result as JSON values; units as in ``Figures``."""
+    """Summarise all simulated sequences as JSON values by strategy; units as in ``Figures``."""
     names = list(dict.fromkeys(row.strategy for row in rows))
     nodes = rows[0].nodes
     return {
@@ -283,7 +266,7 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
 
 
 def _paired(differences: Sequence[float]) -> Json:
-    """Mean difference of slowdowns on the same sequences, and its standard error (None for a single sequence)."""
+    """Return the mean difference of slowdowns on the same sequences, and its standard error (None: one sequence)."""
     count = len(differences)
     error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
     better = sum(value < 0 for value in differences)
@@ -291,7 +274,7 @@ def _paired(differences: Sequence[float]) -> Json:
 
 
 def text(said: Json) -> str:
-    """The result of ``summary_json`` as a table, preceded by warnings and notes."""
+    """Format the result of ``summary_json`` as a table, preceded by warnings and notes."""
     several = any(len(each["sequences"]) > 1 for each in said["strategies"])
     lines = [*(f"warning: {warning}" for warning in said["warnings"]), *(f"note: {lack}" for lack in said["lacks"])]
     lines.append(f"{said['tasks']:,} tasks, {said['nodes']} node(s), {said['processors']:,} processors")
@@ -312,7 +295,7 @@ def _formed(values: Json) -> list[str]:
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as text with aligned columns: the first to the left, others to the right."""
+    """Format rows as lines of text with aligned columns: the first to the left, others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
@@ -324,9 +307,6 @@ def _compared(each: Json, first: str) -> str:
     return f"{difference}, lower in {pair['better_in']} of {pair['of']}"
 
 
-# Agents on a pool: the policies of ``app.kinds.workflow.policies``, compiled.
-
-
 def play_agent(
     policy: Scheduler,
     trace: Trace,
@@ -336,16 +316,16 @@ def play_agent(
     limits: Limits = NO_LIMITS,
     planned: Seconds | None = None,
 ) -> Seconds:
-    """Start of each task under a policy on one pool, seconds, [N].
+    """Play batch jobs by a policy on one pool; return the second at which each of N jobs starts, [N].
 
     Args:
         policy: a rule, or priorities.
         trace: the jobs; their parents are ignored.
-        processors: size of the pool.
+        processors: number of processors of the pool.
         mechanism: index into ``MECHANISMS``; not conservative.
         fill: index into ``RULES`` of the order of overtaking, for policies without one of their own.
         limits: limits of each user.
-        planned: requested and planned seconds of each job, [N]; None: as in the trace.
+        planned: requested and planned seconds of each job, [N]; None: those of the trace.
 
     Raises:
         ValueError: a job needs more processors than there are, or its run time is unknown.
@@ -361,27 +341,24 @@ def play_agent(
     return play.begun
 
 
-# ``steward simulate`` on batch logs: rules and mechanisms on one pool of processors.
-
-
 OWN = "strategy"
 
 
 def read(arguments: Namespace) -> Reading:
-    """Read the batch log (SWF), plain or gzip, into a trace.
+    """Read the batch log ``arguments.trace`` (SWF, plain or gzip) into a trace.
 
     Raises:
         OSError: the file can't be read.
-        InvalidInput: it is no valid log; the issues name lines.
+        InvalidInput: the file is no valid log; the issues name lines.
     """
     return read_swf(arguments.trace, clip=arguments.clip, sort=arguments.sort)
 
 
 def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
-    """The single node that batch jobs run on, from the option ``--nodes`` or the log's header ``known``.
+    """Make the single node of batch jobs from the option ``--nodes``; None: from the log's ``known`` processors.
 
     Raises:
-        ValueError: its size is given nowhere, or there are several nodes.
+        ValueError: neither says how many processors there are, or the option has several nodes or is malformed.
     """
     if given is None and not known:
         raise ValueError("--nodes: the log does not say how many processors there are; give their number, as in 256")
@@ -421,10 +398,11 @@ def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
 
 
 def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
-    """Schedule batch jobs with the agent in a file, else with the agent in this package.
+    """Schedule batch jobs by the agent in the file ``arguments.agent``; None: by the agent in this package.
 
     Raises:
-        ValueError: the file is no such agent, or agents don't support the mechanism or order.
+        ValueError: the file holds no agent of this kind, agents don't support the mechanism or order, or a job can't be
+            played.
         OSError: the file can't be read.
     """
     from app.kinds.workflow.policies import SHIPPED, load

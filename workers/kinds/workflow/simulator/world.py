@@ -21,13 +21,13 @@ kernel = Compiler(OWN, Path(app.kinds.workflow.__file__).parent, OWN).kernel
 
 
 def compilable(*functions: Callable[..., object]) -> None:
-    """Let kernels call plain Python functions of the kind."""
+    """Let compiled kernels call the plain Python ``functions``."""
     for function in functions:
         register_jitable(function)
 
 
 def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
-    """Decorator: kernels call the decorated function where the kind's code calls ``plain``."""
+    """Return a decorator: kernels call the decorated function where the kind's code calls ``plain``."""
 
     def decorate(function: Function) -> Function:
         def typed(*_: object) -> Function:
@@ -38,9 +38,6 @@ def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
         return function
 
     return decorate
-
-
-# The state of a simulated workflow: tasks, nodes, future events, and failures of nodes.
 
 
 END, UP, ORDER, WAKE, BREAK, RELEASE = 0, 1, 2, 3, 4, 5  # releases come after the decision at the same time
@@ -70,14 +67,14 @@ NONE = Breakdowns(np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
 
 
 class World(NamedTuple):
-    """State of a simulation; [N] per task, [M] per node.
+    """State of a simulation of N tasks on M nodes; times are in seconds.
 
     Attributes:
         status: WAITING for submission or parents, READY, RUNNING or DONE, [N].
         missing: number of unfinished parents, plus 1 until submitted, [N].
-        attempt: number of starts, [N].
+        attempt: number of starts and of losses by failures, [N].
         start: seconds at which the last attempt took its processors, infinite before, [N].
-        end: seconds; infinite while unknown, [N].
+        end: seconds at which the task ended; infinite before, [N].
         node: index of the task's node, −1 before it has one, [N].
         until: expected end of a running task, seconds, [N].
         power: OFF, STARTING, ON or DOWN, [M].
@@ -106,11 +103,11 @@ class World(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """A plan by node: ``task[start[j]:start[j + 1]]`` run on node j strictly in this order.
+    """A plan of N tasks by node: the tasks ``task[start[j]:start[j + 1]]`` run on node j strictly in this order.
 
     Attributes:
         start: offsets into ``task``, [M + 1].
-        task: tasks by node and order, [N].
+        task: indices of tasks by node and order, [N]; [0]: there is no plan, tasks are dispatched.
         planned: planned start of each task, seconds, [N].
         node: planned node of each task, [N].
     """
@@ -122,7 +119,7 @@ class Queues(NamedTuple):
 
 
 def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
-    """The state before any submission; nodes in ``kept`` [M] are on, the others off."""
+    """Make the state before any submission; nodes in the mask ``kept`` [M] are on, others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
     return World(
@@ -134,14 +131,14 @@ def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> Wo
 
 
 def order(world: World, fleet: Fleet, events: list[Event], now: float, j: int) -> None:
-    """Rent node ``j`` from ``now`` on, if it is off."""
+    """Rent node ``j`` from ``now`` (seconds) on, if it is off."""
     if world.power[j] == OFF:
         world.power[j], world.ordered[j], world.ready[j] = STARTING, now, now + fleet.startup[j]
         heappush(events, (world.ready[j], UP, j, 0))
 
 
 def launch(world: World, work: Work, events: list[Event], task: int, j: int, now: float, data: float) -> None:
-    """Start ``task`` on node ``j``; it holds its processors during the ``data`` seconds of its transfer."""
+    """Start ``task`` on node ``j`` at ``now``; it also holds its processors for ``data`` seconds of transfer."""
     world.status[task], world.node[task], world.start[task] = RUNNING, j, now
     world.attempt[task] += 1
     world.processors[j] -= work.processors[task]
@@ -158,7 +155,7 @@ def idle(world: World, fleet: Fleet, kept: NDArray[np.bool_], events: list[Event
 
 
 def leave(world: World, work: Work, task: int) -> None:
-    """Free the processors and memory of ``task``."""
+    """Free the processors and memory of ``task`` on its node."""
     j = world.node[task]
     world.processors[j] += work.processors[task]
     world.memory[j] += work.memory[task]
@@ -180,7 +177,7 @@ def broken(world: World, work: Work, queues: Queues, j: int, until: float, event
 
 
 def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
-    """Whether a node released now would start up too late for its next planned task."""
+    """Whether node ``j``, if released at ``now`` (seconds), would start up too late for its next planned task."""
     if len(queues.task) == 0 or world.next[j] >= queues.start[j + 1]:
         return False
     return queues.planned[queues.task[world.next[j]]] - now < fleet.startup[j]
@@ -189,7 +186,7 @@ def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bo
 def release(
     world: World, fleet: Fleet, queues: Queues, rentals: list[Rental], events: list[Event], j: int, now: float
 ) -> None:
-    """End the rental of an idle node that is not needed soon; its next order follows from the plan."""
+    """End the rental of node ``j`` at ``now`` if it is idle and not needed soon; queue its next order by the plan."""
     if world.power[j] != ON or world.running[j] > 0 or needed(world, fleet, queues, j, now):
         return
     rentals.append((j, world.ordered[j], now))

@@ -23,27 +23,24 @@ from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
 from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
 
-# Charts of one judged sequence, as the agent and its rivals schedule it.
-
-
 Json = dict[str, Any]
 AGENT, CHAMPION = "agent", "champion"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A sequence with its mechanism on the workload's largest node, to be scheduled by several policies."""
+    """A sequence to be charted under several policies, as an ``episode`` on the workload's largest node ``label``."""
 
     sequence: Sequence
     episode: Episode
     label: str
 
     def scheduler(self, name: str, policy: Any) -> AgentScheduler:
-        """A policy as it was judged, under the given name."""
+        """Make the scheduler by which a policy was judged, under the given name."""
         return AgentScheduler(name, policy, MECHANISMS[self.sequence.mechanism], self._fill, NO_LIMITS)
 
     def rule(self, name: str) -> AgentScheduler:
-        """A rule, under the name that evaluations use."""
+        """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of overtaking)."""
         rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
@@ -52,7 +49,7 @@ class Stage:
         return RULES[self.sequence.fill]
 
     def pictures(self, schedulers: Many[AgentScheduler]) -> list[Json]:
-        """Charts of each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
+        """Chart each scheduler's schedule over a common time window, by ``evaluation.pictures.picture``."""
         trace, nodes = self.episode.trace, self.episode.nodes
         played = [scheduler.play(self.episode) for scheduler in schedulers]
         stretch = window(trace, played)
@@ -62,14 +59,15 @@ class Stage:
         ]
 
     def figures_of(self, scheduler: AgentScheduler) -> Figures:
-        """Metrics of a scheduler's schedule."""
+        """Play the episode by a scheduler, and return the metrics of its schedule."""
         return figures(self.episode.trace, self.episode.nodes, scheduler.play(self.episode))
 
 
 def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: str, champion: bytes | None) -> Json:
-    """Charts of one judged sequence scheduled by agent, champion, best rule and cheapest rule.
+    """Chart one of the judged sequences under agent, champion, rule ``best_rule`` and cheapest rule, as JSON values.
 
-    The result has ``schedules`` and ``points``, as that of ``WorkflowProblem.pictures``.
+    Raises:
+        IncompatibleArtifact: an artifact can't be read.
     """
     stage = staged(spec, middle(sequences))
     rules = {name: stage.rule(name) for name in RULES}
@@ -82,43 +80,40 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
 
 
 def staged(spec: Spec, sequence: Sequence) -> Stage:
-    """A sequence as an episode on the workload's largest node."""
+    """Make a sequence an episode on the workload's largest node. Raises ValueError if a task does not fit it."""
     nodes = machine_of(spec)
     episode = Episode(sequence.trace, nodes, Layout(spec).weights, reference(sequence.trace, nodes))
     return Stage(sequence, episode, f"{largest(spec).name}-0")
 
 
 def middle(sequences: Many[Sequence]) -> Sequence:
-    """The sequence closest to the medians of length and load; the first of equals."""
+    """Return the sequence closest to the medians of length and load (the first of equally close ones)."""
     sizes = np.array([_size(sequence) for sequence in sequences])
     away = np.abs(sizes - np.median(sizes, axis=0))
     return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]
 
 
 def _size(sequence: Sequence) -> tuple[float, float]:
-    """Natural logs of the number of jobs, and of their work over the machine's capacity while they come."""
+    """Return natural logs: of the number of jobs, and of their work over the machine's capacity while they come."""
     load = described(sequence.trace, pool(sequence.processors))[0]
     return float(np.log(sequence.trace.tasks)), float(load)
 
 
 def _cheapest(figures_of: dict[str, Figures]) -> list[str]:
-    """Name of the rule of least cost, then makespan, in a list; empty if nothing costs anything."""
+    """Return [name] of the rule of least cost, then least makespan; [] if that rule costs nothing."""
     best = min(figures_of, key=lambda name: (figures_of[name].cost, figures_of[name].makespan))
     return [best] if figures_of[best].cost > 0 else []
 
 
-# The verdict: the artifact and every rule on sequences reserved for it.
-
-
 class Scores(NamedTuple):
-    """A policy's result on N sequences: returns (negative losses) [N], and outcomes [N, 3]."""
+    """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
 
     returns: Seconds
     counted: Seconds
 
 
 def scored(policy: Scheduler, sequences: list[Sequence]) -> Scores:
-    """Play a policy on every sequence once."""
+    """Play a policy once on every sequence. Raises ValueError if a job can't be played."""
     begun = [(sequence, played(sequence, policy)) for sequence in sequences]
     losses = [charged_for(sequence, at) for sequence, at in begun]
     return Scores(-np.array(losses), np.array([queued(sequence.trace, at) for sequence, at in begun]))
@@ -132,9 +127,9 @@ def judge(
     answering: str | None = None,
     margin: float = MARGIN,
 ) -> dict[str, Any]:
-    """Judge an artifact against all rules and the champion, paired by sequence: the report's ``return`` to ``reason``.
+    """Judge an artifact against all rules and the champion, paired by sequence; return the report's JSON-like entries.
 
-    Returns are negative losses (bounded slowdown, or the weighted objective).
+    Losses are mean bounded slowdowns, or the weighted objective; intervals are 95 %.
 
     Args:
         artifact: the candidate.

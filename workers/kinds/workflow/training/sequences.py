@@ -15,38 +15,35 @@ from workers.kinds.workflow.simulator.simulate import SHORTEST, Schedule, play_a
 
 
 class ObjectiveWeights(NamedTuple):
-    """Weights of the objective's terms in the order of ``spec.TERMS`` [6], and the machine as the only node."""
+    """Weights of the objective's six terms in the order of ``spec.TERMS``, and the only node, a single machine."""
 
     weights: Seconds
     nodes: Nodes
 
 
 def largest(spec: Spec) -> NodeType:
-    """The node type with the most processors, on which jobs run."""
+    """Return the node type with the most processors, on which jobs run."""
     return max(spec.nodes, key=lambda node: node.processors)
 
 
 def machine_of(spec: Spec) -> Nodes:
-    """The largest node, always on, at speed 1, since trainings and verdicts use recorded run times."""
+    """Return the largest node, always on, at speed 1, since trainings and verdicts use recorded run times."""
     nodes = nodes_of((largest(spec).model_copy(update={"minimum": 1, "maximum": 1}),))
     return nodes._replace(speed=np.ones(1))
 
 
 def objective_weights(spec: Spec) -> ObjectiveWeights | None:
-    """The weights of a workload's objective; None: it is the default, mean bounded slowdown alone."""
+    """Return the weights of a workload's objective; None: it is the default, mean bounded slowdown alone."""
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 
 def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
-    """Weighted terms of jobs that begin at ``begun`` seconds [N], plus the sum of the weights, their lower bound.
+    """Compute the weighted sum of 1 + term over the six terms, for N jobs that begin at ``begun`` seconds [N].
 
-    So the result is positive, and two schedules can be compared by their ratio.
+    The result is positive, so that two schedules can be compared by their ratio.
     """
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
-
-
-# Sequences for learning and judging: pieces of traces, and resampled traces.
 
 
 GAPS = (60, 200)  # length of blocks of submissions when arrivals are resampled
@@ -57,9 +54,9 @@ MOST, FEWEST = 96, 8  # most pieces for judging, and fewest pieces of a trace
 
 
 class Sequence(NamedTuple):
-    """Jobs on a pool under a mechanism, with an objective (None: mean bounded slowdown).
+    """Jobs on a pool of ``processors``, with an objective (None: mean bounded slowdown).
 
-    ``fill`` is the index of the rule of overtaking, for policies without an order of their own.
+    ``mechanism`` is an index into ``MECHANISMS``; ``fill`` one into ``RULES``, for the order of overtaking.
     """
 
     trace: Trace
@@ -70,7 +67,7 @@ class Sequence(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A trace to draw from, its pool's processors, and whether jobs stay in place; else they are resampled."""
+    """A trace, its pool's number of processors, and whether pieces of it stay ``whole``; else jobs are resampled."""
 
     trace: Trace
     processors: int
@@ -78,7 +75,7 @@ class Source(NamedTuple):
 
 
 def piece(trace: Trace, start: int, count: int) -> Trace:
-    """Jobs ``start`` to ``start + count``, the first submitted at second 0."""
+    """Cut out ``count`` jobs from index ``start`` on, the first of them submitted at second 0."""
     at = slice(start, start + count)
     part = independent(
         trace.submit[at] - trace.submit[start],
@@ -118,7 +115,7 @@ def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
 
 
 def pieces(source: Source, length: int) -> list[Trace]:
-    """Disjoint pieces of a trace, evenly spaced, of at most ``length`` jobs and at most an eighth of the trace."""
+    """Cut a trace into at most 96 disjoint pieces of at most ``length`` jobs and at most an eighth of the trace."""
     count = source.trace.tasks
     length = max(min(length, count // FEWEST), 1)
     starts = np.linspace(0, count - length, min(MOST, count // length)).astype(int)
@@ -126,17 +123,23 @@ def pieces(source: Source, length: int) -> list[Trace]:
 
 
 def played(sequence: Sequence, policy: Scheduler) -> Seconds:
-    """Start of each job of a sequence under a policy, seconds, [N]."""
+    """Play a sequence of N jobs by a policy; return the second at which each job starts, [N].
+
+    Raises:
+        ValueError: a job needs more processors than there are, or its run time is unknown.
+    """
     return play_agent(policy, sequence.trace, sequence.processors, sequence.mechanism, sequence.fill)
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Mean bounded slowdown of a sequence under a policy, without its first quarter; with an objective, ``charged``."""
+    """Play a sequence by a policy and return its loss, as ``charged_for``."""
     return charged_for(sequence, played(sequence, policy))
 
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
-    """The loss of a sequence whose jobs begin at ``begun`` seconds, [N]."""
+    """Compute the loss of a sequence whose N jobs begin at ``begun`` seconds, [N]: mean bounded slowdown after the
+    first quarter of the jobs, or, with an objective, the result of ``charged`` over all jobs.
+    """
     trace = sequence.trace
     if sequence.objective is not None:
         return charged(sequence.objective, trace, begun)
@@ -146,5 +149,5 @@ def charged_for(sequence: Sequence, begun: Seconds) -> float:
 
 
 def measured(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
-    """The loss of a policy on each sequence, [N]."""
+    """Return the loss of a policy on each of N sequences, [N]."""
     return np.array([loss(sequence, policy) for sequence in sequences])

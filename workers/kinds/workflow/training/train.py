@@ -45,18 +45,19 @@ INERTIA = 0.3
 
 
 class Search:
-    """A cross-entropy search for the priority weights of one mechanism.
+    """A cross-entropy search for the priority weights of one backfilling mechanism.
 
     Args:
         weights: initial weights, [``WEIGHTS``].
-        draw: draws a number of sequences.
+        draw: function that draws a given number of sequences.
         mechanism: index into ``MECHANISMS``.
         rng: random generator.
 
     Attributes:
         middle: mean of the next candidates, [``WEIGHTS``].
         spread: standard deviation of the next candidates, [``WEIGHTS``].
-        curve: number of candidates played, and the elite's geometric mean ratio of losses to the initial ones.
+        curve: after each generation, the number of candidates played, and the geometric mean over its elite of the
+            ratio of losses to those of the initial weights.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Search:
         self.steps, self.curve = 0, [(0, 1.0)]
 
     def policy(self, weights: Seconds) -> PriorityPolicy:
-        """The policy with these weights under every mechanism."""
+        """Make the policy with the same ``weights`` [``WEIGHTS``] under each of three mechanisms."""
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
@@ -152,7 +153,7 @@ class SchedulerTrainer:
         self.begun, self.already = perf_counter(), 0
 
     def _split(self, traces: Samples) -> tuple[list[Source], list[Source], list[Source]]:
-        """Sources for search, choice and verdict, by time.
+        """Split each trace by time into sources for search, choice and verdict.
 
         Raises:
             Untrainable: no trace has 64 finished tasks that fit on a node.
@@ -178,7 +179,7 @@ class SchedulerTrainer:
         return found
 
     def _expected(self, traces: list[Trace]) -> list[Trace]:
-        """Traces with predicted run times, by a predictor that has not seen the verdict's part."""
+        """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""
         if self.predictor is None:
             return predicted(traces, Predictor())
         before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
@@ -210,7 +211,7 @@ class SchedulerTrainer:
 
     @property
     def live(self) -> dict[str, Any]:
-        """Ratio of the best candidates' loss to the shipped agent's, and number of candidates tried."""
+        """``ratio`` of the best candidates' loss to the initial weights', and ``steps``: candidates tried."""
         tried, ratio = self.search.curve[-1]
         return {"ratio": ratio, "steps": tried}
 
@@ -220,7 +221,11 @@ class SchedulerTrainer:
         return self.spent >= self.budget
 
     def conclude(self) -> TrainedAgent:
-        """Choose the agent, and judge it on jobs that neither search nor choice has seen."""
+        """Choose the agent, and judge it on jobs that neither search nor choice used. The report is JSON-like.
+
+        Raises:
+            IncompatibleArtifact: the champion can't be read.
+        """
         chosen, evidence = self._chosen()
         artifact = save(chosen)
         unseen = self._pieces(2)
@@ -235,7 +240,7 @@ class SchedulerTrainer:
         return TrainedAgent(artifact, report)
 
     def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
-        """The shipped agent unless the tuned one or a rule is better with 95 % confidence; all mean losses."""
+        """Return the shipped agent, or the tuned one or a rule if better with 95 % confidence; and all mean losses."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
@@ -274,13 +279,15 @@ class SchedulerTrainer:
 
 
 def shipped() -> PriorityPolicy:
-    """The priority policy in this package; smallest area first if the package has another kind of policy."""
+    """Load the priority policy in this package; smallest area first if the package has another kind of policy."""
     policy = load(SHIPPED.read_bytes())
     return policy if isinstance(policy, PriorityPolicy) else PriorityPolicy(np.tile(np.array(SAF), (3, 1)))
 
 
 def _ahead(losses: Seconds, others: Seconds, tests: int) -> bool:
-    """Whether the mean loss [N] is lower than the other's with 95 % confidence, Bonferroni over ``tests``."""
+    """Whether ``losses`` [N] are lower on average than ``others`` [N] with 95 % confidence, Bonferroni over ``tests``;
+    False for fewer than two.
+    """
     if len(losses) < 2:
         return False
     from scipy.special import stdtrit
@@ -305,7 +312,8 @@ def training(
     Args:
         spec: the workload's spec.
         traces: past executions by name.
-        budget: number of simulated tasks; None: about a minute's worth.
+        seed: seed of all draws.
+        budget: number of simulated tasks; None: 5 million, about a minute's worth.
         checkpoint: state of an interrupted training to resume; None: begin anew.
         champion: the serving artifact, which a new one must beat; None: there is none.
 
