@@ -100,7 +100,7 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
 
 
 def more_names(text: bytes, members: int) -> bool:
-    """Return whether ``text`` (JSON, or lines of it) may have more than ``members`` members; fast, no false negatives."""
+    """Return whether ``text`` (JSON, or lines of it) may have over ``members`` members; fast, no false negatives."""
     return text.count(b":") > members and len(_NAMES.findall(text)) > members
 
 

@@ -194,7 +194,7 @@ class Example(NamedTuple):
 
 
 def patched(spec: Any, patch: BaseModel) -> Any:
-    """Return ``spec`` with the fields that ``patch`` sets; raises Pydantic's ValidationError if the result is invalid."""
+    """Return ``spec`` with the fields that ``patch`` sets; raises Pydantic's ValidationError if that is invalid."""
     return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
 
