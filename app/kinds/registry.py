@@ -72,14 +72,12 @@ DEFAULT = _default()
 
 
 def _named(value: Any) -> Any:
-    """Return ``value`` with the default kind added if it is an object without ``kind``."""
     if isinstance(value, dict) and "kind" not in value and DEFAULT is not None:
         return {"kind": DEFAULT, **value}
     return value
 
 
 def _union(models: Sequence[type[BaseModel]]) -> Any:
-    """Return the union type of these models, with the discriminator ``kind`` and the default kind."""
     if len(models) == 1:
         return Annotated[models[0], BeforeValidator(_named)]
     return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007

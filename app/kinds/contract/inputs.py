@@ -105,8 +105,6 @@ def more_names(text: bytes, members: int) -> bool:
 
 
 class _NamedAgainError(Exception):
-    """An object has a duplicate member, ``name``."""
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name

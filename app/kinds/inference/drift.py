@@ -45,7 +45,9 @@ class Watch:
         self.streams = len(self._names) + len(self._load_names)
 
     def residuals(self, ledger: Ledger, report: InferenceReport) -> Residuals:
-        """Evidence of drift from a report already applied to ``ledger``; a complete count restarts."""
+        """Return the evidence of drift from a report that is already applied to ``ledger``.
+
+        Arrivals are evidence once counted over a whole window; ``ledger`` then begins a new count."""
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
@@ -91,10 +93,10 @@ class Load(NamedTuple):
     """Variability of a user's request rate.
 
     Attributes:
-        variation: squared coefficient of variation from one control interval to the next.
-        brief: part of it that a forecast from the interval before can't explain.
-        tolerated: factor on the mean; a wandering load hasn't drifted within ``USUAL`` standard deviations of its slow
-            part.
+        variation: squared coefficient of variation of the rate between control intervals.
+        brief: part of ``variation`` that a forecast from the interval before can't explain.
+        tolerated: factor by which the mean may be off without drift: ``USUAL`` standard deviations of the slow part of
+            the variation, and ``TOLERATED``.
     """
 
     variation: float

@@ -75,7 +75,6 @@ class Announced:
         return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
 
     def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
-        """Return Σ over the announced iterations of ``of(logs, noise variance)``, [N, B], in blocks to bound memory."""
         ahead = self.point.cells.shape[2]
         options = max(1, min(len(allocation), LARGEST // ahead))
         runs = max(1, LARGEST // (options * ahead))
@@ -215,7 +214,6 @@ class Remaining:
 
 
 def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-    """Return the expected natural logarithm of a metric, [N, B], in ``iteration`` [B] at grid rows [N, B]."""
     found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
     return found[0] if point.weights is None else weighted(found, point.weights)
 

@@ -116,7 +116,6 @@ class Compiled:
         return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
 
     def _fresh(self, batch: int) -> State:
-        """Return the state of ``batch`` runs without reports; read-only, as it is cached."""
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
@@ -160,7 +159,6 @@ def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: s
 
 @lru_cache(maxsize=1024)
 def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, str, frozenset[int]]:
-    """Return texts before and after a reason, and the codes to remember; cached, as they recur."""
     before = "" if codes(notice) <= known else f"{notice}: "
     after = "" if codes(beyond) <= known else f"; {beyond}"
     return before, after, codes(notice, beyond) | (known & codes(lasting))

@@ -204,7 +204,6 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
-    """Return ``told`` with an empty dict for each run whose last iteration is reported (``over``)."""
     return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 

@@ -189,7 +189,6 @@ ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
 def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
-    """Return the state of B pending runs after their reports; ``upcoming`` [U, F]: each run's announced features."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)

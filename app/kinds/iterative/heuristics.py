@@ -60,7 +60,6 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    """Return the row of ``best_allocation`` in the allocation grid for each of B runs, [B]."""
     options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
     if asked(state).any():

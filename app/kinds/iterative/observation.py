@@ -231,8 +231,6 @@ def _outlook_by_member(
 
 
 def _after_actions(moves: Moves, position: GridPosition, told: Announced | None) -> Callable[[int, bool], Array]:
-    """Return a function of (metric, logs): Σ over the remaining iterations after each action, [N, B], with announced
-    features."""
     if told is None:
         return lambda metric, logs: moves.remaining(metric, position, logs=logs)
     after, goals = position._replace(iteration=told.following), moves.goals(position)
@@ -337,7 +335,6 @@ def expected_size(mean: Array, deviation: Array) -> Array:
 def _observation(
     projector: Projector, state: State, given: Preferences, projection: _Projection, coming: Array, expected: Array
 ) -> Array:
-    """Return the observation of B runs with its D entries as rows, [D, B], as they are computed."""
     layout, dtype = projector.layout, projector.dtype
     out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))
     resources, metrics, targeted = len(layout.resources), len(layout.metrics), len(projector.targeted)
@@ -368,7 +365,6 @@ def _observation(
 
 
 def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
-    """Return the ratio of a run's remaining budget to its projected use at the present allocation, [B]."""
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
 

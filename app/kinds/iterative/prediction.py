@@ -107,7 +107,6 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
 
 @lru_cache
 def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return masks of the M metrics, [M] each: target for the whole run, upper bound, no set point."""
     return (
         np.array([metric.scope == "run" for metric in metrics]),
         np.array([metric.goal == "at_most" for metric in metrics]),
@@ -223,7 +222,6 @@ def _check_iteration(iteration: int, layout: Layout) -> None:
 def _predicted(
     table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
 ) -> dict[str, Interval]:
-    """Return mean and interval of each metric by name in ``iteration`` of a new run at ``levels`` and ``features``."""
     projector = Projector(layout, table)
     state = begin(projector, levels[None], features=features[None])
     state = state._replace(iteration=state.iteration + iteration, upcoming=features[None, None])

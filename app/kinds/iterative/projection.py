@@ -128,13 +128,11 @@ class ProjectionTables:
 
     @cached_property
     def _average_length(self) -> Array:
-        """Natural logarithm of the average length of iterations, [C]."""
         average: Array = np.log(np.exp(self._lengths[0][:, self._bin]).mean(axis=1))
         return average
 
     @cached_property
     def _coming(self) -> Array:
-        """Table of ``coming``, [2 · ``AHEAD``, C · (iterations + 1)]; one column per cell if iterations are alike."""
         length, scaling = self._lengths
         lengths = np.clip(np.stack([length - self._average_length[:, None], scaling]), -LOG_LIMIT, LOG_LIMIT)
         ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
@@ -171,7 +169,6 @@ class ProjectionTables:
         return np.ascontiguousarray(np.asarray(values, self.dtype))
 
     def _suffix(self, metric: int, *, logs: bool) -> Array:
-        """Return Σ over iterations from row · stride on of the expected value, or its logarithm, [A · C · rows]."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
 
@@ -183,11 +180,9 @@ class ProjectionTables:
 
     @cached_property
     def _variance_sums(self) -> dict[int, Array]:
-        """Remaining variance sums of each metric with a target for the run, by its position, [A · C · rows] each."""
         return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
 
     def _variances(self, metric: int) -> Array:
-        """Return Σ over iterations from row · stride on of the variance by noise, [A · C · rows]."""
         logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         noise = self._noise_in_bins(metric)
         return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
@@ -358,7 +353,6 @@ class _Parts(NamedTuple):
 
 
 def _parts(table: ModelTable, courses: Array) -> _Parts:
-    """Return segments of iterations; bins follow the table's and the course's, unless arrays exceed ``LARGEST``."""
     places = course_places(len(table.iteration_bin), courses.shape[1])
     anew = np.diff(table.iteration_bin, prepend=-1) != 0
     first = np.flatnonzero(anew | (np.diff(places, prepend=-1) != 0))
@@ -416,7 +410,6 @@ def _spread(logs: Array, course: Point, parts: _Parts) -> Array:
 
 
 def _by_bin(values: Array, bins: NDArray[np.intp]) -> Array:
-    """Sum ``values`` [..., S] of S segments by bin, [..., bins]."""
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     return np.add.reduceat(values, starts, axis=-1)
 

@@ -48,7 +48,7 @@ TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
 class AllocationText(NamedTuple):
-    """An allocation as JSON (``encoded``), in words, and a text on resources ``beyond`` the samples' range ("": none)."""
+    """An allocation as JSON (``encoded``) and in words, and a text on resources ``beyond`` the samples ("": none)."""
 
     encoded: msgspec.Raw
     words: str
@@ -196,7 +196,6 @@ def _stay(context: DecisionContext) -> str:
 
 
 def _price(context: DecisionContext) -> str:
-    """Return a text on cost and duration of the remaining run with the step and without."""
     before, after = context.cost
     cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
     return f"what is left {cost}takes {_longer(*context.rest)}"
@@ -390,7 +389,6 @@ def _excess(projector: Projector, state: State, projected: Array) -> Array:
 
 @lru_cache
 def _goals(goals: tuple[str, ...]) -> tuple[Array, NDArray[np.bool_] | None]:
-    """Return the sign of a miss by metric, [M], and a mask of set points, [M]; None: there are none."""
     tracked = np.array([goal == "track" for goal in goals])
     return np.array([SIGNS[goal] for goal in goals]), tracked if tracked.any() else None
 
@@ -470,5 +468,4 @@ def next_iteration(
 
 @lru_cache
 def _width(level: float) -> float:
-    """Return the standard normal quantile of (1 + ``level``) / 2, for a ``level`` between 0 and 1."""
     return NormalDist().inv_cdf((1 + level) / 2)

@@ -227,8 +227,6 @@ class CsvReader:
 
 
 class _Open:
-    """The execution whose rows are being read."""
-
     def __init__(self, cell: str, first: int) -> None:
         self.cell, self.name = cell, unescaped(cell)
         self.first = first
@@ -271,7 +269,6 @@ def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def _quoted(line: str) -> list[str]:
-    """Return the cells of a line of CSV; empty if its quotes don't match."""
     if line.count('"') % 2:
         return []
     try:

@@ -86,7 +86,6 @@ def _slice(layout: Layout, resource: int) -> Slice:
 
 
 def _usual(table: ModelTable, count: int) -> Floats:
-    """Return the middle of the samples' range of F features, repeated, [count, F]."""
     middle = (table.feature_low + table.feature_high) / 2
     return np.tile(middle, (count, 1))
 
@@ -181,7 +180,6 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
 
 
 def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
-    """Yield one chart per resource: decided allocations, and those of every heuristic."""
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
@@ -197,7 +195,6 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
 
 
 def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
-    """Return the B states of the run after the reports with the B iteration numbers ``chosen``."""
     start, projector = shown.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
@@ -329,7 +326,6 @@ def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figu
 
 
 def _bands(shown: Shown, name: str) -> Iterator[Expected]:
-    """Yield the predicted interval of metric ``name`` for each iteration that was reported."""
     for decision in [shown.first, *(one.decision for one in shown.steps)]:
         found = decision.get("predicted", {}).get(name)
         if found and decision["iteration"] < shown.iterations:
