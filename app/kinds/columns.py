@@ -271,13 +271,13 @@ class Form(NamedTuple):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON schema of a row."""
+        """JSON schema of a row, an object with the form's columns."""
         either = _described(f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else "")
         properties = {column.name: dict(column.schema) for column in self.columns}
         return {"type": "object", "required": self.required, **either, "properties": properties}
 
     def fits(self, header: Collection[str]) -> bool:
-        """Whether rows with these column names can be of this form."""
+        """Return whether rows with the columns ``header`` can be of this form: none that it requires is missing."""
         return set(self.required) <= set(header) and (not self.either or bool(set(self.either) & set(header)))
 
 

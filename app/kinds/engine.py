@@ -183,7 +183,7 @@ class Serving(ABC):
 
     @abstractmethod
     def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
-        """Convert a decoded report for ``gather``.
+        """Check a decoded report of ``iteration`` against the run's ``state``, and convert it to the kind's own type.
 
         Raises:
             InvalidInput: the report doesn't fit the workload.
@@ -213,10 +213,10 @@ class Serving(ABC):
         Returns a value for each field of ``silent``."""
 
     def decode(self, body: bytes) -> Any:
-        """Decode a report.
+        """Decode a report from JSON.
 
         Raises:
-            InvalidInput: ``body`` is not a valid report; every invalid field is named.
+            InvalidInput: ``body`` isn't a valid report; it names the invalid fields.
         """
         return decoded(body, self.report)
 
@@ -233,10 +233,10 @@ class Serving(ABC):
         return pending
 
     def agent(self, compiled: Any, made: Artifact) -> Any:
-        """Convert an artifact to the ``agent`` argument of ``choose``.
+        """Convert a trained policy to the ``agent`` argument of ``choose``.
 
         Raises:
-            IncompatibleArtifact: it was made for another layout.
+            IncompatibleArtifact: the policy was made for another layout.
         """
         return made
 
@@ -274,11 +274,11 @@ class Engine:
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
     def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
-        """Whether a thread should read and decide the decoded report."""
+        """Return whether reading and deciding the decoded report takes so long that a thread should do it."""
         return self.serving.takes_long(compiled, kept.state, report)
 
     def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
-        """Convert a decoded report for ``answer``.
+        """Check a decoded report of ``iteration`` against the run's state, and convert it for ``answer``.
 
         Raises:
             InvalidInput: the report doesn't fit the workload.
@@ -349,7 +349,7 @@ class Engine:
     def _decided(
         self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
     ) -> list[Answered]:
-        """Decide all runs at once, by one agent or the heuristic; exceptions propagate."""
+        """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
         serving, version = self.serving, compiled.snapshot.agent_version
         before = [one.state.memories for one in pending]
         batch = serving.gather(compiled, pending)
@@ -424,7 +424,7 @@ class Engine:
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
-        """The state from JSON that ``serialise`` returned."""
+        """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
         own, *remembered = stored
         return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 

@@ -570,7 +570,7 @@ class ReportCodec(SampleCodec, ABC):
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Duration of an execution in seconds, as JSON."""
+        """Return what lists show of an execution's stored bytes: its duration, ``seconds``."""
         return {"seconds": self.seconds(self.unpacked(data))}
 
     def packed(self, name: str, line: int, table: Floats) -> Sample:

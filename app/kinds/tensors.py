@@ -52,10 +52,10 @@ def read_header(data: bytes) -> dict[str, str]:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Parse JSON.
+    """Parse a JSON document.
 
     Raises:
-        ValueError: it is invalid or nested too deeply.
+        ValueError: ``text`` isn't JSON, or is nested too deeply.
     """
     try:
         return json.loads(text)

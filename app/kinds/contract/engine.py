@@ -148,7 +148,7 @@ class Member(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the seconds per iteration are known on every amount."""
+        """Whether the seconds per iteration are known (not NaN) on every amount."""
         return bool(np.isfinite(self.seconds).all())
 
 

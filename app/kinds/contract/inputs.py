@@ -56,7 +56,7 @@ def too_deep(value: Any, above: int = 0) -> bool:
 
 
 def deep_place(text: bytes) -> str | None:
-    """JSON pointer to the first value nested too deeply; None if there is none.
+    """Return the JSON pointer to the first value nested over ``DEEPEST`` levels; None if there is none.
 
     Accepts any bytes, as it explains why a decoder failed; takes linear time. For more than ``LONGEST_WALKED`` bytes
     the pointer is to the whole document, ""."""
@@ -186,8 +186,8 @@ def listing(told: Iterable[str], total: int | None = None) -> str:
     """Join the first ``MOST_ERRORS`` texts with "; ", and append the number of the others.
 
     Args:
-        told: texts in order.
-        total: number of all texts, if ``told`` is cut; None: count them.
+        told: texts in order; all, or the first of them.
+        total: number of all texts; None: as many as ``told`` has.
     """
     rest = iter(told)
     shown = list(islice(rest, MOST_ERRORS))
@@ -210,7 +210,10 @@ class FieldIssue(NamedTuple):
 
 
 class InvalidInput(ValueError):
-    """Input that a kind rejects; ``errors`` lists all invalid fields, ``detail`` replaces the default message."""
+    """Input that a kind rejects.
+
+    ``errors`` are the issues of its invalid fields, of which the message lists ``MOST_ERRORS``; ``detail`` replaces the
+    message ("": doesn't)."""
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
@@ -443,7 +446,7 @@ def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
 
 
 class Reader(Protocol):
-    """Reads executions from the body of an upload."""
+    """Reader that splits the body of an upload into executions and validates each."""
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
         """Yield executions in order, accepted or refused; raises InvalidInput if the whole body is unreadable.

@@ -118,7 +118,7 @@ class Parameter(NamedTuple):
     required: bool = False
 
     def documented(self) -> dict[str, Any]:
-        """Return the OpenAPI parameter object."""
+        """Return the parameter as an OpenAPI parameter object."""
         given = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
         return {**given, "schema": dict(self.schema), "example": self.example}
 
@@ -226,7 +226,7 @@ def same_layout(made: Artifact, layout: Any) -> None:
     """Check that a policy fits a layout's observation and number of actions.
 
     Raises:
-        IncompatibleArtifact: it was made for another kind, observation or number of actions.
+        IncompatibleArtifact: the policy was made for another kind, observation or number of actions.
     """
     made.check(layout.spec.kind, layout.entries, layout.actions)
 

@@ -48,7 +48,7 @@ class Choice(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides: a heuristic, a table or a network."""
+    """A rule that chooses actions: a heuristic, a table or a network."""
 
     @property
     def name(self) -> str:
@@ -56,5 +56,5 @@ class Policy(Protocol):
         ...
 
     def act(self, situation: Situation) -> Choice:
-        """Choose one legal action for each of the B runs."""
+        """Choose one action for each run of the situation, among the legal ones; may raise anything."""
         ...

@@ -37,7 +37,7 @@ def evenly(found: Sequence[T], most: int) -> Sequence[T]:
 
 
 class Step(NamedTuple):
-    """A stored report with its iteration, the decision on it, and its time."""
+    """A stored report with the number of its iteration, the decision on it, and the time of its receipt (UTC)."""
 
     iteration: int
     report: Mapping[str, Any]

@@ -25,7 +25,7 @@ origins, positions of the last known interval."""
 
 
 class Expected(NamedTuple):
-    """Forecast counts per interval, arrays of equal shape.
+    """Forecast counts per interval of a series, arrays of equal shape.
 
     Attributes:
         median: forecast of least absolute error.
@@ -86,7 +86,7 @@ def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
 
 
 def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
-    """Serialise forecasters to bytes, as an array to store beside a model's others, [number of bytes]."""
+    """Serialise forecasters, for ``read``, to an array of bytes that a model stores beside its other arrays."""
     return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encoded), np.uint8)
 
 

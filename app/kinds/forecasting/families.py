@@ -57,7 +57,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         return np.array(found[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
@@ -144,7 +144,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         inputs = read(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         told = [
@@ -214,14 +214,14 @@ class Trees(NamedTuple):
 
 
 class Boosting(Struct, frozen=True, eq=False, tag=True):
-    """Fitted trees, one ensemble per horizon."""
+    """Fitted gradient-boosted ``trees``, one ensemble per horizon; ``horizons`` and ``seasons`` are in intervals."""
 
     horizons: tuple[int, ...]
     seasons: tuple[int, ...]
     trees: tuple[Trees, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         told = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
@@ -244,23 +244,23 @@ def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, 
 
 
 class Last(Struct, frozen=True, eq=False, tag=True):
-    """Naive forecast: the last value."""
+    """Naive forecast: the last known count, at all ``horizons`` (intervals)."""
 
     horizons: tuple[int, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
 class Seasonal(Struct, frozen=True, eq=False, tag=True):
-    """Seasonal naive forecast: the value one season before; ``season`` in intervals."""
+    """Seasonal naive forecast: the count one season before; ``horizons`` and ``season`` are in intervals."""
 
     horizons: tuple[int, ...]
     season: int
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
 
@@ -285,6 +285,6 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     weights: Floats
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

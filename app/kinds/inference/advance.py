@@ -28,11 +28,11 @@ class Places(NamedTuple):
 
 
 def advance(ledger: Ledger, report: InferenceReport) -> None:
-    """Update ``ledger`` in place by a report.
+    """Update ``ledger`` in place by a report; after an exception it may be partly updated.
 
     Raises:
-        InvalidInput: the report names an unknown user, variant or server, or its times are out of order.
-        Contradiction: it contradicts earlier reports.
+        InvalidInput: the report names an unknown user, variant, server or batch size, or its times are out of order.
+        Contradiction: the report contradicts earlier ones, such as the end of a batch on an idle server.
     """
     _ordered(ledger.now, report)
     places = _places(ledger, report)

@@ -29,7 +29,8 @@ DECIDED, SEALED = "decided", "sealed"
 
 
 class StartNow(NamedTuple):
-    """A batch to start now, of the user's oldest requests; ``requests`` are their names."""
+    """A batch of size ``batch`` to start now on ``server`` with ``variant``: the user's oldest requests, whose names
+    are ``requests``."""
 
     server: str
     user: str
@@ -39,7 +40,7 @@ class StartNow(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A server to turn on or off now."""
+    """A server, by name, to turn on (``on`` is True) or off now."""
 
     server: str
     on: bool
@@ -137,7 +138,8 @@ class Carried:
         self._note("finished", {"server": server, "at": at})
 
     def turned(self, server: str, state: ServerState, at: float) -> None:
-        """Record that a server is up, starting or down; requests of a batch on a server that goes down wait again.
+        """Record that a server is up, starting or down ``at`` seconds; requests of a batch on one that goes down wait
+        again.
 
         Raises:
             InvalidInput: the server is unknown.
@@ -148,8 +150,9 @@ class Carried:
         self._note("servers", {"server": server, "state": state, "at": at})
 
     def decide(self, at: float) -> Now:
-        """Batches to start and servers to turn on or off at time ``at``; raises IllegalAction if the policy chose a
-        masked action."""
+        """Decide which batches start and which servers turn on or off at ``at`` seconds.
+
+        Raises IllegalAction if the policy chose a masked action."""
         ledger, names = self._ledger, self._fleet.names
         at, control = self._pass(at), self._ledger.control
         ledger.drop()

@@ -80,7 +80,7 @@ class Chooser:
 
 
 class Glance:
-    """Views for policies that use nothing else: equal to those of ``seen``, but faster, with cached masks."""
+    """Maker of views for policies that need nothing else: as ``dynamics.seen`` does, but faster, with cached masks."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet

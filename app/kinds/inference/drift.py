@@ -27,7 +27,9 @@ LARGEST_LOG = 3.0  # clips ratios at twenty, so that one batch isn't decisive
 
 
 class Watch:
-    """Expectations of a domain model for a workload's streams; ``streams`` is their number."""
+    """Source of evidence of drift for a workload: compares reports with the domain model.
+
+    ``streams`` is the number of streams, one per user's request rate and one per variant's seconds."""
 
     def __init__(self, layout: Layout, model: ServiceModel) -> None:
         self._layout, self._model = layout, model

@@ -217,13 +217,12 @@ class State(NamedTuple):
 
 
 def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
-    """Exponentially smoothed requests per second after ``elapsed`` seconds with ``arrived`` requests at their end;
-    broadcasts.
+    """Return exponentially smoothed requests per second, of the arguments' broadcast shape.
 
     Args:
-        rate: before, requests per second.
-        elapsed: seconds.
-        arrived: number of requests.
+        rate: smoothed requests per second before.
+        elapsed: seconds since then.
+        arrived: number of requests that arrived at the end of these seconds.
         window: time constant in seconds, the spec's ``control_seconds``.
     """
     kept: Floats = rate * np.exp(-elapsed / window) + arrived / window
@@ -234,12 +233,12 @@ def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) ->
 
 
 def seen(layout: Layout, state: State) -> View:
-    """Observation [B, D] and mask [B, N] at B decisions."""
+    """Return the observation of D entries, [B, D], and the mask of N legal actions, [B, N], at B decisions."""
     return View(observe(layout, state), mask(layout, state))
 
 
 def observe(layout: Layout, state: State) -> NDArray[np.float32]:
-    """Observations of order 1, [B, D], with the columns ``Layout.entries``."""
+    """Return the observation at B decisions, [B, D], with the D columns ``Layout.entries``, of order 1."""
     known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]

@@ -63,8 +63,8 @@ class Read:
 
 
 class InferenceServing(Serving):
-    """Serving of inference runs: the state is the queues and the servers; a report that was read holds the state after
-    it."""
+    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``Read`` holds a report with
+    the state after it."""
 
     report = InferenceReport
     silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
@@ -130,8 +130,8 @@ class InferenceServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide all runs of the batch at once, by ``agent`` or the heuristic if None; nothing for runs whose client
-        decides.
+        """Decide all runs of the batch at once, by ``agent`` or, if None, the heuristic; a run whose client decides
+        starts nothing.
 
         Returns:
             Choices, with each run's ledger after its decision as ``detail``.

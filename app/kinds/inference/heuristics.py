@@ -113,9 +113,8 @@ class ShortestDelay(Dispatcher):
 
 
 class LargestBatch(Dispatcher):
-    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant at full quality.
-
-    If nothing reaches full quality, the start that answers soonest."""
+    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant that answer it in time
+    for full quality, or else the start that answers soonest."""
 
     name = "largest_batch"
 
@@ -168,7 +167,7 @@ class Utilisation(Scaler):
     """Scaler: ⌈busy servers by arrivals / target⌉, as the Kubernetes horizontal autoscaler, cheapest classes first.
 
     Args:
-        target: wanted fraction of time that servers are busy.
+        target: wanted share of the time, 0 to 1, that servers are busy.
         variant: position of the variant whose seconds count, at its best batch; None: the most accurate.
     """
 
@@ -257,7 +256,7 @@ class AdaptivePlanner:
 
     @property
     def arrays(self) -> Arrays:
-        """Parameters of the dynamics model by name."""
+        """Parameters of the dynamics model by name, as published in an artifact."""
         return dict(self.dynamics.arrays)
 
     @classmethod

@@ -118,8 +118,8 @@ class Layout:
 
     @cached_property
     def told(self) -> NDArray[np.float32]:
-        """One-hot entries of an observation by asked class and loaded variant, [C + 1, V + 1, 1 + C + V]; index −1 is
-        ``CONTROL`` or ``NOTHING_LOADED``."""
+        """One-hot entries of an observation by class to decide for and loaded variant, [C + 1, V + 1, 1 + C + V]; index
+        −1 is ``CONTROL`` or ``NOTHING_LOADED``."""
         asked, loaded = (
             np.roll(np.eye(1 + len(names), dtype=np.float32), -1, axis=0) for names in (self.servers, self.variants)
         )
@@ -130,7 +130,7 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """``told`` as nested lists."""
+        """The one-hot entries of ``told`` as nested lists."""
         numbers: list[list[list[float]]] = self.told.tolist()
         return numbers
 

@@ -147,7 +147,7 @@ def going_on(variation: ArrayLike) -> Floats:
 
 
 class Forecast(NamedTuple):
-    """Requests per second: mean, and bounds of the 90 % interval of a control interval's rate; broadcasts."""
+    """Requests per second: ``mean``, and bounds of the 90 % interval of a control interval's rate; one shape."""
 
     mean: Floats
     low: Floats

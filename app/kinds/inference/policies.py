@@ -29,7 +29,7 @@ FAMILIES: Families = {**SHARED, "adaptive_planner": AdaptivePlanner}
 
 
 def load(data: bytes) -> Artifact:
-    """Load a published agent; raises IncompatibleArtifact if ``data`` is not one."""
+    """Load a published agent from its bytes; raises IncompatibleArtifact if ``data`` isn't one."""
     return artifact.load(data, FAMILIES)
 
 
@@ -37,7 +37,7 @@ def check(made: Artifact, layout: Layout) -> None:
     """Check that a policy fits a layout, or the representation of one of its users.
 
     Raises:
-        IncompatibleArtifact: it was made for another one, or for an unknown role.
+        IncompatibleArtifact: the policy was made for another layout, or for an unknown role.
     """
     known = layouts(layout)
     for role, own in made.roles.items():

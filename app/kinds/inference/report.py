@@ -146,7 +146,7 @@ class Ledger:
         self._put(place, Server(up=True, loaded=server.loaded))
 
     def _note_pace(self, place: int, batch: Batch, at: float) -> None:
-        """Record the pace of a finished batch; nothing without a domain model."""
+        """Record the ratio of a finished batch's seconds to those expected; nothing without a domain model."""
         if self._seconds is None:
             return
         size = bisect_left(self.layout.spec.batches, len(batch.at))
@@ -192,7 +192,7 @@ class Ledger:
         return place
 
     def drop(self) -> None:
-        """Drop requests whose answer is worth nothing by now, and the oldest beyond ``queue_limit``."""
+        """Drop requests whose answer is worth nothing by now, and the oldest beyond ``queue_limit`` of each user."""
         limit = self.layout.spec.queue_limit
         for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
             while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit

@@ -89,7 +89,8 @@ class ExpectedReturn(Scaler):
 
 
 class Arriving(NamedTuple):
-    """Expected requests per second: of each user, [B, U], and in total for Q equally likely scenarios, [B, Q]."""
+    """Expected requests per second in B runs: ``rate`` of each of U users, [B, U], and ``total`` of all in each of Q
+    equally likely scenarios, [B, Q]."""
 
     rate: Floats
     total: Floats
@@ -357,7 +358,7 @@ class Lookahead(Dispatcher):
     """Dispatcher: the start of highest value, including the requests that wait and arrive afterwards.
 
     Args:
-        horizon: time for which arrivals count, relative to the mean ``zero_at``.
+        horizon: time for which arrivals count, as a share of the users' mean ``zero_at``.
     """
 
     name = "lookahead"

@@ -215,7 +215,7 @@ def _reasons(
     known: Sequence[frozenset[int]],
     responder: _Responder,
 ) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
-    """Source, reason and notice codes of each decision; the guard is the source if it intervened."""
+    """Return source, reason and codes of notices of each decision; the guard is the source if it intervened."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
     rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
@@ -241,7 +241,7 @@ def _reasons(
 
 
 def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: Reason) -> Reason:
-    """Reason of run ``i`` whose change was suppressed, with the policy's choice and its expected gain, if known."""
+    """Return the reason that run ``i``'s change was suppressed, with the policy's choice and its gain, if known."""
     chosen, values = steps.decided.chosen[i : i + 1], steps.decided.values
     intended = compiled.layout.index(step(compiled.layout, state.levels[i : i + 1], chosen))
     taken, held = (np.nan, np.nan) if values is None else values[i, [chosen[0], compiled.layout.noop]].tolist()

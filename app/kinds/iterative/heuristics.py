@@ -358,10 +358,10 @@ class HeuristicPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Look up the heuristic.
+        """Construct the policy from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: there is no heuristic of that name, or ``arrays`` isn't empty.
+            IncompatibleArtifact: ``config["heuristic"]`` names no heuristic, or ``arrays`` isn't empty.
         """
         if config.get("heuristic") not in HEURISTICS or arrays:
             raise IncompatibleArtifact(f"no heuristic is called {config.get('heuristic')!r}")

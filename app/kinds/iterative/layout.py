@@ -102,7 +102,7 @@ class Layout:
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Weights of the reward's terms sla, cost and change, [3]."""
+        """Weights of the reward's three terms sla, cost and change, [3], without unit."""
         w = self.spec.weights
         return np.array([w.sla, w.cost, w.change])
 

@@ -178,8 +178,8 @@ class ModelTable:
 
     @cached_property
     def believed(self) -> Self | None:
-        """Table with all members as additional feature cells, [M, A, K · C, I], members slowest; None for a single
-        model."""
+        """Table with the K members' cells in place of C feature cells, [M, A, K · C, I], members slowest; None for a
+        single model."""
         if self.members is None or len(self.members) < 2:
             return None
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]

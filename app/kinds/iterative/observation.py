@@ -420,7 +420,7 @@ def miss(goal: str, ratio: Array) -> Array:
 
 
 def _misses(projector: Projector, after: State, total: Array) -> None:
-    """Write the weighted relative misses due at this iteration into ``total`` [B]."""
+    """Write the sum of weighted relative misses that are due at this iteration into ``total`` [B]."""
     iterations = projector.layout.iterations
     total[:] = 0
     ended = after.iteration >= iterations

@@ -45,7 +45,7 @@ class PlannerPolicy:
 
     @property
     def name(self) -> str:
-        """Name of the algorithm."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
@@ -202,10 +202,10 @@ def load(data: bytes) -> Artifact:
 
 
 def check(made: Artifact, layout: Layout) -> None:
-    """Check that a policy fits ``layout``.
+    """Check that a policy fits ``layout``: its observation and number of actions.
 
     Raises:
-        IncompatibleArtifact: it was made for another kind or layout.
+        IncompatibleArtifact: the policy was made for another kind or layout.
     """
     made.check(KIND, layout.observation_names, len(layout.deltas))
 
@@ -220,7 +220,7 @@ MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within
 
 
 class Verdict(IntEnum):
-    """Outcome of the guard for a policy's choice."""
+    """Outcome of the guard for a policy's choice: taken, or why it was replaced (by no change, or the heuristic's)."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1

@@ -101,7 +101,7 @@ class ProjectionTables:
 
     @cached_property
     def _rest_noise(self) -> Array:
-        """Relative variance, by noise, of the sum over the remaining iterations, [iterations + 1, M].
+        """Relative variance, by noise, of M metrics' sums over the remaining iterations, [iterations + 1, M].
 
         Iterations are weighted by their length averaged over grid and cells, as it hardly depends on the allocation."""
         size = np.exp(self.table.log_mean.astype(np.float64)).mean(axis=(1, 2)).T[self._bin]  # [iterations + 1, M]
@@ -122,7 +122,8 @@ class ProjectionTables:
 
     @cached_property
     def _lengths(self) -> Array:
-        """Log mean length of iterations, and log ratio of length at smallest to largest allocation, [2, C, I]."""
+        """Natural logarithms of the iterations' mean seconds, and of their ratio at the smallest to the largest
+        allocation, [2, C, I]."""
         logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
         return np.stack([logs.mean(axis=0), logs[0] - logs[-1]])
 

@@ -12,7 +12,7 @@ from app.kinds.iterative.projection import Array, Indices, ProjectionTables, for
 
 
 class Projector(ProjectionTables):
-    """Model expectations of the remaining run, for any allocation and for each action."""
+    """Expectations of the domain model for the remaining run, for any allocation and for each action."""
 
     @cached_property
     def moves(self) -> Moves:
@@ -21,7 +21,7 @@ class Projector(ProjectionTables):
 
     @cached_property
     def believed(self) -> Projector | None:
-        """Projector with ensemble members as feature cells, member k from k · C on; None for a single model."""
+        """Projector with ensemble members as feature cells, member k's C cells from k · C on; None: a single model."""
         table = self.table.believed
         return None if table is None else Projector(self.layout, table, self.dtype)
 

@@ -88,7 +88,7 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
     @property
     def passing(self) -> str:
-        """Text of the allocation after the next iteration; empty if the decided one is held."""
+        """The allocation after the next iteration in words; empty if the decided one is held."""
         return "" if self.then is None or self.then.words == self.decided.words else self.then.words
 
     def missed(self, option: int) -> bool:
@@ -281,7 +281,7 @@ def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
 
 
 def in_words(allocation: dict[str, float]) -> str:
-    """Format an allocation such as “6 gpus, 4 cpus”."""
+    """Format an allocation, amounts by resource, such as “6 gpus, 4 cpus”."""
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 

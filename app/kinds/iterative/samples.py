@@ -258,7 +258,7 @@ def _numbers(rows: list[tuple[str, ...]]) -> Floats:
 
 
 def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield the lines after the first that aren't blank, with their numbers."""
+    """Yield number (from 2) and text of each line after the header that isn't blank."""
     before = 1
     for block in blocks:
         if not block.isspace():  # of which gzip packs a thousand lines in a byte
@@ -401,7 +401,7 @@ class IterationSamples(ReportCodec):
         return [{"iteration": int(values[0]), **self.checker.named(values)} for values in self.unpacked(data)]
 
     def csv_rows(self, execution: Stored) -> Iterator[str]:
-        """Yield the CSV rows of an execution; numbers are the shortest text that parses to the same value."""
+        """Yield a stored execution as lines of CSV; numbers are the shortest text that parses to the same value."""
         name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpacked(execution.data).tolist():
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"

@@ -292,6 +292,7 @@ def changed(spec: Spec, patch: IterativePatch) -> Spec:
 
     Raises:
         InvalidInput: ``patch`` names an unknown metric, resource or weight, or a probability that a target can't have.
+        ValidationError: the result is no valid spec.
     """
     issues = [
         *unknown_names("targets", patch.targets, [metric.name for metric in spec.metrics]),

@@ -191,7 +191,7 @@ class ReportSamples(ReportCodec):
         return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
 
     def as_json(self, execution: Stored) -> Iterator[str]:
-        """Yield an execution as a line of JSON."""
+        """Yield a stored execution as one line of JSON, with its name and reports."""
         yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 
 
