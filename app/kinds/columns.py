@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Values = NDArray[Any]
 Books = dict[str, dict[str, int]]
-"""For each kind of name, the position of each name that an execution introduces, in order of appearance."""
+"""Names that an execution introduces: by book (such as "tasks"), the position of each name, in order of appearance."""
 NOTHING = (None, "")
 MICRO = 1_000_000
 LATEST = 4e9  # seconds, in 2096; until then a float resolves microseconds
@@ -28,13 +28,13 @@ BETWEEN = ";"
 
 
 class Column(NamedTuple):
-    """A column of a form.
+    """A column of a form of sample rows.
 
     Attributes:
-        name: in CSV headers and JSON objects.
+        name: name of the column in CSV headers and JSON objects.
         json: Python type of a JSON value.
-        values: converts cells [n], with the execution's books, to numbers [n] or [n, most].
-        sound: mask of accepted values, [n].
+        values: function that converts n cells and the execution's books to numbers, [n], or [n, most] for ``names``.
+        sound: function that returns the mask of accepted numbers, [n].
         accepted: error message that describes accepted values.
         schema: JSON schema of a value.
         required: whether each row must have a value.
@@ -64,9 +64,17 @@ def number(
     whole: bool = False,
     note: str = "",
 ) -> Column:
-    """Column of finite numbers from ``minimum`` (excluded if ``above``) to ``maximum``; invalid cells become NaN.
+    """Return a column of finite numbers from ``minimum`` (excluded if ``above``) to ``maximum``.
 
-    The schema has the lower bound alone, as upper ones may depend on the workload."""
+    Cells become float64, NaN if invalid. The schema has the lower bound alone: upper ones may depend on the workload.
+
+    Args:
+        name: name of the column.
+        text: description in the schema; "": none.
+        required: whether each row must have a value.
+        whole: whether only whole numbers are accepted.
+        note: text at the end of the error message of whole numbers.
+    """
 
     def sound(values: Values) -> Flags:
         within: Flags = (values > minimum if above else values >= minimum) & (values <= maximum)
@@ -83,7 +91,7 @@ def number(
 
 
 def time(name: str, *, required: bool = False) -> Column:
-    """Column of ascending times in microseconds, read from seconds or RFC 3339 in UTC; −1: invalid."""
+    """Return a column of ascending times: seconds or RFC 3339 in UTC, as whole microseconds; −1: invalid cell."""
     text = "Seconds since 1970 or another origin, or RFC 3339 in UTC."
     return Column(
         name,
@@ -100,9 +108,16 @@ def time(name: str, *, required: bool = False) -> Column:
 def choice(
     name: str, what: str, names: Sequence[str], text: str = "", *, required: bool = False, default: int | None = None
 ) -> Column:
-    """Column of names from a fixed list, as positions; −1: unknown, or missing without a default.
+    """Return a column of names from a fixed list, as positions in it; −1: unknown name, or none without a default.
 
-    An empty cell is the only name if there is one, else ``default``, a position."""
+    Args:
+        name: name of the column.
+        what: noun for one of the names, for error messages.
+        names: allowed names.
+        text: description in the schema; "": none.
+        required: whether each row must have a value.
+        default: position in ``names`` that an empty cell stands for if there are several; None: it is invalid.
+    """
     known: dict[Any, int] = {one: position for position, one in enumerate(names)}
     silent = 0 if len(known) == 1 else default
     known |= {} if silent is None else dict.fromkeys(NOTHING, silent)
@@ -122,7 +137,7 @@ _NAME = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
 
 
 def name(name: str, book: str, text: str = "", *, required: bool = False) -> Column:
-    """Column of names that the execution introduces, as positions in ``book``; −1: invalid."""
+    """Return a column of names that the execution introduces, as positions in its ``book``; −1: invalid cell."""
     return Column(
         name,
         str,
@@ -135,8 +150,9 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
 
 
 def names(name: str, book: str, most: int, text: str = "", *, required: bool = False) -> Column:
-    """Column of up to ``most`` names per cell that the execution introduces, as positions in ``book``, [n, most]; −1:
-    unused, −2: invalid."""
+    """Return a column with up to ``most`` names in each cell, which the execution introduces.
+
+    Its values are positions in ``book``, [n, most] for n rows; −1: unused place, −2: invalid."""
 
     def values(cells: Sequence[Any], books: Books) -> Values:
         found = np.full((len(cells), most), -1)
@@ -164,7 +180,7 @@ def _described(text: str) -> dict[str, str]:
 
 
 def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
-    """Positions of cells in ``book``, to which new names are added, [n]; −1: invalid."""
+    """Return the position of each cell in ``book``, [n], −1 if invalid; adds new names to ``book``."""
     for cell in cells:
         if isinstance(cell, str) and cell not in book and is_name(cell):
             book[cell] = len(book)
@@ -172,12 +188,12 @@ def _positions(cells: Sequence[Any], book: dict[str, int]) -> NDArray[np.int64]:
 
 
 def is_name(text: str) -> bool:
-    """Whether ``text`` is a valid name: printable, of limited length, without the separator."""
+    """Return whether ``text`` is a name: 1 to ``MAXIMUM_NAME`` printable characters without the separator ``;``."""
     return 0 < len(text) <= MAXIMUM_NAME and text.isprintable() and BETWEEN not in text
 
 
 def numbers(cells: Sequence[Any]) -> Floats:
-    """Cells as numbers, NaN if invalid, [n]; Python's digit grouping (``1_000``) is invalid."""
+    """Convert n cells to float64, [n]; None, invalid text and Python's digit grouping (``1_000``) become NaN."""
     try:
         if not any(isinstance(cell, str) and "_" in cell for cell in cells):
             return np.array(cells, np.float64)
@@ -197,7 +213,9 @@ _TIMESTAMP = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:Z|
 
 
 def times(cells: Sequence[Any]) -> NDArray[np.int64]:
-    """Cells as microseconds, −1 if invalid, [n]; all are read as timestamps if the first is one, else as seconds."""
+    """Convert n cells to whole microseconds, [n]; invalid ones become −1.
+
+    All are read as RFC 3339 in UTC (microseconds since 1970) if the first contains ":", else as seconds."""
     if any(isinstance(cell, str) and ":" in cell for cell in cells[:1]):
         matches = [_TIMESTAMP.fullmatch(cell) if isinstance(cell, str) else None for cell in cells]
         texts = [match[1][:26] if match else "NaT" for match in matches]
@@ -225,11 +243,11 @@ class Form(NamedTuple):
 
     Attributes:
         name: name of the list of such rows in JSON.
-        noun: description of one row.
-        told_by: required column that no other form has.
-        columns: in order.
-        either: optional columns of which each row must have one.
-        most: most rows of an execution.
+        noun: description of one row, in error messages.
+        told_by: name of the required column that no other form has.
+        columns: the form's columns, in order.
+        either: names of optional columns of which each row must have one; empty: none.
+        most: most rows of this form in an execution.
         rest: whether rows without another form's distinguishing column belong to this form.
     """
 
@@ -253,18 +271,18 @@ class Form(NamedTuple):
 
     @property
     def schema(self) -> dict[str, Any]:
-        """JSON schema of a row."""
+        """JSON schema of a row, an object with the form's columns."""
         either = _described(f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else "")
         properties = {column.name: dict(column.schema) for column in self.columns}
         return {"type": "object", "required": self.required, **either, "properties": properties}
 
     def fits(self, header: Collection[str]) -> bool:
-        """Whether rows with these column names can be of this form."""
+        """Return whether rows with the columns ``header`` can be of this form: none that it requires is missing."""
         return set(self.required) <= set(header) and (not self.either or bool(set(self.either) & set(header)))
 
 
 def words(forms: Sequence[Form]) -> str:
-    """Error message that lists the required columns of each form."""
+    """Return an error message that lists the required columns of each form: "must say …"."""
     each = []
     for form in forms:
         *others, last = [*form.required, *([" or ".join(form.either)] if form.either else [])]
@@ -273,7 +291,7 @@ def words(forms: Sequence[Form]) -> str:
 
 
 def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
-    """Columns of several forms by name, each once, in order."""
+    """Return the columns of all forms by name, in order; of columns with the same name, the first."""
     columns = dict[str, Column]()
     for form in forms:
         columns |= {column.name: column for column in form.columns if column.name not in columns}
@@ -281,7 +299,8 @@ def all_columns(forms: Sequence[Form]) -> dict[str, Column]:
 
 
 def struct(name: str, columns: Iterable[Column], required: Collection[str] = ()) -> type[msgspec.Struct]:
-    """msgspec type of a JSON object with these columns, which forbids unknown fields."""
+    """Create a msgspec type of a JSON object with these columns, None if left out unless in ``required``; it forbids
+    unknown fields."""
     needed: list[Any] = [(column.name, column.json) for column in columns if column.name in required]
     others = [(column.name, column.json | None, None) for column in columns if column.name not in required]
     return msgspec.defstruct(name, needed + others, forbid_unknown_fields=True)
@@ -299,7 +318,7 @@ _ESCAPED = re.compile(r"(^|;)'('*[=+\-@\t\r\n])")
 
 
 def escaped(text: str) -> str:
-    """``text`` for a CSV cell: text that a spreadsheet would evaluate as a formula gets a leading apostrophe."""
+    """Return ``text`` for a CSV cell, with an apostrophe before what a spreadsheet would evaluate as a formula."""
     return _PLAIN.sub(r"\1'\2", text)
 
 
@@ -314,6 +333,6 @@ class _Echo:
 
 
 def csv_writer() -> Callable[[Iterable[object]], str]:
-    """Return a function that formats cells as one CSV line with line end, quoted where needed and escaped."""
+    """Return a function that formats cells as one line of CSV with line end; text is escaped, quoted where needed."""
     write: Any = csv.writer(_Echo()).writerow  # ends lines by \r\n, so that it quotes both
     return lambda cells: write([escaped(one) if isinstance(one, str) and not one.isalnum() else one for one in cells])

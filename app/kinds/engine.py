@@ -41,8 +41,10 @@ class Voice(msgspec.Struct, frozen=True):
     """The deciding policy, as decisions describe it.
 
     Attributes:
-        source, policy: fields of decisions.
-        code: code of the reason if no agent decides although one could; otherwise empty.
+        source: what decides: "agent", "heuristic" or "fallback" (after a failure).
+        policy: name of the deciding policy.
+        code: code of the reason ("no_model", "no_agent", "fallback") if a heuristic decides for want of an agent;
+            otherwise empty.
         why: text before the name of the policy that decides instead, such as "no domain model yet,"; empty if ``code``
             is.
     """
@@ -53,12 +55,12 @@ class Voice(msgspec.Struct, frozen=True):
     why: str = ""
 
     def preface(self, name: str) -> str:
-        """Text that the policy ``name`` decides in place of the agent, and why; empty if an agent decides as usual."""
+        """Return a text that the policy ``name`` decides in place of the agent, and why; "" without a ``why``."""
         return f"{self.why} {name} answers" if self.why else ""
 
 
 def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> Voice:
-    """The policy that decides for a workload unless it fails.
+    """Describe the policy that decides for a workload unless it fails: the agent, else the heuristic. Never raises.
 
     Args:
         snapshot: the workload.
@@ -98,7 +100,12 @@ class Compiled(Protocol):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A run between two reports: the kind's state, and the memories of recurrent agents."""
+    """A run between two reports.
+
+    Attributes:
+        state: the run's state, of the kind's own type.
+        memories: hidden states [H] of recurrent agents, by agent version; empty: none.
+    """
 
     state: Any
     memories: Memories = artifact.NOTHING
@@ -108,9 +115,10 @@ class Choices(msgspec.Struct, frozen=True):
     """Choices for B runs.
 
     Attributes:
-        each: one choice per run, [B].
-        detail: further input of ``Serving.write``.
-        memory: memory of a recurrent policy for each run's next decision, [B, H]; None: none.
+        each: one choice per run, of the kind's own type, [B].
+        detail: further results of the kind's ``choose`` that its ``write`` needs; None: none.
+        memory: hidden state (H numbers) of a recurrent policy for each run's next decision, [B, H]; None: no such
+            policy.
     """
 
     each: Sequence[Any]
@@ -122,14 +130,17 @@ class Written(msgspec.Struct, frozen=True):
     """A decision without the fields common to all kinds.
 
     Attributes:
-        own: the kind's fields by name.
-        reason: with ``code`` and ``text``.
-        noop: whether nothing changes.
-        state: of the run after the decision.
-        source, policy: replace those of the voice; None: they hold.
-        iteration: that the decision is for; None: the one after the report.
-        valid: number of iterations it is valid for.
-        residuals, risk, expected_seconds, quiet: as in ``Answered``.
+        own: the kind's fields of the decision by name, such as the allocation.
+        reason: reason of the decision, with ``code`` and ``text``.
+        noop: whether the decision leaves the allocation unchanged.
+        state: the run's state after the decision, of the kind's own type.
+        source, policy: what decided, in place of the same fields of ``Voice``; None: as in ``Voice``.
+        iteration: iteration that the decision is for; None: the one after the report.
+        valid: number of iterations that the decision is valid for.
+        residuals: evidence of drift in the report; None: the kind watches no streams, or has no domain model.
+        risk: reason why the run may miss a target; "": on track, or no target; None: unknown, the last one stays.
+        expected_seconds: predicted seconds of the first iteration, in a first decision; None: unknown.
+        quiet: whether no report is due until an event happens, however long that takes.
     """
 
     own: dict[str, Any]
@@ -147,22 +158,24 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Serving(ABC):
-    """How runs of one kind are read, decided and written. States are never changed in place.
+    """The part of a decision engine that each kind implements: reads reports, chooses actions, writes decisions.
 
-    ``batch`` is the result of ``gather``, ``agent`` the result of ``agent``, or None for the heuristic."""
+    States are never changed in place. Parameters that several methods share: ``compiled`` is a workload as returned by
+    ``compile``, ``batch`` B runs with their reports as returned by ``gather``, and ``agent`` a policy as returned by
+    ``agent``, or None for the heuristic."""
 
     report: type[Part]
     """Type of reports. Equal reports are encoded by ``msgspec`` to equal bytes, in sorted order."""
     silent: ClassVar[Mapping[str, Any]]
-    """Fields of a shadow that failed, without ``agent`` and ``problem``."""
+    """Values of the fields of a decision's ``shadow`` if the shadow failed, without ``agent`` and ``problem``."""
 
     @abstractmethod
     def compile(self, snapshot: Snapshot) -> Any:
-        """Compute everything that decisions need and reports don't change."""
+        """Return the kind's ``Compiled`` of a snapshot: all that decisions need and that reports don't change."""
 
     @abstractmethod
     def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
-        """First decision of a run; ``start`` is of the kind's model.
+        """Return the first decision of a run that was started at ``now`` (UTC) with ``start``, the kind's ``RunStart``.
 
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
@@ -170,7 +183,7 @@ class Serving(ABC):
 
     @abstractmethod
     def read(self, compiled: Any, state: Any, iteration: int, report: Any) -> Any:
-        """Convert a decoded report for ``gather``.
+        """Check a decoded report of ``iteration`` against the run's ``state``, and convert it to the kind's own type.
 
         Raises:
             InvalidInput: the report doesn't fit the workload.
@@ -179,64 +192,73 @@ class Serving(ABC):
 
     @abstractmethod
     def choose(self, compiled: Any, batch: Any, agent: Any, memory: Memory | None, now: datetime) -> Choices:
-        """Choice of the agent, or the heuristic if None, for each run; ``memory`` [B, H] is the agent's."""
+        """Choose for each of B runs by ``agent``, or by the heuristic if None; may raise whatever the policy raises.
+
+        ``memory`` [B, H] holds the agent's hidden states; None: all zeros, or the policy has none."""
 
     @abstractmethod
     def write(self, compiled: Any, batch: Any, choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions for the choices, in order."""
+        """Return B decisions for the choices, in the order of the batch; ``voice`` describes the deciding policy."""
 
     @abstractmethod
     def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
-        """Decision that keeps the allocation after all else failed; ``failure`` begins its text. Must not fail."""
+        """Return a decision that keeps the run's allocation after every policy failed. Should not raise.
+
+        ``failure`` describes what failed; the text of the decision's reason begins with it."""
 
     @abstractmethod
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """A shadow's choice for one run compared with the choice ``done``, as the fields of ``silent``."""
+        """Compare a shadow's choice for run ``row`` of the batch with the choice ``done`` that was made.
+
+        Returns a value for each field of ``silent``."""
 
     def decode(self, body: bytes) -> Any:
-        """Decode a report.
+        """Decode a report from JSON.
 
         Raises:
-            InvalidInput: ``body`` is not a valid report; every invalid field is named.
+            InvalidInput: ``body`` isn't a valid report; it names the invalid fields.
         """
         return decoded(body, self.report)
 
     def rules(self, compiled: Any) -> Sequence[str]:
-        """Names of the rules that may decide a run; ``Snapshot.rule`` is one of them."""
+        """Return the names of rules that a run may name to decide it (``Snapshot.rule``); () by default."""
         return ()
 
     def takes_long(self, compiled: Any, state: Any, report: Any) -> bool:
-        """Whether reading and deciding may take more than some 10 ms, so that a thread should do it."""
+        """Return whether reading and deciding may take over about 10 ms, so that a thread should do it."""
         return False
 
     def gather(self, compiled: Any, pending: Sequence[Pending]) -> Any:
-        """Combine pending runs to be decided together."""
+        """Combine B pending reports of different runs to the batch of ``choose``; by default, return them as given."""
         return pending
 
     def agent(self, compiled: Any, made: Artifact) -> Any:
-        """Convert an artifact to the ``agent`` argument of ``choose``.
+        """Convert a trained policy to the ``agent`` argument of ``choose``.
 
         Raises:
-            IncompatibleArtifact: it was made for another layout.
+            IncompatibleArtifact: the policy was made for another layout.
         """
         return made
 
     def query(self, compiled: Any, query: Query) -> Pending | Written:
-        """State given in full by a query; the first decision if the query describes a run that hasn't begun.
+        """Parse the full state of a run from query parameters; by default, the kind supports no such queries.
+
+        Returns:
+            The state as a report to be decided on; a first decision if the query describes a run that hasn't begun.
 
         Raises:
-            InvalidInput: it doesn't fit the workload, or the kind supports no such queries.
+            InvalidInput: the query doesn't fit the workload, or the kind supports no such queries.
         """
         snapshot = compiled.snapshot
         raise invalid("/query/workload", NO_STATE.format(snapshot.spec.kind), snapshot.name)
 
     @abstractmethod
     def pack(self, state: Any) -> list[Any]:
-        """A state as plain values, for JSON."""
+        """Return a state as a list of values that JSON can represent; NaN and infinities become null there."""
 
     @abstractmethod
     def unpack(self, stored: list[Any]) -> Any:
-        """The state from values that ``pack`` returned; null stands for numbers that aren't finite."""
+        """Return the state from values that ``pack`` returned; None stands for a number that isn't finite."""
 
     @abstractmethod
     def weight(self, state: Any) -> int:
@@ -252,11 +274,11 @@ class Engine:
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
     def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
-        """Whether a thread should read and decide the decoded report."""
+        """Return whether reading and deciding the decoded report takes so long that a thread should do it."""
         return self.serving.takes_long(compiled, kept.state, report)
 
     def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
-        """Convert a decoded report for ``answer``.
+        """Check a decoded report of ``iteration`` against the run's state, and convert it for ``answer``.
 
         Raises:
             InvalidInput: the report doesn't fit the workload.
@@ -265,7 +287,7 @@ class Engine:
         return self.serving.read(compiled, kept.state, iteration, report)
 
     def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> Answered:
-        """First decision and first state of a run.
+        """Return the encoded first decision and first state of a run that starts at ``now`` (UTC).
 
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
@@ -276,15 +298,15 @@ class Engine:
         return _answered(self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING)
 
     def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
-        """State given in full by a query, for ``answer_states``.
+        """Parse the full state of a run from query parameters, for ``answer_states``.
 
         Raises:
-            InvalidInput: it doesn't fit the workload, or the kind supports no such queries.
+            InvalidInput: the query doesn't fit the workload, or the kind supports no such queries.
         """
         return self.serving.query(compiled, query)
 
     def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
-        """Encoded decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
+        """Return JSON decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
         found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
@@ -294,8 +316,11 @@ class Engine:
         return [one.decision for one in found if isinstance(one, Answered)]
 
     def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered | Exception]:
-        """Decisions for reports of different runs of one workload, in order; an exception in place of a decision that
-        failed."""
+        """Decide on reports of different runs of one workload at the time ``now`` (UTC). Doesn't raise.
+
+        Returns:
+            Decisions in order; an exception in place of a decision for which even ``Serving.hold`` failed.
+        """
         try:
             return [*self._decided(compiled, pending, compiled.agent, compiled.voice, now)]
         except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
@@ -305,7 +330,7 @@ class Engine:
             return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
 
     def _fallen_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> Answered | Exception:
-        """The heuristic's decision after an agent failed, or the decision to hold; an exception if that fails too."""
+        """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
         if compiled.agent is not None:
             spare = Voice("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
@@ -324,7 +349,7 @@ class Engine:
     def _decided(
         self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
     ) -> list[Answered]:
-        """Decide all runs at once, by one agent or the heuristic; exceptions propagate."""
+        """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
         serving, version = self.serving, compiled.snapshot.agent_version
         before = [one.state.memories for one in pending]
         batch = serving.gather(compiled, pending)
@@ -359,7 +384,7 @@ class Engine:
         shadow: Shadow,
         now: datetime,
     ) -> list[_Consulted]:
-        """A shadow's decisions for ``rows`` of the batch; after an exception, entries with its text instead."""
+        """Return a shadow's entry in the decision of each of ``rows``; entries of failed runs name the exception."""
         if shadow.artifact is None:
             return [self._silent(shadow, shadow.problem)] * len(rows)
         serving = self.serving
@@ -392,14 +417,14 @@ class Engine:
         )
 
     def serialise(self, kept: Kept) -> msgspec.Raw:
-        """A run's state as JSON: the kind's own, and the memories of agents if there are any."""
+        """Encode a run's state as a JSON list: the kind's packed state, and the agents' memories if there are any."""
         stored: list[Any] = [self.serving.pack(kept.state)]
         if kept.memories:
             stored.append(artifact.stored(kept.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
     def restore(self, stored: list[Any]) -> Kept:
-        """The state from JSON that ``serialise`` returned."""
+        """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
         own, *remembered = stored
         return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 
@@ -409,14 +434,17 @@ class Engine:
 
 
 class _Consulted(msgspec.Struct, frozen=True):
-    """A shadow's entry in a decision, and its memory of the run, [H]."""
+    """A shadow's entry ``fields`` in a decision, and its hidden state for the run, [H] (None: not recurrent)."""
 
     fields: dict[str, Any]
     memory: Memory | None = None
 
 
 class _Envelope(msgspec.Struct, frozen=True):
-    """Fields common to the decisions of a batch; ``shadowed``: whether decisions of the kind have a ``shadow``."""
+    """Fields common to the decisions of a batch.
+
+    ``agent`` is the promoted version (None: none), ``moment`` the time as RFC 3339, and ``shadowed`` whether decisions
+    of the kind have a field ``shadow``."""
 
     kind: str
     workload: str
@@ -460,7 +488,7 @@ def _answered(
 def _remembered(
     before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
 ) -> Memories:
-    """Memories of champion and shadow after a report; the previous one is kept for an agent that failed."""
+    """Return the hidden states of champion and shadow after a report; an agent that failed keeps its previous one."""
     found = artifact.kept(before, (champion, None if shadow is None else shadow.version))
     if shadow is not None and other is not None and other.memory is not None:
         found[shadow.version] = other.memory.copy()

@@ -54,12 +54,14 @@ Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
 class Counted:
-    """Annotation that rejects a list with too many items before its items are validated.
+    """Pydantic annotation that rejects a list with too many items before its items are validated.
 
-    It follows the field's ``max_length``."""
+    It stands after a ``Field(max_length=…)`` of the same type, whose limit it takes."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the list's schema with a check of its length in front, which raises PydanticKnownError."""
+        """Return the list's schema with a check of its length in front; raises KeyError without ``max_length``.
+
+        The check raises PydanticKnownError ("too_long"), which Pydantic turns into a ValidationError."""
         schema = handler(source)
         most: int = schema["max_length"]
 
@@ -107,7 +109,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return Pydantic's schema for validation and serialisation."""
+        """Return Pydantic's schema: it validates by msgspec, and serialises with all fields, defaults included."""
         return core_schema.no_info_plain_validator_function(
             partial(_validated, cls),
             ref=f"{cls.__module__}.{cls.__qualname__}:{id(cls)}",
@@ -116,7 +118,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema; nested structs become components of their own."""
+        """Return the JSON schema that msgspec derives; nested structs become components of their own."""
         _, known = msgspec.json.schema_components([cls], ref_template="{name}")
         inside = {arm for field in structs.fields(cls) for arm in _arms(field.type, deep=True)}
         members = {
@@ -135,7 +137,7 @@ _decoder: Callable[[Any], msgspec.json.Decoder[Any]] = cache(msgspec.json.Decode
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """Annotation of a field that holds a report of one of several kinds, given by name."""
+    """Pydantic annotation of a field that holds a report of one of several kinds; ``reports``: their types by kind."""
 
     reports: Mapping[str, type[Part]]
 
@@ -146,7 +148,7 @@ class OneOf:
 
 
 def _linked(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
-    """``schema`` with references replaced by ``references``; enumerations of one value become constants."""
+    """Return a JSON ``schema`` with each "$ref" replaced by its entry of ``references``; single enums become consts."""
     if isinstance(schema, list):
         return [_linked(one, references) for one in schema]
     if not isinstance(schema, dict):
@@ -162,7 +164,7 @@ def _linked(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
 
 
 def in_full(value: Any) -> Any:
-    """``value`` (a report, or part of one) as plain data, fields with default values included."""
+    """Convert a report or a part of one to dicts, lists and scalars, with default values but without ``UNSET``."""
     if isinstance(value, Struct):
         each = ((name, getattr(value, name)) for name in value.__struct_fields__)
         return {name: in_full(one) for name, one in each if one is not UNSET}
@@ -172,10 +174,11 @@ def in_full(value: Any) -> Any:
 
 
 def decoded(body: bytes, report: type[Report]) -> Report:
-    """Decode the report in a body.
+    """Decode a report from JSON.
 
     Raises:
-        InvalidInput: ``body`` is not a valid report; every invalid field is named, in long bodies the first.
+        InvalidInput: ``body`` isn't a valid report. It names every invalid field, or the first alone in a body above
+            ``LONGEST_NAMED`` bytes or if it isn't JSON.
     """
     try:
         return _decoder(report).decode(body)
@@ -196,10 +199,10 @@ def decoded(body: bytes, report: type[Report]) -> Report:
 
 
 def converted(value: Any, report: type[Report]) -> Report:
-    """Convert plain data to a report.
+    """Convert decoded JSON to a report.
 
     Raises:
-        InvalidInput: ``value`` is not a valid report; every invalid field is named.
+        InvalidInput: ``value`` isn't a valid report; it names every invalid field by JSON pointer.
     """
     try:
         return msgspec.convert(value, report)
@@ -245,7 +248,7 @@ def _wrong_members(value: Any, expected: Any, path: _Path) -> Iterator[_Wrong]:
 
 
 def _arms(expected: Any, *, deep: bool = False) -> Iterable[Any]:
-    """Types of a union without annotations; if ``deep``, also those of items and members."""
+    """Return the types of a union, without their annotations; if ``deep``, also the types of items of containers."""
     origin = get_origin(expected)
     if origin is Annotated:
         return _arms(get_args(expected)[0], deep=deep)
@@ -274,7 +277,7 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
 
 
 def _validated(report: type[Part], value: Any) -> Part:
-    """``value`` as a report; raises Pydantic's ValidationError if it isn't valid."""
+    """Convert ``value`` to a report; raises Pydantic's ValidationError, with every invalid field, if it isn't one."""
     if isinstance(value, report):
         return value
     try:

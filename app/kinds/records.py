@@ -65,8 +65,8 @@ class Rows(NamedTuple):
     """A block of n rows of a body.
 
     Attributes:
-        columns: cells or values by column, [n] each; None or empty: missing.
-        where: JSON pointer to a row, by its position in the block.
+        columns: CSV cells or JSON values by name of the column, [n] each; None or "": missing.
+        where: function from a row's position in the block (from 0) to a JSON pointer to it.
     """
 
     columns: Mapping[str, Sequence[Any]]
@@ -78,20 +78,21 @@ class Rows(NamedTuple):
         return len(next(iter(self.columns.values()), ()))
 
     def take(self, places: Sequence[int]) -> Rows:
-        """The rows at positions ``places``."""
+        """Return a block of the rows at positions ``places``; raises IndexError beyond the last row."""
         columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
         return Rows(columns, lambda row: self.where(places[row]))
 
     def given(self, name: str) -> Sequence[Any]:
-        """Values of a column, [n]; all None if the block doesn't have it."""
+        """Return the values of a column, [n]; all None if the block has no such column."""
         return self.columns.get(name) or [None] * self.rows
 
     def silent(self, name: str) -> Flags:
-        """Mask of rows with an empty value in a column, [n]."""
+        """Return a mask [n] of the rows whose value in a column is missing (None or "")."""
         return np.array([value in NOTHING for value in self.given(name)], np.bool_)
 
     def issues(self, field: str, wrong: Flags, message: str) -> list[FieldIssue]:
-        """An issue for each row whose ``field`` is ``wrong`` [n], at most ``MOST_ISSUES``."""
+        """Return an issue with ``message`` for each row marked in ``wrong`` [n], at most ``MOST_ISSUES``; ``field`` is
+        the name of the column."""
         values = self.given(field)
         return [
             FieldIssue(f"{self.where(row)}/{field}", message, shown(values[row]))
@@ -100,12 +101,12 @@ class Rows(NamedTuple):
 
 
 def shown(value: Any) -> Any:
-    """``value`` as repeated in an error: text cut to 80 characters, NaN and infinities as text."""
+    """Return ``value`` as shown in an error: text cut to 80 characters, NaN and infinities as text."""
     return printable(value[:80]) if isinstance(value, str) else plain(value)
 
 
 def refused(issues: Sequence[FieldIssue]) -> InvalidInput:
-    """Return the error of a body with these issues: the first ``MOST_ISSUES``, three of them in its message."""
+    """Return an InvalidInput with the first ``MOST_ISSUES`` issues of a body; its message has the first three."""
     said = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
     return InvalidInput(issues[:MOST_ISSUES], printable(said) + ("; and more" if len(issues) > 3 else ""))
 
@@ -120,7 +121,7 @@ class Collector(ABC):
     """Collects the rows of one execution; subclasses add rules across columns, and serialisation.
 
     Attributes:
-        forms: by name.
+        forms: forms of the rows, by name.
         books: names that the execution introduced, with their positions.
         counts: number of rows so far, by form.
     """
@@ -134,14 +135,16 @@ class Collector(ABC):
 
     @abstractmethod
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Store validated rows of a form; raises InvalidInput if they contradict earlier rows."""
+        """Store validated rows of the form named ``form``; raises InvalidInput if they contradict earlier rows.
+
+        ``values`` holds the numbers of each column, [n] or [n, most] for n rows."""
 
     @abstractmethod
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Everything collected, as stored bytes, the digest of the content (hexadecimal), and the summary for lists."""
+        """Return the execution's bytes to store, the hexadecimal digest of its content, and its summary for lists."""
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:  # noqa: ARG002
-        """Issues across the columns of a form's rows; by default none."""
+        """Return issues across the columns of rows of the form named ``form``; none by default."""
         return []
 
     @property
@@ -150,10 +153,11 @@ class Collector(ABC):
         return sum(self.counts.values())
 
     def add(self, name: str, rows: Rows) -> None:
-        """Validate and store all rows of a form, or none.
+        """Validate and store all rows of the form named ``name``, or none of them.
 
         Raises:
-            InvalidInput: a row is invalid, or the execution gets too long.
+            InvalidInput: a row is invalid, or the execution has more than ``Form.most`` rows.
+            KeyError: there is no such form.
         """
         if not rows.rows:
             return
@@ -178,19 +182,19 @@ class Collector(ABC):
         self._last |= {column.name: int(values[column.name][-1]) for column in form.columns if column.ascending}
 
     def take(self, rows: Rows, form: str | None = None) -> None:
-        """Add rows in order, of one form, or of the form detected for each row.
+        """Add rows of the form named ``form``; None: of the form that each row's columns show.
 
         Raises:
-            InvalidInput: a row is invalid, or its form is unclear.
+            InvalidInput: a row is invalid, its form is unclear, or the execution gets too long.
         """
         for name, part in (self._by_form(rows) if form is None else {form: rows}).items():
             self.add(name, part)
 
     def sample(self, name: str | None) -> Sample:
-        """The execution, named ``name``, or by its content if None.
+        """Return the collected execution, named ``name``, or after the digest of its content if that is None or "".
 
         Raises:
-            InvalidInput: it has no rows, or the name is invalid.
+            InvalidInput: no row was collected, or the name is invalid.
         """
         if not self.count:
             raise refused([FieldIssue("", f"holds nothing: each row {self._words}", None)])
@@ -201,7 +205,7 @@ class Collector(ABC):
         return Sample(name or f"samples-{digest[:12]}", 1, data, self.count, digest, summary)
 
     def _by_form(self, rows: Rows) -> dict[str, Rows]:
-        """Rows by form, recognised by the columns with values.
+        """Return the rows of each form by its name, recognised by the columns that have values.
 
         Raises:
             InvalidInput: a row fits several forms or none, or has a value in a column of another form.
@@ -231,7 +235,13 @@ class Collector(ABC):
 
 
 class RowReader:
-    """Reads one execution by lines; ``rows`` parses blocks of a body to rows."""
+    """Reads a body that is one execution, by lines.
+
+    Args:
+        rows: parses blocks of a body (whole lines) to rows.
+        collector: a new collector, which validates the rows.
+        name: name of the execution; None: named after the digest of its content.
+    """
 
     def __init__(
         self, rows: Callable[[Iterator[bytes]], Iterator[Rows]], collector: Collector, name: str | None
@@ -239,10 +249,11 @@ class RowReader:
         self._rows, self._collector, self._name = rows, collector, name
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield the execution.
+        """Yield the only execution, after all blocks.
 
         Raises:
-            InvalidInput: a line can't be parsed or is invalid for the workload; the lines are named.
+            InvalidInput: a line can't be parsed or is invalid for the workload (issues point to lines), or there is no
+                row.
         """
         for rows in self._rows(blocks):
             self._collector.take(rows)
@@ -250,7 +261,12 @@ class RowReader:
 
 
 def csv_rows(forms: Sequence[Form], blocks: Iterator[bytes]) -> Iterator[Rows]:
-    """Yield rows of CSV with a header, a block at a time; raises InvalidInput for wrong headers or numbers of cells."""
+    """Yield the rows of each block of CSV with a header; cells are text.
+
+    Raises:
+        InvalidInput: the header is missing, names an unknown column or one twice, or lacks a required one; or a line
+            has another number of cells.
+    """
     head, _, rest = next(blocks, b"").partition(b"\n")
     names = _header(forms, head)
     before = 1
@@ -285,7 +301,7 @@ def _header(forms: Sequence[Form], raw: bytes) -> list[str]:
 
 
 def object_rows(decoder: msgspec.json.Decoder[Any], names: Sequence[str], blocks: Iterator[bytes]) -> Iterator[Rows]:
-    """Yield rows of NDJSON, a block at a time; ``decoder`` reads a line to an object with attributes ``names``.
+    """Yield the rows of each block of NDJSON; ``decoder`` decodes a line to an object with attributes ``names``.
 
     Raises:
         InvalidInput: a line is invalid, or has a duplicate member.
@@ -330,17 +346,17 @@ def _members(columns: Mapping[str, Sequence[Any]]) -> int:
 
 
 One = Callable[[bytes | msgspec.Raw, int], Sample | Refused]
-"""Reads one execution from its JSON and its number in the body."""
+"""Function that reads one execution from its JSON and its number in the body, from 1."""
 
 
 class NdjsonReader:
-    """Reads one execution per line."""
+    """Reads a body of executions in JSON, one per line, each by ``one``."""
 
     def __init__(self, one: One) -> None:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield executions in order; blank lines are skipped."""
+        """Yield each line's execution or its refusal, in order, without blank lines; raises what ``one`` raises."""
         before = 0
         for block in blocks:
             for number, line in filled(block, before):
@@ -356,16 +372,18 @@ _samples = msgspec.json.Decoder(_Samples)
 
 
 class JsonReader:
-    """Reads a whole body into memory; the caller bounds its size."""
+    """Reads a JSON document ``{"samples": […]}`` of executions, each by ``one``.
+
+    It holds the whole body in memory; the caller bounds its size."""
 
     def __init__(self, one: One) -> None:
         self._one = one
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield executions in order.
+        """Yield each execution or its refusal, in order.
 
         Raises:
-            InvalidInput: the body isn't JSON, or has no list ``samples``.
+            InvalidInput: the body isn't JSON, or isn't an object with the list ``samples`` once and nothing else.
         """
         body = b"\n".join(blocks)
         try:
@@ -379,7 +397,9 @@ class JsonReader:
 
 
 def malformed(data: bytes, number: int, error: Exception) -> Refused:
-    """Refusal of an execution that a decoder rejected with one of ``MALFORMED``, with its name if it can be read."""
+    """Return the refusal of execution ``number`` whose decoder raised ``error``, one of ``MALFORMED``.
+
+    Its name is "" if it can't be read from ``data``."""
     try:
         document = json.loads(data) if len(data) <= LONGEST_WALKED else None
     except (ValueError, RecursionError):
@@ -389,29 +409,33 @@ def malformed(data: bytes, number: int, error: Exception) -> Refused:
 
 
 def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
-    """Issue of a duplicate member in an execution; ``members``: number that were read. None: no duplicates."""
+    """Return the issue of an execution whose JSON has an object with a duplicate member; None: there is none.
+
+    ``members`` is the number of members that the decoder read."""
     place = repeated_place(bytes(data), members)
     return None if place is None else FieldIssue(place, TWICE, None)
 
 
 class RowCodec(SampleCodec):
-    """Samples of the first shape; ``row_formats`` and ``row_exports`` make their formats and exports."""
+    """Codec of executions that consist of rows of several forms.
+
+    ``row_formats`` and ``row_exports`` make its formats and exports."""
 
     @abstractmethod
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
-        """Yield the rows of stored bytes as JSON objects, without unknown values."""
+        """Yield the rows of an execution's stored bytes as JSON objects, which lack unknown values."""
 
 
 def row_formats(
     kind: str, forms: Sequence[Form], collector: Callable[[Any], Collector], example: str
 ) -> dict[str, Format]:
-    """Formats JSON, NDJSON and CSV of a kind with ``RowCodec``.
+    """Return the formats JSON, NDJSON and CSV of a kind with a ``RowCodec``, by media type.
 
     Args:
-        kind: name.
-        forms: for the documentation, independent of a workload.
-        collector: makes a new collector from a layout.
-        example: example of CSV.
+        kind: name of the kind.
+        forms: forms of rows with bounds that don't depend on a workload, for parsing and the documentation.
+        collector: function that makes a new collector from a layout.
+        example: example of a CSV body.
     """
     fields: list[Any] = [("execution", str)]
     for form in forms:
@@ -452,7 +476,7 @@ def row_formats(
 def _row_sample(
     decoder: msgspec.json.Decoder[Any], collector: Collector, data: bytes | msgspec.Raw, number: int
 ) -> Sample | Refused:
-    """Execution from its JSON, or its refusal with the first issue."""
+    """Return an execution from its JSON, or its refusal with the first issue; ``number`` is its number in the body."""
     try:
         body = decoder.decode(data)
     except MALFORMED as error:
@@ -475,7 +499,7 @@ def _row_sample(
 
 
 def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
-    """Exports of one execution of a ``RowCodec`` as CSV and NDJSON."""
+    """Return the exports CSV and NDJSON of one execution of a ``RowCodec``, by media type."""
     columns = all_columns(forms)
     lists = [name for name, column in columns.items() if column.schema["type"] == "array"]
 
@@ -496,7 +520,7 @@ def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
 
 
 def samples_schema(fields: Mapping[str, Any], required: Sequence[str] = ()) -> dict[str, Any]:
-    """JSON schema of a body of executions with these fields beside ``execution``."""
+    """Return the JSON schema of a body of executions with the properties ``fields`` beside ``execution``."""
     name = {"type": "string", "minLength": 1, "maxLength": MAXIMUM_NAME}
     sample = {"type": "object", "required": ["execution", *required], "properties": {"execution": name, **fields}}
     samples = {"type": "array", "items": sample}
@@ -504,7 +528,7 @@ def samples_schema(fields: Mapping[str, Any], required: Sequence[str] = ()) -> d
 
 
 def by_name(names: Sequence[str], counts: Sequence[int]) -> dict[str, int]:
-    """Counts by name from counts by position; missing positions at the end count 0."""
+    """Return counts by name from counts in the order of ``names``; names beyond the last count have 0."""
     return dict(zip(names, [*counts, *[0] * len(names)], strict=False))
 
 
@@ -512,13 +536,13 @@ def by_name(names: Sequence[str], counts: Sequence[int]) -> dict[str, int]:
 
 
 class ReportCodec(SampleCodec, ABC):
-    """Executions as little-endian float64, [n, C], one row per report.
+    """Codec of executions stored as a table of little-endian float64, [n, C]: n reports with C columns.
 
-    JSON is ``{"execution": …, "reports": […]}``, one per line of NDJSON, or all as ``samples`` of a document. Each is
-    accepted or refused by itself.
+    The JSON of one is ``{"execution": …, "reports": […]}``, one per line of NDJSON, or all as ``samples`` of a
+    document. Each is accepted or refused by itself.
 
     Attributes:
-        body: decoder of an execution with ``execution`` and ``reports``.
+        body: decoder of an execution's JSON to an object with ``execution`` and ``reports``.
     """
 
     tells_reports: ClassVar[bool] = True
@@ -531,30 +555,30 @@ class ReportCodec(SampleCodec, ABC):
 
     @abstractmethod
     def table(self, reports: Sequence[Any]) -> Floats:
-        """Rows [n, C] of decoded reports; raises InvalidInput with the first issue."""
+        """Convert n decoded reports to a table, [n, C]; raises InvalidInput with the first invalid field."""
 
     @abstractmethod
     def members(self, report: Any) -> int:
-        """Least number of JSON members in a report, to detect duplicates."""
+        """Return the least number of JSON members that a decoded report was read from, to detect duplicates."""
 
     @abstractmethod
     def seconds(self, table: Floats) -> float:
-        """Duration in seconds of an execution, [n, C]."""
+        """Return the duration in seconds of an execution, given its table [n, C]."""
 
     def unpacked(self, data: bytes) -> Floats:
-        """Table of an execution, [n, C]."""
+        """Return the table [n, C] of stored bytes; raises ValueError for bytes of another length."""
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Duration of an execution in seconds, as JSON."""
+        """Return what lists show of an execution's stored bytes: its duration, ``seconds``."""
         return {"seconds": self.seconds(self.unpacked(data))}
 
     def packed(self, name: str, line: int, table: Floats) -> Sample:
-        """Sample of a table [n, C]; ``line``: its number in the body."""
+        """Return the sample of a table [n, C], named ``name``; ``line`` is its number in the body."""
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
     def sample(self, data: bytes | msgspec.Raw, number: int) -> Sample | Refused:
-        """Execution from its JSON, or its refusal with the first issue."""
+        """Read an execution from its JSON, or its refusal with the first issue; ``number``: its number in the body."""
         try:
             body = self.body.decode(data)
         except MALFORMED as error:
@@ -569,8 +593,13 @@ class ReportCodec(SampleCodec, ABC):
 
 
 def report_formats(report: Mapping[str, Any], ndjson: str = "", example: Any = None) -> dict[str, Format]:
-    """Formats JSON and NDJSON of a ``ReportCodec``; ``report``: JSON schema of a report, ``ndjson``: description of a
-    line."""
+    """Return the formats JSON and NDJSON of a ``ReportCodec``, by media type.
+
+    Args:
+        report: JSON schema of a report.
+        ndjson: description of a line of NDJSON; "": none.
+        example: example of a JSON body; None: none.
+    """
     schema = samples_schema({"reports": {"type": "array", "minItems": 1, "items": dict(report)}}, ["reports"])
     lines = {**FILE, "description": ndjson} if ndjson else FILE
     return {

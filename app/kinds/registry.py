@@ -36,7 +36,8 @@ def discovered(found: Sequence[EntryPoint]) -> Kinds:
     """Load the kinds of these entry points, by name.
 
     Raises:
-        BrokenKind: there is none, or one can't be imported, has a name other than its entry point, or a duplicate name.
+        BrokenKind: there is no entry point, or a kind can't be imported, isn't named as its entry point, or has the
+            name of another.
     """
     kinds = Kinds()
     for point in sorted(found, key=lambda point: point.name):
@@ -56,7 +57,7 @@ KINDS: Kinds = discovered(tuple(entry_points(group=GROUP)))
 
 
 def _default() -> str | None:
-    """Name of the kind used if none is given, whose spec has a default for ``kind``; None: no such kind.
+    """Return the name of the kind whose spec has a default for ``kind``, used where none is given; None: no such kind.
 
     Raises:
         BrokenKind: several kinds have such a default.
@@ -71,14 +72,12 @@ DEFAULT = _default()
 
 
 def _named(value: Any) -> Any:
-    """``value`` with the default kind added to an object without ``kind``."""
     if isinstance(value, dict) and "kind" not in value and DEFAULT is not None:
         return {"kind": DEFAULT, **value}
     return value
 
 
 def _union(models: Sequence[type[BaseModel]]) -> Any:
-    """Union type of these models, with the discriminator ``kind``."""
     if len(models) == 1:
         return Annotated[models[0], BeforeValidator(_named)]
     return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007
@@ -102,7 +101,7 @@ def parse_spec(given: Mapping[str, Any]) -> Any:
     """Validate a spec of any kind from a request.
 
     Raises:
-        ValidationError: it is invalid; every invalid field is named.
+        ValidationError: the spec is invalid, or of no installed kind; it names every invalid field.
     """
     return _SPEC.validate_python(given)
 
@@ -111,19 +110,19 @@ def read_spec(row: Mapping[str, Any]) -> Any:
     """Read a stored spec of any kind.
 
     Raises:
-        MissingKind: its kind is not installed.
-        BrokenRow: it is no valid spec of its kind.
+        MissingKind: the spec's kind isn't installed.
+        BrokenRow: the row is no valid spec of its kind.
     """
     return _read("spec", row)
 
 
 def read_decision(row: Mapping[str, Any]) -> Any:
-    """Read a stored decision of any kind; raises MissingKind or BrokenRow."""
+    """Read a stored decision of any kind; raises MissingKind or, if it isn't valid for its kind, BrokenRow."""
     return _read("decision", row)
 
 
 def read_report(row: Mapping[str, Any]) -> Any:
-    """Read a stored report of any kind; raises MissingKind or BrokenRow."""
+    """Read a stored report of any kind; raises MissingKind or, if it isn't valid for its kind, BrokenRow."""
     kind = str(row.get("kind", DEFAULT))
     report = KINDS[kind].engine.report
     with stored(f"a report of kind {kind}"):
@@ -138,7 +137,7 @@ def _read(part: Literal["spec", "decision"], row: Mapping[str, Any]) -> Any:
 
 
 def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]) -> tuple[Any, str | None]:
-    """Result of ``read``, and None; if it raises MissingKind or BrokenRow, the raw row, and the message."""
+    """Return the result of ``read``, and None; if it raises MissingKind or BrokenRow, ``row`` and the message."""
     try:
         return read(row), None
     except (MissingKind, BrokenRow) as error:
@@ -146,20 +145,20 @@ def read_or_raw(read: Callable[[Mapping[str, Any]], Any], row: Mapping[str, Any]
 
 
 def with_members() -> list[str]:
-    """Names of the kinds whose workloads may have others as members."""
+    """Return the names of the kinds whose workloads may have other workloads as members (as their jobs)."""
     return [name for name, kind in KINDS.items() if "members" in kind.spec.model_fields]
 
 
 def layout_of(spec: Any) -> Any:
-    """Layout of a spec of any kind."""
+    """Return the layout of a spec of any kind; raises MissingKind if that isn't installed."""
     return KINDS[spec.kind].layout(spec)
 
 
 def load_artifact(data: bytes) -> Artifact:
-    """Load a policy of any kind.
+    """Load a trained policy of any kind from its serialised bytes.
 
     Raises:
-        IncompatibleArtifact: the bytes are no artifact of an installed kind.
+        IncompatibleArtifact: the bytes are no artifact, of a kind that isn't installed, or of another version.
     """
     kind = kind_of(data)
     if kind not in KINDS:

@@ -13,7 +13,7 @@ LENGTH = 8  # bytes of the header's length, which come first
 
 
 def written(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str]) -> bytes:
-    """Serialise as safetensors, with metadata sorted, as the library's order is arbitrary."""
+    """Serialise named arrays as safetensors; metadata is sorted by name, as the library's order is arbitrary."""
     data = safetensors_numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, dict(metadata))
     end = LENGTH + int.from_bytes(data[:LENGTH], "little")
     header = json.loads(data[LENGTH:end]) | {"__metadata__": dict(sorted(metadata.items()))}
@@ -23,7 +23,7 @@ def written(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, st
 
 
 def read_tensors(data: bytes) -> tuple[dict[str, str], dict[str, Any]]:
-    """Metadata and arrays of a safetensors file; allocates no more memory than its size.
+    """Return the metadata and the arrays by name of a safetensors file; allocates no more memory than its size.
 
     Raises:
         ValueError: the bytes are no safetensors file with metadata.
@@ -36,7 +36,7 @@ def read_tensors(data: bytes) -> tuple[dict[str, str], dict[str, Any]]:
 
 
 def read_header(data: bytes) -> dict[str, str]:
-    """String metadata of a safetensors file.
+    """Return the metadata of a safetensors file, without reading its arrays.
 
     Raises:
         ValueError: the bytes are no safetensors file with metadata.
@@ -52,10 +52,10 @@ def read_header(data: bytes) -> dict[str, str]:
 
 
 def read_json(text: str | bytes) -> Any:
-    """Parse JSON.
+    """Parse a JSON document.
 
     Raises:
-        ValueError: it is invalid or nested too deeply.
+        ValueError: ``text`` isn't JSON, or is nested too deeply.
     """
     try:
         return json.loads(text)

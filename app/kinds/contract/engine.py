@@ -32,7 +32,7 @@ LEAST_VARIATION = 1e-9
 
 
 Chain = Sequence[Mapping[str, float]]
-"""Successive drifts, oldest first: for each, by stream, the ratio of measured to expected."""
+"""Successive drifts, oldest first; each maps names of streams to the ratio of measured over expected values."""
 
 
 class Residual(NamedTuple):
@@ -41,7 +41,8 @@ class Residual(NamedTuple):
     Attributes:
         stream: name, as shown to users.
         evidence: natural logarithms of the e-values, in the order of ``FACTORS``.
-        measured, expected: summed over reports, their ratio estimates the drift's factor.
+        measured, expected: measured quantity, and its expectation under the domain model, both in the stream's unit or
+            relative; the ratio of their sums over reports estimates the drift's factor.
     """
 
     stream: str
@@ -51,11 +52,12 @@ class Residual(NamedTuple):
 
 
 class Reached(NamedTuple):
-    """Performance of the decisions before a report, in a unit of users.
+    """Performance of the decisions before a report, to be compared with the agent's evaluation.
 
     Attributes:
         outcome: name of an outcome in agents' evaluation reports; higher is better.
-        total, number: sum, and number of summands, possibly 0; their ratio over many reports is compared.
+        total: sum of the outcome, in the unit that the evaluation report states.
+        number: number of summands, possibly 0; the ratio of the sums of both over many reports is the mean outcome.
     """
 
     outcome: str
@@ -78,13 +80,14 @@ class Residuals(NamedTuple):
 
 
 def counted(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
-    """Evidence from a count with a varying rate: negative binomial, close to Poisson for little variation.
+    """Return evidence of drift from a count with a varying rate: negative binomial, close to Poisson for little
+    variation.
 
     Args:
-        stream: name.
+        stream: name of the stream.
         count: number of events.
-        expected: its mean under the model, above 0.
-        variation: squared coefficient of variation of the rate.
+        expected: mean number of events under the model, above 0.
+        variation: squared coefficient of variation of the rate; at least ``LEAST_VARIATION`` is used.
         tolerated: factor by which the mean may be off either way, at least 1.
     """
     spread = max(variation, LEAST_VARIATION)
@@ -99,15 +102,15 @@ def counted(stream: str, count: float, expected: float, variation: float, tolera
 
 
 def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
-    """Evidence from normal logarithms of measured over expected values.
+    """Return evidence of drift from ratios of measured over expected values with normal logarithms.
 
     Args:
-        stream: name.
+        stream: name of the stream.
         logs: sum of the natural logarithms.
         number: number of measurements.
         spread: standard deviation of each logarithm, above 0.
         tolerated: natural logarithm of the factor by which all may be off together either way, at least 0.
-        ratio: sum of the ratios measured over expected.
+        ratio: sum of the ratios; becomes ``Residual.measured``, and ``number`` becomes ``Residual.expected``.
     """
     precision, up, down, half = 1 / (spread * spread), logs - number * tolerated, logs + number * tolerated, number / 2
     evidence = (
@@ -128,11 +131,11 @@ class Member(NamedTuple):
     Attributes:
         amounts: amounts of the resource that a run can use, whole numbers above 0, ascending, [A].
         seconds: median seconds per iteration on each amount; NaN without a domain model, [A].
-        spread: standard deviation of the logarithm of a run's actual over expected duration.
+        spread: standard deviation of the natural logarithm of a run's actual over expected duration.
         iterations: number of iterations of a run.
         run_seconds: target for a whole run, seconds; infinite: none.
         iteration_seconds: target for each iteration, seconds; infinite: none.
-        weight: weight of these targets.
+        weight: weight of these targets, as in the member's spec.
     """
 
     amounts: NDArray[np.int64]
@@ -145,7 +148,7 @@ class Member(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether the seconds per iteration are known on every amount."""
+        """Whether the seconds per iteration are known (not NaN) on every amount."""
         return bool(np.isfinite(self.seconds).all())
 
 
@@ -158,7 +161,9 @@ DEFAULT_ROLE = "default"
 
 
 class RolePolicy(NamedTuple):
-    """Champion of one role; `artifact` is None if it can't be used, with the reason in `problem`."""
+    """Champion (promoted agent) of one role, by its version.
+
+    ``artifact`` is None if the agent can't be used, and ``problem`` then states why; otherwise ``problem`` is empty."""
 
     version: int
     artifact: Artifact | None
@@ -178,10 +183,10 @@ class Snapshot:
         problem: reason why the champion or the model can't be used; empty: none.
         policies: champions by role.
         shadow: agent consulted in all runs without a shadow of their own.
-        coming: forecast for the next hour by series, where recent counts are known; as returned by ``next_hour``.
+        coming: forecast counts for the next hour by name of series; only series with recent counts.
         members: member workloads by name.
         rule: name of the rule that decides in place of agents and the default rule; empty: none.
-        stored_bytes: bytes read from storage for it: spec, domain model and agents.
+        stored_bytes: bytes read from storage for the snapshot: spec, domain model and agents.
         compiled: cache of the compiled workload by name of the deciding rule; empty name: agents and default rule.
     """
 
@@ -212,7 +217,9 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Shadow:
-    """Agent consulted without effect; `artifact` is None if it can't be used, with the reason in `problem`."""
+    """Agent consulted without effect on decisions, by its version.
+
+    ``artifact`` is None if the agent can't be used, and ``problem`` then states why; otherwise ``problem`` is empty."""
 
     version: int
     artifact: Artifact | None
@@ -224,9 +231,9 @@ class Pending(msgspec.Struct, frozen=True):
 
     Attributes:
         run: identifier; None for a state given in a query, without a report.
-        iteration: reported iteration.
-        state: the engine's state of the run before the report.
-        report: as returned by the engine's ``read``.
+        iteration: reported iteration, counted from 0.
+        state: the engine's ``Kept`` of the run before the report.
+        report: the report as returned by the engine's ``read``.
         start: parameters that the run was started with.
         shadow: agent consulted without effect; None: none.
     """
@@ -243,8 +250,8 @@ class Answered(msgspec.Struct, frozen=True):
     """An encoded decision, with the run's state after the report and the report's evidence of drift.
 
     Attributes:
-        decision: JSON.
-        state: the engine's state of the run.
+        decision: the decision as JSON in UTF-8.
+        state: the engine's ``Kept`` of the run after the report.
         residuals: evidence of drift; None if the kind watches no streams, or without a domain model.
         risk: reason why the run may miss a target; empty: on track, or no target; None: unknown, the last value stays.
         expected_seconds: in a first decision, predicted seconds of the first iteration; None: unknown.

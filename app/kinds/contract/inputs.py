@@ -40,7 +40,7 @@ _TOKENS = re.compile(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)"|[\[\]{},:]', re.DOTALL)
 
 
 def too_deep(value: Any, above: int = 0) -> bool:
-    """Whether a decoded value, ``above`` levels below the document's root, exceeds ``DEEPEST`` levels."""
+    """Return whether a decoded JSON value is nested over ``DEEPEST`` levels; ``above``: levels around the value."""
     level = [value]
     for _ in range(DEEPEST - above):
         level = [
@@ -56,7 +56,7 @@ def too_deep(value: Any, above: int = 0) -> bool:
 
 
 def deep_place(text: bytes) -> str | None:
-    """JSON pointer to the first value nested too deeply; None if there is none.
+    """Return the JSON pointer to the first value nested over ``DEEPEST`` levels; None if there is none.
 
     Accepts any bytes, as it explains why a decoder failed; takes linear time. For more than ``LONGEST_WALKED`` bytes
     the pointer is to the whole document, ""."""
@@ -68,7 +68,7 @@ def deep_place(text: bytes) -> str | None:
 
 
 def _is_deep(text: bytes) -> bool:
-    """Whether brackets are nested more than ``DEEPEST`` levels; fast, by removing innermost pairs level by level."""
+    """Return whether brackets are nested over ``DEEPEST`` levels; fast: removes innermost pairs level by level."""
     if text.count(b"[") + text.count(b"{") <= DEEPEST:
         return False
     left = _STRINGS.sub(b"", text).translate(_BRACKETS, _OTHERS)
@@ -82,10 +82,10 @@ def _is_deep(text: bytes) -> bool:
 def repeated_place(text: bytes, members: int = -1) -> str | None:
     """JSON pointer to the first duplicate member of an object; None if there is none, or the text isn't valid JSON.
 
-    Above ``LONGEST_WALKED`` bytes the pointer is the member's name alone.
+    Never raises. Above ``LONGEST_WALKED`` bytes the pointer is the member's name alone.
 
     Args:
-        text: JSON.
+        text: a JSON document.
         members: number of members that a decoder read, to skip the check quickly; −1: unknown.
     """
     if not more_names(text, members):
@@ -100,13 +100,11 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
 
 
 def more_names(text: bytes, members: int) -> bool:
-    """Whether ``text`` (JSON, or lines of it) may have more members than ``members``; fast, without false negatives."""
+    """Return whether ``text`` (JSON, or lines of it) may have over ``members`` members; fast, no false negatives."""
     return text.count(b":") > members and len(_NAMES.findall(text)) > members
 
 
 class _NamedAgainError(Exception):
-    """An object has a duplicate member, ``name``."""
-
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self.name = name
@@ -131,8 +129,9 @@ def _repeated(text: bytes) -> str | None:
 
 
 def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
-    """Yield the path and True for each list or object that opens, the path and False for each member; the path list is
-    reused."""
+    """Yield (path, True) for each list or object that opens, (path, False) for each member's name.
+
+    A path lists names and positions from the root; it is one list, changed between yields."""
     path: list[str | int] = []
     word = ""
     for found in _TOKENS.finditer(text):
@@ -159,7 +158,7 @@ def _unescaped(name: bytes) -> str:
 
 
 def _pointer(path: Sequence[str | int]) -> str:
-    """JSON pointer to the innermost named member of ``path``, at most ``LISTED`` steps."""
+    """Return a JSON pointer to the innermost named member of ``path``: at most ``LISTED`` steps of 80 characters."""
     names = max((place for place, step in enumerate(path) if isinstance(step, str) and step), default=-1)
     steps = path[: min(names + 1, LISTED)]
     return "".join("/" + str(step)[:80].replace("~", "~0").replace("/", "~1") for step in steps)
@@ -178,7 +177,7 @@ LARGEST_NUMBER = 1e100
 SMALLEST_NUMBER = 1e-100
 """Smallest divisor; a fraction of it doesn't round to 0."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|nan)")
-"""Number as spelled in a query; users of the value check that it is finite."""
+"""Pattern of a number in a query, with infinities and NaN; the caller checks that it is finite."""
 LATEST_MOMENT = 1e15
 """Latest time of a run's clock in seconds; up to it a float resolves 1/8 s."""
 
@@ -187,8 +186,8 @@ def listing(told: Iterable[str], total: int | None = None) -> str:
     """Join the first ``MOST_ERRORS`` texts with "; ", and append the number of the others.
 
     Args:
-        told: texts in order.
-        total: number of all texts, if ``told`` is cut; None: count them.
+        told: texts in order; all, or the first of them.
+        total: number of all texts; None: as many as ``told`` has.
     """
     rest = iter(told)
     shown = list(islice(rest, MOST_ERRORS))
@@ -202,7 +201,8 @@ def _shown(value: object) -> str:
 
 
 class FieldIssue(NamedTuple):
-    """One error in an input: JSON pointer, accepted values, and the given value."""
+    """One error in an input: ``pointer`` to the field (JSON pointer; "": the whole input), ``message`` on the accepted
+    values, and the given ``value`` (None: missing or not shown)."""
 
     pointer: str
     message: str
@@ -210,7 +210,10 @@ class FieldIssue(NamedTuple):
 
 
 class InvalidInput(ValueError):
-    """Input that a kind rejects; ``errors`` lists all invalid fields, ``detail`` replaces the default message."""
+    """Input that a kind rejects.
+
+    ``errors`` are the issues of its invalid fields, of which the message lists ``MOST_ERRORS``; ``detail`` replaces the
+    message ("": doesn't)."""
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
@@ -226,13 +229,13 @@ class IncompatibleModel(ValueError):
 
 
 def unknown_names(part: str, given: Mapping[str, object], known: Sequence[str]) -> list[FieldIssue]:
-    """An issue for each key of ``given`` that isn't in ``known``, at pointer /``part``/key."""
+    """Return an issue for each key of ``given`` that isn't in ``known``, at pointer ``/part/key``."""
     accepted = f"unknown name; known: {', '.join(known) or 'none'}"
     return [FieldIssue(f"/{part}/{name}", accepted, value) for name, value in given.items() if name not in known]
 
 
 def invalid(pointer: str, message: str, value: object) -> InvalidInput:
-    """Return an InvalidInput with one issue."""
+    """Return (don't raise) an InvalidInput with one issue."""
     return InvalidInput([FieldIssue(pointer, message, value)])
 
 
@@ -255,10 +258,12 @@ def number_at(pointer: str, text: str) -> int:
 
 
 def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
-    """Parse ``name:value`` query parameters to numbers by name; one parameter may hold several, separated by commas.
+    """Parse the values ``key:number`` of a query parameter to numbers by key; a value may hold several, with commas.
+
+    Numbers may be infinite or NaN; no parameter ``name`` gives an empty dict.
 
     Raises:
-        InvalidInput: a pair can't be parsed, or a name is given twice.
+        InvalidInput: a pair can't be parsed, or a key is given twice.
     """
     found: dict[str, float] = {}
     for text in query.get(name, ()):
@@ -273,7 +278,9 @@ def pairs(query: Mapping[str, Sequence[str]], name: str) -> dict[str, float]:
 
 
 def of_query(refused: InvalidInput, parameters: Mapping[str, str]) -> InvalidInput:
-    """The same error with pointers to query parameters; ``parameters`` maps parts of a report to parameter names."""
+    """Return ``refused`` with pointers to query parameters in place of report fields.
+
+    ``parameters`` maps a pointer's first step to the name of a parameter; other steps stay."""
     issues = []
     for issue in refused.errors:
         _, part, *rest = issue.pointer.split("/")
@@ -293,19 +300,19 @@ def timestamp(now: datetime) -> str:
 
 
 def name_issue(name: str) -> FieldIssue | None:
-    """Issue of an invalid execution name; None if it is 1 to ``MAXIMUM_NAME`` printable characters."""
+    """Return the issue of an invalid execution name; None if it is 1 to ``MAXIMUM_NAME`` printable characters."""
     if name and len(name) <= MAXIMUM_NAME and name.isprintable():
         return None
     return FieldIssue("/execution", f"must be 1 to {MAXIMUM_NAME} printable characters", printable(name[:80]))
 
 
 def printable(text: str) -> str:
-    """``text`` with characters replaced that UTF-8 or the database can't hold."""
+    """Return ``text`` with lone surrogates and NUL replaced, which UTF-8 or the database can't hold."""
     return text.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON can represent it: NaN and infinities become text."""
+    """Return ``value`` as JSON can represent it: NaN and infinities become text; text is made ``printable``."""
     if isinstance(value, (float, np.floating)):
         number = float(value)
         return number if np.isfinite(number) else str(number)
@@ -316,13 +323,14 @@ def plain(value: Any) -> Any:
 
 
 MALFORMED = (msgspec.DecodeError, UnicodeError, RecursionError)
-"""Exceptions that decoders raise for bytes they can't read."""
+"""Exceptions that JSON decoders raise for bytes that aren't valid."""
 
 
 def first_issue(data: bytes, error: Exception) -> FieldIssue:
-    """Issue for the first error of a decoder; NaN and infinities, which JSON lacks, are located by their field.
+    """Return the issue of JSON ``data`` for which a decoder raised ``error``: too deep nesting, malformed JSON, a field
+    with NaN or an infinity, or else the decoder's message.
 
-    Above ``LONGEST_WALKED`` bytes it repeats the decoder's message."""
+    Above ``LONGEST_WALKED`` bytes it is too deep nesting or the decoder's message."""
     place = deep_place(data)
     if place is not None:
         return FieldIssue(place, TOO_DEEP, None)
@@ -360,8 +368,8 @@ class Skipped:
     """Lines of a body left out for the same reason.
 
     Attributes:
-        field: invalid column; empty: the whole line.
-        reason: accepted values.
+        field: name of the invalid column; empty: the whole line.
+        reason: message on the accepted values.
         count: number of lines.
         lines: numbers of the first of these lines, counting from 1.
     """
@@ -376,14 +384,14 @@ class Sample(NamedTuple):
     """An execution that may be stored.
 
     Attributes:
-        execution: identifier.
-        line: where it begins in the body.
+        execution: name of the execution.
+        line: number of its line or place in the body, from 1.
         data: bytes to store.
-        iterations: number of iterations; of a trace, of tasks.
-        digest: of the content; equal contents have equal digests.
-        summary: for lists, JSON with fields of ``ExecutionRead``.
+        iterations: number of iterations; for a trace, of tasks.
+        digest: hexadecimal digest of the content; equal contents have equal digests.
+        summary: what lists show of it, as JSON, such as ``seconds``.
         lacks: sentences about information that the source lacks.
-        warnings: suspicious or repaired values.
+        warnings: issues of suspicious or repaired values.
         skipped: lines left out on request.
     """
 
@@ -399,20 +407,20 @@ class Sample(NamedTuple):
 
 
 def tabular(execution: str, line: int, data: NDArray[np.float64], summary: Mapping[str, Any]) -> Sample:
-    """Sample of an execution that is a table, [n, C], stored as little-endian 64-bit floats."""
+    """Return the sample of an execution that is a table [n, C] of n iterations, stored as little-endian float64."""
     stored = data.astype("<f8", copy=False).tobytes()
     return Sample(execution, line, stored, len(data), hashlib.sha256(stored).hexdigest(), summary)
 
 
 class Refused(NamedTuple):
-    """An execution that is rejected as a whole."""
+    """An execution that is rejected as a whole: its name ("": unreadable), its number in the body, and the reason."""
 
     execution: str
     line: int
     issue: FieldIssue
 
     def cut(self) -> Refused:
-        """The same with texts cut to ``LONGEST_SHOWN`` characters."""
+        """Return a copy with all texts cut to ``LONGEST_SHOWN`` characters."""
         pointer, message, value = self.issue
         value = value[:LONGEST_SHOWN] if isinstance(value, str) else value
         issue = FieldIssue(pointer[:LONGEST_SHOWN], message[:LONGEST_SHOWN], value)
@@ -420,9 +428,9 @@ class Refused(NamedTuple):
 
 
 def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a block that aren't blank, with their numbers.
+    """Yield number (from 1) and bytes, without "\\n", of each line of a block that isn't blank.
 
-    Blank lines cost next to nothing: a thousand of them may be compressed to a byte.
+    Blank lines cost next to nothing, as a thousand of them may be compressed to a byte.
 
     Args:
         block: whole lines.
@@ -438,10 +446,10 @@ def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
 
 
 class Reader(Protocol):
-    """Reads executions from the body of an upload."""
+    """Reader that splits the body of an upload into executions and validates each."""
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield executions in order.
+        """Yield executions in order, accepted or refused; raises InvalidInput if the whole body is unreadable.
 
         Args:
             blocks: whole lines, without the last line end; or pieces, for formats not read by lines.
@@ -457,10 +465,10 @@ class BrokenRow(ValueError):
 
 @contextmanager
 def stored(what: str) -> Iterator[None]:
-    """Context manager for validation of stored data, whose errors are not the caller's fault.
+    """Context manager that turns validation errors of stored data, which aren't the caller's fault, into BrokenRow.
 
     Raises:
-        BrokenRow: instead of ValidationError or InvalidInput; ``what`` names the row.
+        BrokenRow: in place of a ValidationError or InvalidInput inside; its message begins with ``what``.
     """
     try:
         yield

@@ -35,8 +35,9 @@ class Term(NamedTuple):
 
     Attributes:
         value: present value.
-        low, high: bounds.
-        untrainable: what decides while no agent can be trained because of this term, and the remedy; empty: trainable.
+        low, high: bounds of the values at which an agent's evaluation holds.
+        untrainable: text on what decides while no agent can be trained because of this term, and the remedy; empty:
+            trainable.
     """
 
     value: float
@@ -50,18 +51,18 @@ Terms = Mapping[str, Term]
 
 
 def around(value: float, ratios: tuple[float, float] = RATIOS) -> Term:
-    """Term with bounds at ``ratios`` times its value."""
+    """Return a term with bounds at ``ratios`` (low, high) times its value."""
     return Term(value, ratios[0] * value, ratios[1] * value)
 
 
 def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
-    """Terms of prices and weights, by name, with bounds at ``RATIOS``."""
+    """Return terms "price of X" and "weight of X", with bounds at ``RATIOS``, from prices and weights by name."""
     priced = {f"price of {name}": around(value) for name, value in prices.items()}
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
 def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
-    """Texts on terms that are outside the bounds of a training, or missing on either side; empty: none.
+    """Return texts on terms that left the bounds of a training, or that exist only then or only now; empty: none.
 
     Args:
         trained: terms in the training, or their (value, low, high), by name.
@@ -108,7 +109,7 @@ class RunStart(BaseModel):
 
 
 class Parameter(NamedTuple):
-    """A query parameter of a kind, for the OpenAPI schema."""
+    """A query parameter of a kind, with the fields of an OpenAPI parameter; ``schema`` is a JSON schema."""
 
     name: str
     description: str
@@ -117,7 +118,7 @@ class Parameter(NamedTuple):
     required: bool = False
 
     def documented(self) -> dict[str, Any]:
-        """Return the OpenAPI parameter object."""
+        """Return the parameter as an OpenAPI parameter object."""
         given = {"name": self.name, "in": "query", "description": self.description, "required": self.required}
         return {**given, "schema": dict(self.schema), "example": self.example}
 
@@ -126,7 +127,7 @@ class Prediction(NamedTuple):
     """Predictions of a kind's domain models over the API.
 
     Attributes:
-        parameters: of the query.
+        parameters: parameters of the query.
         answer: Pydantic model of the answer; the service adds ``workload`` and ``model`` (version).
         predict: maps layout, model and query to the answer's fields; raises ``InvalidInput``.
     """
@@ -148,13 +149,14 @@ class TrainingOptions(NamedTuple):
     """Options of training and evaluation requests for a kind.
 
     Attributes:
-        algorithms: allowed names; None: every registered algorithm.
-        unused: request fields without effect for the kind.
-        experts: policies that can be imitated.
+        algorithms: names of the allowed algorithms; None: every registered one.
+        unused: names of request fields without effect for the kind.
+        experts: names of policies that can be imitated.
         own: names of the kind's own algorithms.
         online: whether agents can continue to learn from recent reports of runs.
-        held_out: sets of which level L3 of an evaluation can hold out a share.
-        steps_per_second: approximate training speed on one core, used when no agent of the workload has a measured one.
+        held_out: names of sets of which level L3 of an evaluation can hold out a share.
+        steps_per_second: approximate simulator steps per second of training on one core, used while no agent of the
+            workload has a measured speed.
     """
 
     algorithms: Sequence[str] | None = None
@@ -175,9 +177,9 @@ class Example(NamedTuple):
     Attributes:
         summary: what is allocated, in a few words.
         spec: body of ``POST /workloads``.
-        patch: body of ``PATCH`` that changes something.
+        patch: body of ``PATCH /workloads/{workload}`` that changes something.
         start: body of ``POST /runs``, without ``workload``.
-        reports: of a run's first iterations, in order.
+        reports: reports of a run's first iterations, in order.
         unfit: well-formed report that doesn't fit the workload, in place of the second one.
         samples: executions by media type; at least one suffices for a first fit.
     """
@@ -192,12 +194,12 @@ class Example(NamedTuple):
 
 
 def patched(spec: Any, patch: BaseModel) -> Any:
-    """``spec`` with the fields set in ``patch`` replaced; raises Pydantic's ValidationError if that is invalid."""
+    """Return ``spec`` with the fields that ``patch`` sets; raises Pydantic's ValidationError if that is invalid."""
     return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
 
 def one_role(spec: Any) -> Sequence[str]:  # noqa: ARG001
-    """Only the default role: the workload has one policy."""
+    """Return the default role alone: the workload has one policy."""
     return (DEFAULT_ROLE,)
 
 
@@ -224,7 +226,7 @@ def same_layout(made: Artifact, layout: Any) -> None:
     """Check that a policy fits a layout's observation and number of actions.
 
     Raises:
-        IncompatibleArtifact: it was made for another kind, observation or number of actions.
+        IncompatibleArtifact: the policy was made for another kind, observation or number of actions.
     """
     made.check(layout.spec.kind, layout.entries, layout.actions)
 
@@ -243,12 +245,12 @@ class Kind:
         engine: decides on reports, the bodies of ``PUT /runs/{run}/iterations/{n}``.
         layout: derives spaces, names and scales from a spec, which it keeps as ``spec``.
         model: deserialises a domain model; raises ``IncompatibleModel`` for other data or versions.
-        describe: a spec in a few words.
-        summarise: a decision's allocation in a few words.
-        example: for the documentation and the contract kit.
+        describe: function that describes a spec in a few words.
+        summarise: function that describes a decision's allocation in a few words.
+        example: example for the documentation and the contract kit.
         start: body of ``POST /runs``, a ``RunStart``.
         changed: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
-        roles: roles with a policy each. Without the default role, a training makes policies for all of them.
+        roles: names of a spec's roles, with a policy each. Without the default role, a training makes policies for all.
         forecasters: the domain model's forecasters, one per series.
         members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
             ``members``. They must exist as long as it does; decisions find them in their ``Snapshot``.
@@ -256,7 +258,7 @@ class Kind:
             possible.
         artifact: deserialises a policy; raises ``IncompatibleArtifact``.
         check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
-        terms: targets, weights and prices that agents are trained for; outside their bounds an agent is outdated.
+        terms: a spec's targets, weights and prices that agents are trained for; beyond their bounds, one is outdated.
         judge: whether a finished run met its targets, from its compiled workload as of now.
         state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.
         prediction: predictions over the API; None: the models serve decisions only.
@@ -301,13 +303,14 @@ class Outcome(NamedTuple):
     """One quantity whose mean over episodes is reported.
 
     Attributes:
-        name: in reports.
-        unit: of its amounts; ``SHARE``: a fraction of 1, shown as a percentage; ``MONEY``: the currency of all prices.
+        name: name of the quantity in evaluation reports.
+        unit: unit of its amounts; "": none; ``SHARE``: share, 0 to 1, shown as a percentage; ``MONEY``: the currency
+            of all prices.
     """
 
     name: str
     unit: str = ""
 
     def document(self) -> dict[str, Any]:
-        """Name and unit as stored in reports; ``MONEY`` is replaced by the current currency."""
+        """Return name and unit as stored in reports; the unit ``MONEY`` is replaced by the current currency."""
         return {"name": self.name, "unit": currency() if self.unit == MONEY else self.unit}

@@ -1,4 +1,6 @@
-"""Interface of policies: situations and choices, the same for agents and heuristics."""
+"""Interface of policies: situations and choices, the same for agents and heuristics.
+
+Shapes: B runs, N actions, D entries of an observation, H numbers of a recurrent policy's hidden state."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -10,10 +12,11 @@ class Situation(NamedTuple):
     """Input of a policy: B runs, each at its next decision. The types are the kind's own.
 
     Attributes:
-        projector: layout and expectations of the domain model.
-        state: of the runs.
+        projector: layout, and what the domain model expects.
+        state: states of the B runs.
         view: encoded state, often a ``View``.
-        memory: the policy's memory of each run from its last ``Choice``, [B, H], zeros for new runs; None: all zeros.
+        memory: hidden state (H numbers) of a recurrent policy for each run, from its last ``Choice``, [B, H], zeros
+            for new runs; None: all zeros.
     """
 
     projector: Any
@@ -23,19 +26,20 @@ class Situation(NamedTuple):
 
 
 class View(NamedTuple):
-    """Input of the shared policy families: observation [B, D], and mask of legal actions, [B, N]."""
+    """Input of the shared policy families for B runs: observations of D numbers, [B, D], and mask of legal actions
+    among N, [B, N]."""
 
     observation: NDArray[np.float32]
     mask: NDArray[np.bool_]
 
 
 class Choice(NamedTuple):
-    """Output of a policy.
+    """Output of a policy for B runs.
 
     Attributes:
-        action: [B].
-        values: expected return of each action, [B, N]; None if the policy has none.
-        memory: memory of each run for its next decision, [B, H]; None: the policy has no memory.
+        action: number of the chosen action, from 0, [B].
+        values: expected return of each of N actions, [B, N]; None: the policy doesn't estimate it.
+        memory: hidden state (H numbers) for each run's next decision, [B, H]; None: the policy isn't recurrent.
     """
 
     action: NDArray[np.integer]
@@ -44,7 +48,7 @@ class Choice(NamedTuple):
 
 
 class Policy(Protocol):
-    """Decides: a heuristic, a table or a network."""
+    """A rule that chooses actions: a heuristic, a table or a network."""
 
     @property
     def name(self) -> str:
@@ -52,5 +56,5 @@ class Policy(Protocol):
         ...
 
     def act(self, situation: Situation) -> Choice:
-        """Choose one legal action for each of the B runs."""
+        """Choose one action for each run of the situation, among the legal ones; may raise anything."""
         ...

@@ -18,10 +18,10 @@ class Ended(NamedTuple):
     """A finished run.
 
     Attributes:
-        start: body that started it.
+        start: body of the request that started it.
         decision: last decision as stored.
         state: the engine's state after the last report.
-        reports: in order, as stored.
+        reports: all reports as stored, in order.
     """
 
     start: Mapping[str, Any]
@@ -38,8 +38,8 @@ class Judgement(NamedTuple):
 
 
 def in_time(late: int, due: int, what: str) -> Judgement:
-    """Judgement of a run with ``due`` tasks or jobs (singular noun: ``what``) with deadlines, ``late`` of which were
-    missed."""
+    """Judge a run with ``due`` tasks or jobs that have deadlines, of which ``late`` missed theirs; ``what`` is the
+    singular noun for one. A run without deadlines is undetermined (``met`` None)."""
     if not due:
         return Judgement(None, f"no {what} had a deadline")
     word = what if due == 1 else f"{what}s"

@@ -69,7 +69,8 @@ class Format(NamedTuple):
         limit: name of the service's size limit for the unpacked body.
         lines: name of the size limit of a line; None: not read by lines.
         named: whether a body holds a single execution, which the caller may name.
-        schema, example: of a body, for the documentation.
+        schema: JSON schema of a body, for the documentation.
+        example: example of a body, for the documentation; None: none.
         skipping: makes a reader that leaves out and counts invalid lines; None: not possible.
     """
 
@@ -82,7 +83,7 @@ class Format(NamedTuple):
     skipping: Callable[[Any, str | None], Reader] | None = None
 
     def place(self, number: int) -> str:
-        """JSON pointer to an execution from ``Refused.line``, the number of a line or of a sample in a document."""
+        """Return the JSON pointer to execution ``number`` (from 1) of a body: a line, or a sample of a document."""
         return f"/samples/{number - 1}" if self.limit == "json" else f"/lines/{number}"
 
 
@@ -90,8 +91,8 @@ class Export(NamedTuple):
     """How executions are written in one media type.
 
     Attributes:
-        head: text before all executions.
-        body: yields the text of one execution in pieces.
+        head: function of the codec that returns the text before all executions.
+        body: function of the codec and an execution that yields the execution's text in pieces.
         single: whether a document holds only one execution.
     """
 
@@ -104,7 +105,8 @@ class SampleCodec(ABC):
     """Reads, stores, lists and exports the executions of one workload, given by its layout.
 
     Attributes:
-        formats, exports: by media type.
+        formats: how uploads are read, by media type.
+        exports: how downloads are written, by media type.
         execution: the kind's model of a stored execution.
         tells_reports: whether ``read`` can return every iteration as ``reports``, from the stored data.
     """
@@ -119,11 +121,11 @@ class SampleCodec(ABC):
 
     @abstractmethod
     def unpacked(self, data: bytes) -> Any:
-        """Deserialise stored bytes (``Sample.data``) to the kind's own type."""
+        """Deserialise stored bytes (``Sample.data``, which are valid) to the kind's own type."""
 
     @abstractmethod
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Summary of stored bytes for lists, as JSON, equal to ``Sample.summary``."""
+        """Return what lists show of an execution from its stored bytes, as JSON, equal to ``Sample.summary``."""
 
     @abstractmethod
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
@@ -131,20 +133,24 @@ class SampleCodec(ABC):
 
         Args:
             run: name of the execution.
-            reports: one per iteration, in order and without gaps.
+            reports: stored reports, one per iteration, in order and without gaps.
             first: iteration of the first report.
         """
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Fields of ``execution`` derived from a summary; by default the summary itself."""
+        """Return the kind's own fields of an ``execution`` from a summary; by default the summary itself."""
         return summary
 
     def reports(self, data: bytes) -> Sequence[Mapping[str, Any]]:
-        """Every iteration of stored bytes; raises NotImplementedError unless ``tells_reports``."""
+        """Return the report of each iteration in stored bytes; raises NotImplementedError unless ``tells_reports``."""
         raise NotImplementedError
 
     def read(self, execution: Stored, *, reports: bool) -> Any:
-        """An execution as the API returns it, an ``execution``; with every iteration if ``reports`` and supported."""
+        """Return a stored execution as the API shows it; with every iteration if ``reports`` and ``tells_reports``.
+
+        Raises:
+            ValidationError: the stored summary doesn't fit the kind's model ``execution``.
+        """
         every = {"reports": self.reports(execution.data)} if reports and self.tells_reports else {}
         return self.execution.model_validate(
             {

@@ -27,17 +27,17 @@ NOTHING_YET = "Nothing is reported yet."
 
 
 def too_long(reports: int) -> str:
-    """Text that hindsight isn't available beyond ``reports`` reports."""
+    """Return the text that hindsight isn't available for runs of more than ``reports`` reports."""
     return f"It is told of runs of up to {reports:,} reports: beyond, it is not known any more where the run stood."
 
 
 def evenly(found: Sequence[T], most: int) -> Sequence[T]:
-    """At most ``most`` elements, at equal distances from the first."""
+    """Return at most ``most`` elements of ``found``, at equal distances from the first; ``most`` is at least 1."""
     return found[:: -(-len(found) // most) or 1]
 
 
 class Step(NamedTuple):
-    """A stored report with its iteration, the decision on it, and its time."""
+    """A stored report with the number of its iteration, the decision on it, and the time of its receipt (UTC)."""
 
     iteration: int
     report: Mapping[str, Any]
@@ -53,8 +53,8 @@ class Shown(NamedTuple):
         first: first decision as stored.
         state: the engine's state after the last report; None: unreadable.
         iterations: number of reports.
-        steps: reports in order: all, or some at equal distances.
-        every: that distance; 1: none is left out.
+        steps: the reports in order: all, or some at equal distances.
+        every: distance of the steps in iterations; 1: none is left out.
     """
 
     start: Mapping[str, Any]
@@ -69,8 +69,8 @@ class Learnt(NamedTuple):
     """Data and model of a workload.
 
     Attributes:
-        report: of the newest domain model; None before the first.
-        samples: some of its executions, as its codec unpacks them.
+        report: fit report of the newest domain model; None before the first.
+        samples: some of the workload's executions, as the kind's codec unpacks them.
     """
 
     report: Mapping[str, Any] | None
@@ -78,7 +78,7 @@ class Learnt(NamedTuple):
 
 
 class Fact(NamedTuple):
-    """A named figure as text, such as “cost so far”, “12.40”; ``hint`` explains it if needed."""
+    """A named figure as text, such as “cost so far”, “12.40”; ``hint`` explains it; "": no need."""
 
     name: str
     value: str
@@ -86,7 +86,7 @@ class Fact(NamedTuple):
 
 
 class Alternative(NamedTuple):
-    """What another policy would decide now; ``agrees``: it equals the decision made."""
+    """Allocation that another policy would choose now, in words; ``agrees``: it equals the decision made."""
 
     policy: str
     allocation: str
@@ -104,37 +104,39 @@ class Views(Protocol):
     """Pages of a kind, with defaults to override; ``compiled`` is the engine's compiled workload.
 
     Attributes:
-        most: most reports of a run to show; longer runs are shown at equal distances.
+        most: most reports of a run to show; of longer runs, reports at equal distances are shown.
     """
 
     most: int = MOST_STEPS
 
     def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
-        """A few figures on the state of a run."""
+        """Return a few figures, as text, on the state of a run."""
         ...
 
     def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
-        """Charts of the course of a run."""
+        """Return charts of the course of a run."""
         ...
 
     def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:
-        """What other policies would decide now; empty if that takes long to compute."""
+        """Return what other policies would decide now; empty (the default) if that takes long to compute."""
         return []
 
     def hindsight(self, compiled: Any, shown: Shown) -> Hindsight:
-        """What other policies would have decided in a run; slower than the other parts of a page."""
+        """Return what other policies would have decided in a run; slower than the other parts of a page.
+
+        By default, a text that the kind doesn't keep what this needs."""
         return Hindsight([], NOT_KEPT)
 
     def workload(self, compiled: Any, learnt: Learnt) -> Sequence[Figure]:
-        """Charts of measurements and of the domain model."""
+        """Return charts of measurements and of the domain model; none by default."""
         return []
 
     def policy(self, compiled: Any) -> Sequence[Figure]:
-        """Charts of the policy's actions by situation."""
+        """Return charts of the policy's actions by situation; none by default."""
         return []
 
     def details(self, decision: Mapping[str, Any]) -> Sequence[str]:
-        """A stored decision in parts with reasons; empty if its own reason suffices."""
+        """Return the parts of a stored decision with their reasons; empty (default) if its own reason suffices."""
         return []
 
 
@@ -145,7 +147,9 @@ HELD_OUT = "Mean absolute error on executions that were held out, as a share; th
 
 
 def errors(report: Mapping[str, Any]) -> Iterator[Figure]:
-    """Yield a bar chart of the candidates with a known error, best first; nothing if none is known."""
+    """Yield a bar chart of the candidate models with a known error (share, 0 = exact), best first; nothing if none.
+
+    ``report`` is a model's fit report, with ``candidates`` and the chosen ``family``."""
     candidates: Sequence[Any] = report.get("candidates", ())
     found = sorted((one for one in candidates if one.get("mape") is not None), key=lambda one: one["mape"])
     if found:

@@ -20,12 +20,12 @@ from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
 
 LEVEL = 0.9
 Forward = Family | Stacked
-"""A family: ``medians(series, origins)`` returns medians on the log scale at its ``horizons`` after each origin, [m,
-H]; an origin [m] is the position of the last known interval."""
+"""A fitted family: ``medians(series, origins)`` returns log-scale medians [m, H] at its H ``horizons`` after each of m
+origins, positions of the last known interval."""
 
 
 class Expected(NamedTuple):
-    """Forecast counts per interval, arrays of equal shape.
+    """Forecast counts per interval of a series, arrays of equal shape.
 
     Attributes:
         median: forecast of least absolute error.
@@ -43,10 +43,10 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     """Fitted forecaster of one series, for H horizons.
 
     Attributes:
-        name: of the series.
-        horizons: in intervals, [H].
+        name: name of the series.
+        horizons: the H horizons, in intervals after the last known one.
         chosen: position in ``families`` of the one used at each horizon, [H].
-        names: of the families used.
+        names: names of the families.
         families: the fitted families.
         errors: calibration on origins unseen by the fits, [H, 4]: additions to log-scale medians for the two bounds,
             then factor and addition that turn medians into means.
@@ -62,14 +62,14 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     history: Series
 
     def expected(self, series: Series, origins: Integers) -> Expected:
-        """Forecast at each horizon after ``origins`` [m], [m, H]."""
+        """Forecast counts per interval at H horizons after each of m ``origins`` (positions in ``series``), [m, H]."""
         series = series._replace(unit=self.history.unit)
         told = [family.medians(series, origins) for family in self.families]
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
         return bounded(np.stack(columns, axis=1), self.errors, series.unit)
 
     def ahead(self, since: ArrayLike = ()) -> Expected:
-        """Forecast at each horizon after the history extended by the counts ``since``, [H]."""
+        """Forecast counts per interval at H horizons after the history, extended by the counts ``since``, [H]."""
         series = self.history.then(since)
         return Expected(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
 
@@ -78,7 +78,7 @@ Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
 def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
-    """Forecast from log-scale medians [..., H] and calibration ``errors`` [H, 4] as in ``Forecaster``."""
+    """Return forecast counts [..., H] by log-scale ``medians`` [..., H] and ``errors`` [H, 4] as in ``Forecaster``."""
     told = unscaled(medians, unit)
     low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
     mean = errors[:, 2] * told + errors[:, 3]
@@ -86,12 +86,12 @@ def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
 
 
 def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
-    """Serialise forecasters to bytes, as an array to store beside a model's others, [number of bytes]."""
+    """Serialise forecasters, for ``read``, to an array of bytes that a model stores beside its other arrays."""
     return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encoded), np.uint8)
 
 
 def read(data: NDArray[np.uint8]) -> tuple[Forecaster, ...]:
-    """Deserialise what ``written`` returned.
+    """Deserialise forecasters from bytes that ``written`` returned.
 
     Raises:
         IncompatibleModel: ``data`` isn't forecasters of this version.
@@ -156,7 +156,9 @@ Observed = Mapping[str, Mapping[float, float]]
 
 
 def forecast_of(workload: str, version: int, forecasters: Sequence[Forecaster], observed: Observed) -> Forecast:
-    """Forecasts of all series for the API, continued by the ``observed`` counts."""
+    """Return the forecasts of all series for the API, from the end of each history continued by ``observed`` counts.
+
+    ``version`` is that of the domain model."""
     goes_on = [(one, following(one, observed.get(one.name, {}))) for one in forecasters]
     recent = [count for one, since in goes_on for count in _recent(one, since)]
     return Forecast(
@@ -189,7 +191,7 @@ class Coming(NamedTuple):
     """Forecast for the hour after the last known interval of a series.
 
     Attributes:
-        known_until: end of that interval, seconds since 1970.
+        known_until: end of the last known interval, seconds since 1970.
         mean: expected count in the hour.
     """
 
@@ -198,7 +200,7 @@ class Coming(NamedTuple):
 
 
 def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:
-    """Expected counts in the next hour, by series; only for series with ``observed`` counts after the forecaster's
+    """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
     history."""
     found = {}
     for one in forecasters:
@@ -212,7 +214,9 @@ def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str
 
 
 def following(forecaster: Forecaster, counts: Mapping[float, float]) -> list[float]:
-    """Counts of the intervals directly after a forecaster's history, up to the first unknown one."""
+    """Return the counts of the intervals after a forecaster's history, up to the first unknown one.
+
+    ``counts``: by start of the interval, seconds since 1970."""
     at, found = forecaster.history.end, []
     while at in counts:
         found.append(counts[at])

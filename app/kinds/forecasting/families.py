@@ -29,9 +29,9 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
     ``ar``.
 
     Attributes:
-        horizons: in intervals.
-        seasons: of the calendar, in intervals.
-        course: coefficients of the calendar, [K].
+        horizons: intervals after the origin.
+        seasons: day and week of the calendar, in intervals.
+        course: coefficients of the K columns of the calendar.
         ar, ma: coefficients of past deviations from the profile and of past innovations, newest first, [p] and [q].
     """
 
@@ -42,12 +42,13 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
     ma: Floats
 
     def usual(self, series: Series, more: int = 0) -> Floats:
-        """Log-scale profile over a series and ``more`` intervals after it, [n + more]."""
+        """Return the log-scale profile over the n intervals of a series and ``more`` after it, [n + more]."""
         times = series.start + series.seconds * np.arange(len(series.counts) + more)
         return np.asarray(calendar(times, self.seasons) @ self.course)
 
     def innovations(self, rest: Floats) -> Floats:
-        """One-step-ahead prediction errors of the deviations ``rest`` [n], [n]; earlier deviations are taken as 0."""
+        """Return one-step-ahead prediction errors, [n], of the log-scale deviations ``rest`` [n] from the profile;
+        deviations before them count as 0."""
         ma = self.ma.tolist()
         told = np.convolve(rest, np.append(0.0, self.ar))[: len(rest)]
         found: list[float] = [0.0] * len(ma)
@@ -56,7 +57,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
         return np.array(found[len(ma) :])
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         most, values = max(self.horizons), series.scaled
         usual = self.usual(series, most)
         rest = values - usual[: len(values)]
@@ -74,7 +75,7 @@ class Arima(Struct, frozen=True, eq=False, tag=True):
 
 
 def _before(values: Floats, origins: Integers, count: int) -> Floats:
-    """The last ``count`` values at each origin, newest first, [m, count]; 0 before the first."""
+    """Return the last ``count`` values at each of m origins, newest first, [m, count]; 0 before the first."""
     at = origins[:, None] - np.arange(count)
     return np.where(at >= 0, values[np.maximum(at, 0)], 0.0)
 
@@ -93,8 +94,8 @@ class Weights(NamedTuple):
         weight_ih: [3N, F].
         weight_hh: [3N, N].
         bias_ih, bias_hh: [3N].
-        weight: of units and the last inputs, [H, N + F].
-        bias: [H].
+        weight: output weights of units and last inputs, [H, N + F].
+        bias: constant of each output, [H].
     """
 
     weight_ih: Floats
@@ -105,7 +106,8 @@ class Weights(NamedTuple):
     bias: Floats
 
     def ahead(self, windows: Floats) -> Floats:
-        """Standardised deviations from the baseline for input windows, [m, W, F] → [m, H]."""
+        """Return standardised deviations from the baseline at H horizons, [m, H], for m windows of W intervals with F
+        inputs, [m, W, F]."""
         state = np.zeros((len(windows), self.weight_hh.shape[1]))
         for inputs in windows.swapaxes(0, 1):
             given = np.split(inputs @ self.weight_ih.T + self.bias_ih, 3, axis=1)
@@ -116,7 +118,8 @@ class Weights(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Standardised inputs of each interval, [n, F], and log-scale baseline forecasts, [m, H] at the origins."""
+    """F standardised inputs of each of n intervals, ``read`` [n, F], and log-scale baseline forecasts at H horizons
+    after m origins, ``base`` [m, H]."""
 
     read: Floats
     base: Floats
@@ -126,8 +129,8 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     """Fitted ensemble of gated recurrent networks.
 
     Attributes:
-        horizons: in intervals.
-        seasons: in intervals.
+        horizons: intervals after the origin.
+        seasons: day and week, in intervals.
         middle, spread: location and scale that standardise log-scale counts.
         members: networks whose mean is the forecast.
         arima: model whose forecasts they correct; None: they forecast alone.
@@ -141,7 +144,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
     arima: Arima | None
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         inputs = read(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         told = [
@@ -152,7 +155,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
 
 
 def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
-    """Inputs of every interval, and baseline forecasts at ``origins``."""
+    """Return the network's inputs of every interval of ``series``, and baseline forecasts at m ``origins``."""
     values, every = series.scaled, np.arange(len(series.counts))
     dated = calendar(series.times, gru.seasons)[:, 1:]
     columns = [values[:, None], *(about(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
@@ -166,7 +169,7 @@ def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
 
 
 def _windows(inputs: Floats, at: Integers) -> Floats:
-    """Inputs by window, [m, W, F]; 0 before the first interval."""
+    """Return the ``inputs`` [n, F] at the intervals of m windows, ``at`` [m, W], [m, W, F]; 0 before the first."""
     return np.where((at >= 0)[..., None], inputs[np.maximum(at, 0)], 0.0)
 
 
@@ -189,8 +192,8 @@ class Trees(NamedTuple):
         start: constant prediction before any tree.
         left, right: child nodes, ``LEAF`` if none, [T, N].
         feature: index of the feature compared, [T, N].
-        threshold: largest value that goes left, [T, N].
-        value: of leaves, [T, N].
+        threshold: largest value of that feature that goes left, [T, N].
+        value: prediction of a leaf, [T, N].
     """
 
     start: Floats
@@ -201,7 +204,7 @@ class Trees(NamedTuple):
     value: Floats
 
     def predict(self, features: Floats) -> Floats:
-        """Predictions for feature rows, [m, F] → [m]."""
+        """Return the predictions for m rows of F ``features`` [m, F], [m]."""
         rows, trees = np.arange(len(features))[:, None], np.arange(len(self.left))
         node = np.zeros((len(features), len(self.left)), np.int64)
         while (inner := self.left[trees, node] != LEAF).any():
@@ -211,14 +214,14 @@ class Trees(NamedTuple):
 
 
 class Boosting(Struct, frozen=True, eq=False, tag=True):
-    """Fitted trees, one ensemble per horizon."""
+    """Fitted gradient-boosted ``trees``, one ensemble per horizon; ``horizons`` and ``seasons`` are in intervals."""
 
     horizons: tuple[int, ...]
     seasons: tuple[int, ...]
     trees: tuple[Trees, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         told = [
             trees.predict(features(series, origins, ahead, self.seasons))
             for ahead, trees in zip(self.horizons, self.trees, strict=True)
@@ -227,7 +230,9 @@ class Boosting(Struct, frozen=True, eq=False, tag=True):
 
 
 def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, ...]) -> Floats:
-    """Inputs of the trees at ``origins`` for a horizon, [m, F]; rounded to single precision as in scikit-learn."""
+    """Return F inputs of the trees at m ``origins`` for the horizon ``ahead`` (intervals), [m, F].
+
+    They are rounded to single precision, as in scikit-learn."""
     values = series.scaled
     then = series.start + series.seconds * (origins + ahead)
     dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)
@@ -239,23 +244,23 @@ def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, 
 
 
 class Last(Struct, frozen=True, eq=False, tag=True):
-    """Naive forecast: the last value."""
+    """Naive forecast: the last known count, at all ``horizons`` (intervals)."""
 
     horizons: tuple[int, ...]
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         return np.repeat(series.scaled[origins, None], len(self.horizons), axis=1)
 
 
 class Seasonal(Struct, frozen=True, eq=False, tag=True):
-    """Seasonal naive forecast: the value one season before; ``season`` in intervals."""
+    """Seasonal naive forecast: the count one season before; ``horizons`` and ``season`` are in intervals."""
 
     horizons: tuple[int, ...]
     season: int
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         values = series.scaled
         return np.stack([seasonal(values, origins, ahead, self.season) for ahead in self.horizons], axis=1)
 
@@ -270,9 +275,9 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     """Stack of F fitted families, for H horizons.
 
     Attributes:
-        horizons: in intervals.
+        horizons: intervals after the origin, [H].
         families: the fitted families.
-        weights: of each family at each horizon, non-negative with sum 1 where the stack is used, [H, F].
+        weights: weight of each family at each horizon, 0 or more, with sum 1 where the stack is used, [H, F].
     """
 
     horizons: tuple[int, ...]
@@ -280,6 +285,6 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
     weights: Floats
 
     def medians(self, series: Series, origins: Integers) -> Floats:
-        """Log-scale medians at each horizon after ``origins`` [m], [m, H]."""
+        """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
         told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

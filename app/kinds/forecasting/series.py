@@ -23,9 +23,9 @@ class Series(NamedTuple):
     """Counts in consecutive intervals of equal length.
 
     Attributes:
-        counts: per interval, [n].
+        counts: count in each of n intervals, [n].
         start: start of the first interval, seconds since 0:00 UTC on a Thursday, such as 1970.
-        seconds: length of an interval.
+        seconds: length of an interval in seconds.
         unit: small count that sets the log scale; at least 1.
     """
 
@@ -36,12 +36,12 @@ class Series(NamedTuple):
 
     @property
     def scaled(self) -> Floats:
-        """Counts on the log scale, log(1 + count / unit), [n]."""
+        """Counts of the n intervals on the log scale, ln(1 + count / unit), [n]."""
         return np.log1p(self.counts / self.unit)
 
     @property
     def times(self) -> Floats:
-        """Start of each interval, seconds as ``start``, [n]."""
+        """Start of each of n intervals, seconds as ``start``, [n]."""
         return np.asarray(self.start + self.seconds * np.arange(len(self.counts)), np.float64)
 
     @property
@@ -50,34 +50,36 @@ class Series(NamedTuple):
         return self.start + self.seconds * len(self.counts)
 
     def sized(self) -> Series:
-        """The series with ``unit`` set from the median count, so that empty intervals don't dominate the log scale."""
+        """Return the series with ``unit`` set by its median count, so that small counts don't dominate the scale."""
         return self._replace(unit=max(float(np.median(self.counts)) / MEDIAN, 1.0))
 
     def until(self, last: int) -> Series:
-        """The series up to position ``last``, exclusive."""
+        """Return the series up to position ``last``, exclusive."""
         return self._replace(counts=self.counts[:last])
 
     def since(self, first: int) -> Series:
-        """The series from position ``first`` on."""
+        """Return the series from position ``first`` on."""
         return self._replace(counts=self.counts[first:], start=self.start + self.seconds * first)
 
     def then(self, counts: ArrayLike) -> Series:
-        """The series with ``counts`` appended."""
+        """Return the series with ``counts``, one per interval, appended."""
         return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 
 def unscaled(values: ArrayLike, unit: float) -> Floats:
-    """Counts from log-scale values, at least 0, of the same shape."""
+    """Return counts, at least 0, from log-scale values, of the same shape; the inverse of ``Series.scaled``."""
     return np.maximum(unit * np.expm1(np.asarray(values, np.float64)), 0.0)
 
 
 def seasons(count: int, seconds: float) -> tuple[int, ...]:
-    """Day and week in intervals, each if ``count`` intervals of ``seconds`` cover at least three of it."""
+    """Return day and week in intervals of ``seconds``, each if it has at least two intervals and ``count`` cover three
+    of it."""
     return tuple(round(span / seconds) for span in (DAY, WEEK) if 2 * seconds <= span <= count * seconds / 3)
 
 
 def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
-    """Constant and harmonics of day and week at ``times`` (seconds), for the seasons ``known``, [n, K]."""
+    """Return K columns at n ``times`` (seconds), [n, K]: a constant, and harmonics of day and week for the seasons
+    ``known`` (in intervals; without a week or both, fewer)."""
     at = np.asarray(times, np.float64)
     columns = [np.ones_like(at)]
     for span, most in zip((DAY, WEEK)[: len(known)], (DAILY, WEEKLY), strict=False):
@@ -88,7 +90,8 @@ def calendar(times: ArrayLike, known: Sequence[int]) -> Floats:
 
 
 def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back: int = 1) -> Floats:
-    """Latest known value a whole number of seasons before origin + horizon, ``back`` − 1 seasons further back, [m].
+    """Return the latest known value a whole number of seasons before each of m origins + ``horizon``, and ``back`` − 1
+    seasons further back, [m]. Horizon and season are in intervals.
 
     Values before the series are replaced by the mean of its first season."""
     away = season * (-(-horizon // season) + back - 1)
@@ -97,8 +100,8 @@ def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back:
 
 
 def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
-    """Seasonal features of origin + horizon: the value one season before, per season, and the mean over days, [m, 0, 2
-    or 3]."""
+    """Return seasonal features of each of m origins + ``horizon``, [m, 0, 2 or 3]: the value one season before for each
+    season ``known`` (in intervals), and the mean over ``DAYS`` days at that time."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
     if known:
         days = [seasonal(values, origins, horizon, known[0], back) for back in range(1, DAYS + 1)]
@@ -107,8 +110,8 @@ def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int])
 
 
 def lately(values: Floats, origins: Integers, lags: int, spans: Sequence[int]) -> Floats:
-    """Recent features at each origin: the last ``lags`` values, newest first, and means over ``spans`` intervals, [m,
-    lags + spans]."""
+    """Return recent features at m origins, [m, lags + spans]: the last ``lags`` values, newest first, and the means
+    over the last ``spans`` intervals."""
     at = np.maximum(origins[:, None] - np.arange(lags), 0)
     total = np.append(0.0, np.cumsum(values))
     means = [

@@ -1,5 +1,5 @@
-"""Update of a run's queues and servers by a report; at equal times ends of batches precede servers, arrivals and
-starts."""
+"""Update of a run's queues and servers by a report. Events of equal time are applied in the order: ends of batches,
+changes of servers, arrivals, starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ CARRIED = "only in runs that were started as carried: the service decides what t
 
 
 class Places(NamedTuple):
-    """Positions of users in ``arrived`` and of servers in ``finished`` and ``servers`` of a report."""
+    """Positions, for each event of a report in order, of the user of ``arrived``, and of the server of ``finished`` and
+    ``servers`` in the fleet."""
 
     users: list[int]
     finished: list[int]
@@ -27,11 +28,11 @@ class Places(NamedTuple):
 
 
 def advance(ledger: Ledger, report: InferenceReport) -> None:
-    """Update ``ledger`` in place by a report.
+    """Update ``ledger`` in place by a report; after an exception it may be partly updated.
 
     Raises:
-        InvalidInput: the report names an unknown user, variant or server, or its times are out of order.
-        Contradiction: it contradicts earlier reports.
+        InvalidInput: the report names an unknown user, variant, server or batch size, or its times are out of order.
+        Contradiction: the report contradicts earlier ones, such as the end of a batch on an idle server.
     """
     _ordered(ledger.now, report)
     places = _places(ledger, report)
@@ -44,7 +45,9 @@ def advance(ledger: Ledger, report: InferenceReport) -> None:
 
 
 def _until(ledger: Ledger, report: InferenceReport, places: Places, done: list[int], now: float) -> list[int]:
-    """Apply events up to the time ``now``; return the number applied of ends, servers and arrivals, from ``done``."""
+    """Apply events up to the time ``now`` (seconds since the run's start).
+
+    ``done`` and the result are how many ends, changes of servers and arrivals of the report have been applied."""
     finished, servers, arrived = done
     ledger.pass_time(now)
     while finished < len(report.finished) and report.finished[finished].at <= now:
@@ -137,7 +140,7 @@ def _ordered(before: float, report: InferenceReport) -> None:
 
 
 def moment(event: Any, report: InferenceReport) -> float:
-    """Time of an event, seconds since the run's start; the report's time if it has none."""
+    """Return the time of an event in seconds since the run's start; the report's time if the event has none."""
     at: float | None = event.at
     return report.at if at is None else at
 
@@ -167,7 +170,6 @@ def _servers(part: str, events: Sequence[Any], places: list[int], known: str) ->
 
 
 def _untold(layout: Layout, report: InferenceReport) -> list[FieldIssue]:
-    """Issues of finished batches with an unknown variant or a size above the largest."""
     issues = []
     for number, one in enumerate(report.finished):
         if one.variant is not None and one.variant not in layout.variants:
@@ -183,7 +185,7 @@ def _unknown(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
 
 
 def _unique(ledger: Ledger, report: InferenceReport) -> None:
-    """Raise Contradiction if a new request has the name of one that waits or is served."""
+    """Raise Contradiction if a new request has the name of a request that waits or is being served."""
     given = [(number, one.id) for number, one in enumerate(report.arrived) if one.id is not None]
     if not given:
         return

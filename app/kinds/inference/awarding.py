@@ -26,12 +26,13 @@ from app.kinds.inference.spec import InferenceSpec
 class Client:
     """Representation of one user's agent: its spaces, and its observation of all users' state.
 
-    Actions are those of ``alone``: 0 waits, 1 to V·K offer (variant, batch size), the batch size varying fastest; the
-    last 2·C turn servers on or off.
+    Actions are those of ``alone``: 0 waits, 1 to V·K offer one of V variants with one of K batch sizes, the batch size
+    varying fastest; the last 2·C turn a server of one of C classes on or off.
 
     Attributes:
-        user: position.
+        user: position of the user in the layout.
         alone: layout of a workload with this user only.
+        entries: names of the observation's D entries; actions: number of actions N.
     """
 
     def __init__(self, spec: InferenceSpec, user: int) -> None:
@@ -41,13 +42,13 @@ class Client:
         self.actions = self.alone.actions
 
     def seen(self, state: State) -> View:
-        """Observation [B, D] and mask [B, N] of the user at B decisions of the whole workload."""
+        """Return the user's observation [B, D] and mask of legal actions [B, N] at B decisions of the workload."""
         own = self.of(state)
         shared = state.quality.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
         return View(np.concatenate([observe(self.alone, own), shared], axis=1), mask(self.alone, own))
 
     def of(self, state: State) -> State:
-        """The state with the requests of this user only, and all servers."""
+        """Return ``state`` with the requests of this user only, and all servers."""
         own = slice(self.user, self.user + 1)
         return state._replace(
             waiting=state.waiting[:, own],
@@ -59,17 +60,17 @@ class Client:
 
 
 def roles(spec: InferenceSpec) -> tuple[str, ...]:
-    """Names of the users, or the default role if one policy decides for all."""
+    """Return the names of the users, or the default role if one policy decides for all."""
     return (DEFAULT_ROLE,) if spec.policies == "one" else tuple(user.name for user in spec.users)
 
 
 def clients(layout: Layout) -> Mapping[str, Client]:
-    """Representation of each user's agent, by user."""
+    """Return the representation of each user's agent, by name of the user."""
     return {name: Client(layout.spec, user) for user, name in enumerate(layout.users)}
 
 
 def layouts(layout: Layout) -> Mapping[str, Layout | Client]:
-    """Representation of each role's policy, by role."""
+    """Return the layout, or representation of a user's agent, that each role's policy is made for, by role."""
     return {DEFAULT_ROLE: layout} if layout.spec.policies == "one" else clients(layout)
 
 
@@ -89,7 +90,7 @@ LEAST = 0.05  # least share of a user in all requests, and least value relative 
 
 
 def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """Actions of the workload, [B], from the actions chosen by its users' agents, [B, U]."""
+    """Return the workload's action in B decisions, [B], given those that its U users' agents chose, [B, U]."""
     controlled = state.asked == CONTROL
     if not controlled.any():
         return _started(projector, state, chosen)
@@ -98,7 +99,7 @@ def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
 
 
 def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
-    """Start of the best offer, or ``WAIT`` if there is none, [B]."""
+    """Return the action that starts the best offer, or ``WAIT`` if there is none, [B]."""
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
     starts = variants * batches
@@ -111,7 +112,7 @@ def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
 
 
 def _left(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
-    """Value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
+    """Return value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
         return quality.weight * requests
@@ -128,15 +129,15 @@ def _left(projector: Projector, state: State, variant: Integers, size: Integers)
 
 
 def _value(layout: Layout, usual: Floats, state: State) -> Floats:
-    """Value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or fairness
-    counts."""
+    """Return the value to the objective of one immediately answered request of each user, [B, U]; above 0 if quality or
+    fairness has a weight."""
     wanted, share = layout.spec.weights, np.maximum(usual / max(float(usual.sum()), 1e-300), LEAST)
     value = wanted.quality * layout.quality.weight + wanted.fairness * slope(state.quality) / share
     return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
 
 
 def _turned(layout: Layout, chosen: Integers) -> Integers:
-    """Server action with most votes, [B]; ties with waiting mean ``WAIT``."""
+    """Return the action on servers with most votes, [B]; ties with waiting mean ``WAIT``."""
     first = layout.shape[1] * layout.shape[2]
     wanted = np.maximum(chosen - first, WAIT)
     votes = (wanted[:, :, None] == np.arange(1 + 2 * len(layout.servers))).sum(axis=1) + 0.0
@@ -150,7 +151,7 @@ class Together:
 
     Args:
         layout: of the workload.
-        policies: by user, with the representation of ``Client``.
+        policies: agents by name of the user, made for the representation of ``Client``.
         rule: policy of users without an agent.
     """
 
@@ -160,7 +161,7 @@ class Together:
         self.name = "per_user: " + ", ".join(dict.fromkeys((one or rule).name for _, one in self._members))
 
     def act(self, situation: Situation) -> Choice:
-        """Action for each run [B] that the users' offers and votes lead to.
+        """Choose the action of each of B runs, [B], to which the users' offers and votes lead.
 
         Raises:
             IllegalAction: an agent chose a masked action.

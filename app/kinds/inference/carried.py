@@ -29,7 +29,8 @@ DECIDED, SEALED = "decided", "sealed"
 
 
 class StartNow(NamedTuple):
-    """A batch to start now, of the user's oldest requests; ``requests`` are their names."""
+    """A batch of size ``batch`` to start now on ``server`` with ``variant``: the user's oldest requests, whose names
+    are ``requests``."""
 
     server: str
     user: str
@@ -39,7 +40,7 @@ class StartNow(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A server to turn on or off now."""
+    """A server, by name, to turn on (``on`` is True) or off now."""
 
     server: str
     on: bool
@@ -65,10 +66,12 @@ class Carried:
         keep: called with every event and other change of the state before a method returns; None: not called.
 
     Args:
-        spec: of the workload, from the service.
-        artifacts: policies by role; ``default`` may be one policy for all users. Empty: a heuristic decides.
-        seconds: expected seconds per batch by class, variant and size, ``expected`` of a run's first decision.
-        role: only user to decide for, if every user has its own policy; None: all.
+        spec: spec of the workload, from the service; an invalid one raises Pydantic's ValidationError.
+        artifacts: serialised policies by role; ``default`` may be one for all users. Empty: a heuristic decides. One
+            that can't be used raises IncompatibleArtifact.
+        seconds: expected seconds per batch by class, variant and size, from ``expected`` of the run's first decision;
+            None: no domain model.
+        role: only user to decide for, if every user has its own policy; None: all. An unknown one raises InvalidInput.
     """
 
     def __init__(
@@ -105,11 +108,11 @@ class Carried:
 
     @property
     def full(self) -> bool:
-        """Whether to make a report before more events."""
+        """Whether ``FULL`` events are collected, so that a report should be made before more."""
         return self.events >= FULL
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """Record a request; one without a name gets a number.
+        """Record a request of ``user`` that arrived ``at`` seconds; without a ``name`` it gets a number.
 
         Raises:
             InvalidInput: the user is unknown.
@@ -122,7 +125,7 @@ class Carried:
         self._note("arrived", {"user": user, "at": at} | ({} if name is None else {"id": name}))
 
     def finished(self, server: str, at: float) -> None:
-        """Record the end of a server's batch.
+        """Record the end, ``at`` seconds, of the batch on ``server``.
 
         Raises:
             InvalidInput: the server is unknown or idle.
@@ -135,7 +138,8 @@ class Carried:
         self._note("finished", {"server": server, "at": at})
 
     def turned(self, server: str, state: ServerState, at: float) -> None:
-        """Record that a server is up, starting or down; requests of a batch on a server that goes down wait again.
+        """Record that a server is up, starting or down ``at`` seconds; requests of a batch on one that goes down wait
+        again.
 
         Raises:
             InvalidInput: the server is unknown.
@@ -146,8 +150,9 @@ class Carried:
         self._note("servers", {"server": server, "state": state, "at": at})
 
     def decide(self, at: float) -> Now:
-        """Batches to start and servers to turn on or off at time ``at``; raises IllegalAction if the policy chose a
-        masked action."""
+        """Decide which batches start and which servers turn on or off at ``at`` seconds.
+
+        Raises IllegalAction if the policy chose a masked action."""
         ledger, names = self._ledger, self._fleet.names
         at, control = self._pass(at), self._ledger.control
         ledger.drop()
@@ -166,14 +171,14 @@ class Carried:
         return Now(start, [Turn(names[place], on) for place, on in decided.turns])
 
     def report(self) -> dict[str, Any]:
-        """Report of the events since the last one, as the API accepts it; begins a new one."""
+        """Return the report of the events since the last one, as the API accepts it, and begin a new one."""
         report, self._report, self.events = {**self._report, "at": self.now}, {}, 0
         if self.keep is not None:
             self.keep({SEALED: self.now})
         return report
 
     def working(self) -> Mapping[str, StartNow]:
-        """Batches in progress, by name of the server."""
+        """Return the batches in progress, by name of the server."""
         busy = {place: server.batch for place, server in self._ledger.servers.items() if server.batch is not None}
         users, variants = self._layout.users, self._layout.variants
         return {
@@ -184,11 +189,11 @@ class Carried:
         }
 
     def state(self) -> list[Any]:
-        """State as plain lists, numbers and texts; call it when everything is reported."""
+        """Return the state as lists, numbers and texts, for ``restore``; call it when every event is reported."""
         return pack(self._ledger.state())
 
     def restore(self, state: list[Any]) -> None:
-        """Continue from a result of ``state``."""
+        """Continue from a result of ``state``; raises ValueError or TypeError if it has another form."""
         self._ledger = self._compiled.ledger(unpack(state))
         self._earliest = nextafter(self._ledger.now, inf)
 
@@ -238,8 +243,7 @@ class Carried:
         return StartNow(server, user, variant, size, batch.ids)
 
     def _pass(self, at: float) -> float:
-        """Advance to the time of an event and return it in seconds: at least the last event's time, and after the last
-        start."""
+        """Advance to the time of an event, moved after the last start and no earlier event; return it in seconds."""
         at = max(at, self._earliest, self._ledger.now)
         self._ledger.pass_time(at)
         return at
@@ -278,7 +282,7 @@ def _compiled(
 
 
 def _model(layout: Layout, seconds: Seconds) -> ServiceModel:
-    """Domain model with nothing but expected seconds."""
+    """Return a domain model with nothing but expected seconds; raises KeyError if a class or variant is missing."""
     users, variants, _ = layout.shape
     table = np.array([[seconds[server][variant] for variant in layout.variants] for server in layout.servers])
     measured = np.ones((len(layout.servers), variants), np.bool_)

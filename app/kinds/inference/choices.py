@@ -24,19 +24,19 @@ class IllegalAction(ValueError):
 
 
 def asked(policy: Policy, situation: Situation) -> list[int]:
-    """Actions of ``policy`` in B situations, [B].
+    """Return the actions that ``policy`` chooses for the B runs of a situation.
 
     Raises:
-        IllegalAction: an action is masked.
+        IllegalAction: a chosen action is masked.
     """
     return legal(policy.name, policy.act(situation).action.tolist(), situation.view.mask)
 
 
 def legal(name: str, actions: list[int], mask: NDArray[np.bool_]) -> list[int]:
-    """Return ``actions`` [B] of the policy ``name`` if all are legal.
+    """Return ``actions`` of the policy ``name`` for B runs if all are legal.
 
     Raises:
-        IllegalAction: one is not legal by ``mask`` [B, N].
+        IllegalAction: one isn't legal by ``mask`` [B, N], or isn't from 0 to N − 1.
     """
     for row, action in enumerate(actions):  # faster than arrays for a single row, the usual case
         if not (0 <= action < mask.shape[1] and mask[row, action]):
@@ -54,7 +54,7 @@ class Chooser:
     """A policy bound to a workload, which builds its situations.
 
     Attributes:
-        name: of the policy.
+        name: name of the policy.
         adapts: whether the policy uses the runs' last transitions.
     """
 
@@ -65,7 +65,8 @@ class Chooser:
         self.name, self.adapts = policy.name, bool(getattr(policy, "adapts", False))
 
     def choose(self, rows: Sequence[Row], recent: Transitions | None = None) -> list[int]:
-        """Actions of the layout at B decisions; ``recent``: last transitions, if the policy ``adapts``.
+        """Choose an action at each of B decisions ``rows``; ``recent``: last transitions (None: unknown), used if the
+        policy ``adapts``.
 
         Raises:
             IllegalAction: the policy chose a masked action.
@@ -79,14 +80,14 @@ class Chooser:
 
 
 class Glance:
-    """Views for policies that use nothing else: equal to those of ``seen``, but faster, with cached masks."""
+    """Maker of views for policies that need nothing else: as ``dynamics.seen`` does, but faster, with cached masks."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
         self._starts: dict[tuple[float, ...], NDArray[np.bool_]] = {}
 
     def view(self, rows: Sequence[Row]) -> View:
-        """Observation [B, D] and mask [B, N] at B decisions."""
+        """Return the observation [B, D] and the mask of legal actions [B, N] at B decisions ``rows``."""
         told = self._layout.told_numbers
         known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
@@ -94,8 +95,7 @@ class Glance:
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
-        """Mask of legal actions, [1, N]; for servers it depends only on the batch sizes that each user's requests
-        allow."""
+        """Return the mask of legal actions, [1, N]; for starts it is cached by the batch sizes that queues allow."""
         if row.asked == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
@@ -122,11 +122,11 @@ class Start(NamedTuple):
     """A batch that starts on a server.
 
     Attributes:
-        place: position of the server.
-        batch: its requests.
+        place: position of the server in the fleet.
+        batch: the batch, with its requests.
         size: chosen batch size; the batch may have fewer requests.
-        loaded: variant loaded before, or ``NOTHING_LOADED``.
-        seconds: expected duration; None without a domain model.
+        loaded: position of the variant loaded before, or ``NOTHING_LOADED``.
+        seconds: expected duration in seconds, loading included; None without a domain model.
         waiting: number of the user's requests that waited before.
     """
 
@@ -146,7 +146,7 @@ class Decided(NamedTuple):
 
 
 def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
-    """Decide several runs at once until no more batches start; the ledgers are updated in place.
+    """Decide several runs at once until no more batches start, one result per ledger; updates the ledgers in place.
 
     Raises:
         IllegalAction: the policy chose a masked action.
@@ -181,12 +181,12 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
 
 
 def joined(recent: Sequence[Transitions]) -> Transitions:
-    """Last transitions of several runs concatenated to one batch."""
+    """Concatenate the last transitions of several runs to one batch of runs; raises TypeError if there are none."""
     return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
 def _asking(ledger: Ledger) -> Asking[Decided]:
-    """Coroutine of one run's decision: yields rows to decide, receives actions."""
+    """Decide one run as a coroutine, which yields rows to decide and receives actions."""
     turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
     starts = yield from _starts(ledger)
     return Decided(starts, turns)

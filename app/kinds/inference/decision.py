@@ -90,14 +90,14 @@ SHOWN = 3
 
 
 def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
-    """Code and text of a decision's reason; a non-empty ``failure`` goes before the text."""
+    """Return ``code`` and ``text`` of a decision's reason; ``failure`` of a policy ("": none) goes before the text."""
     code = "fallback" if failure else _code(ledger, decided)
     text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
     return {"code": code, "text": f"{failure}: {text}" if failure else text}
 
 
 def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
-    """Reason of a run whose client decides; ``version``: of the promoted agent, None: none."""
+    """Return the reason of a run whose client decides; ``version`` of the promoted agent (None: none)."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
     return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_left(ledger)}"}
 
@@ -135,7 +135,6 @@ def _start(ledger: Ledger, start: Start) -> str:
 
 
 def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
-    """Text on the best of the other variants by expected quality; empty if there is none."""
     others = [*worths[:chosen], *worths[chosen + 1 :]]
     if not others:
         return ""
@@ -163,5 +162,5 @@ def _left(ledger: Ledger) -> str:
 
 
 def worth_text(value: float) -> str:
-    """Format a quality with two decimals and no leading zero, such as “.87”."""
+    """Format a quality from 0 to 1 with two decimals and no leading zero, such as “.87”."""
     return f"{value:.2f}".removeprefix("0")

@@ -27,7 +27,9 @@ LARGEST_LOG = 3.0  # clips ratios at twenty, so that one batch isn't decisive
 
 
 class Watch:
-    """Expectations of a domain model for a workload's streams; ``streams`` is their number."""
+    """Source of evidence of drift for a workload: compares reports with the domain model.
+
+    ``streams`` is the number of streams, one per user's request rate and one per variant's seconds."""
 
     def __init__(self, layout: Layout, model: ServiceModel) -> None:
         self._layout, self._model = layout, model
@@ -45,7 +47,9 @@ class Watch:
         self.streams = len(self._names) + len(self._load_names)
 
     def residuals(self, ledger: Ledger, report: InferenceReport) -> Residuals:
-        """Evidence of drift from a report already applied to ``ledger``; a complete count restarts."""
+        """Return the evidence of drift from a report that is already applied to ``ledger``.
+
+        Arrivals are evidence once counted over a whole window; ``ledger`` then begins a new count."""
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
@@ -91,10 +95,10 @@ class Load(NamedTuple):
     """Variability of a user's request rate.
 
     Attributes:
-        variation: squared coefficient of variation from one control interval to the next.
-        brief: part of it that a forecast from the interval before can't explain.
-        tolerated: factor on the mean; a wandering load hasn't drifted within ``USUAL`` standard deviations of its slow
-            part.
+        variation: squared coefficient of variation of the rate between control intervals.
+        brief: part of ``variation`` that a forecast from the interval before can't explain.
+        tolerated: factor by which the mean may be off without drift: ``USUAL`` standard deviations of the slow part of
+            the variation, and ``TOLERATED``.
     """
 
     variation: float

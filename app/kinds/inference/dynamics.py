@@ -28,12 +28,12 @@ NONE = -1
 
 
 class Transitions(NamedTuple):
-    """Last transitions of B runs, U users; the newest are last.
+    """Last transitions of B runs with U users; the newest are last.
 
     Attributes:
         batch: class, variant and size of the last finished batches as a flat index into [C, V, K]; ``NONE``: fewer have
             finished, [B, BATCHES].
-        pace: their seconds over those expected, without loading a variant; 1 if none, [B, BATCHES].
+        pace: seconds of these batches over those expected, without loading a variant; 1 if none, [B, BATCHES].
         arrived: requests in each of the last whole parts of intervals; ``NONE`` before the run's start, [B, U, PARTS].
     """
 
@@ -43,7 +43,7 @@ class Transitions(NamedTuple):
 
 
 def part_of(seconds: float, control_seconds: float) -> int:
-    """Index of the part of a control interval at ``seconds`` since the run's start."""
+    """Return the index, from 0, of the part of a control interval (a quarter) at ``seconds`` since the run's start."""
     return int(seconds * PARTS_OF_INTERVAL / control_seconds)
 
 
@@ -61,7 +61,7 @@ ANSCOMBE = 0.375
 
 
 class Prediction(NamedTuple):
-    """Predictions for B runs.
+    """Predictions for B runs with C server classes, V variants, K batch sizes and U users.
 
     Attributes:
         seconds: mean seconds per batch, [B, C, V, K].
@@ -79,8 +79,8 @@ class Dynamics:
     Attributes:
         start: initial parameters of *pace*.
         rates: learning rate of each parameter.
-        pace_spread, load_spread: standard deviations of their residuals.
-        weights: of the last parts' levels, and a constant, [PARTS + 1].
+        pace_spread: standard deviation of *pace*'s residuals, natural logarithm; load_spread: of *load*'s, in levels.
+        weights: *load*'s weights of the last parts' levels, and its constant, [PARTS + 1].
         usual: mean requests of each user per part of a control interval, [U].
         steps: number of gradient steps; 0: no adaptation.
     """
@@ -94,20 +94,20 @@ class Dynamics:
     steps: int = 1
 
     def predict(self, layout: Layout, seconds: Floats, recent: Transitions | None, batch: int) -> Prediction:
-        """Predictions for B runs.
+        """Predict the seconds of batches and the request rates of B runs.
 
         Args:
-            layout: of the workload.
-            seconds: expected by the domain model, [C, V, K].
+            layout: layout of the workload.
+            seconds: seconds per batch expected by the domain model, [C, V, K].
             recent: the runs' last transitions; None: none are known.
-            batch: B.
+            batch: number of runs B.
         """
         if recent is None:
             recent = nothing(layout, batch)
         return Prediction(self.paces(layout, recent) * seconds, self.counts(recent.arrived) / width(layout))
 
     def paces(self, layout: Layout, recent: Transitions) -> Floats:
-        """Mean seconds per batch over those of the domain model, after adaptation, [B, C, V, K]."""
+        """Return the ratio of mean seconds per batch to those of the domain model, after adaptation, [B, C, V, K]."""
         kinds, batch = kinds_of_batches(layout), len(recent.batch)
         pace = adapted(self.start, self.rates, examples(layout, recent), self.steps)
         log = predicted(pace, np.broadcast_to(kinds, (batch, *kinds.shape)))
@@ -115,8 +115,8 @@ class Dynamics:
         return factor.reshape(batch, len(layout.servers), *layout.shape[1:])
 
     def counts(self, arrived: NDArray[np.int64]) -> Floats:
-        """Expected requests in the next part of a control interval, from those of the last parts, [B, U, PARTS] → [B,
-        U]."""
+        """Return the expected number of requests of each user in the next part of a control interval, [B, U], from
+        those in the last parts, ``arrived`` [B, U, PARTS]."""
         root = np.maximum(1 + levels(self.usual, arrived) @ self.weights[:-1] + self.weights[-1], 0.0)
         mean: Floats = (root**2 + self.load_spread**2) * (self.usual + ANSCOMBE) - ANSCOMBE
         return np.maximum(mean, 0.0)
@@ -133,7 +133,7 @@ class Dynamics:
 
     @classmethod
     def build(cls, arrays: Mapping[str, Any], steps: int = 1) -> Dynamics:
-        """Construct from ``arrays``.
+        """Construct from published ``arrays``; ``steps`` is the number of gradient steps.
 
         Raises:
             IncompatibleArtifact: an array is missing.
@@ -148,18 +148,18 @@ class Dynamics:
 
 
 def width(layout: Layout) -> float:
-    """Seconds of a part of a control interval."""
+    """Return the length in seconds of a part of a control interval."""
     return float(layout.spec.control_seconds) / PARTS_OF_INTERVAL
 
 
 def nothing(layout: Layout, batch: int) -> Transitions:
-    """Empty transitions of B runs (``batch``)."""
+    """Return transitions of B runs (``batch``) in which no batch has finished and no request is known."""
     arrived = np.full((batch, len(layout.users), PARTS), NONE)
     return Transitions(np.full((batch, BATCHES), NONE), np.ones((batch, BATCHES)), arrived)
 
 
 def kinds_of_batches(layout: Layout) -> Floats:
-    """Inputs of *pace* for each class, variant and size, [C·V·K, D]."""
+    """Return the D inputs of *pace* for each server class, variant and batch size, [C·V·K, D]."""
     classes, (_, variants, sizes) = len(layout.servers), layout.shape
     which = np.indices((classes, variants, sizes)).reshape(3, -1)
     size = np.log2(layout.batches)[which[2]] / max(float(np.log2(layout.batches[-1])), 1.0)
@@ -167,7 +167,7 @@ def kinds_of_batches(layout: Layout) -> Floats:
 
 
 def examples(layout: Layout, recent: Transitions) -> Examples:
-    """Examples that *pace* adapts to, one row per run, with weight 0 for missing batches."""
+    """Return the examples that *pace* adapts to, [B, BATCHES, ...] for B runs, with weight 0 for missing batches."""
     known = recent.batch != NONE
     inputs = kinds_of_batches(layout)[np.where(known, recent.batch, 0)]
     pace = np.log(np.clip(recent.pace, np.exp(-LARGEST), np.exp(LARGEST)))
@@ -175,7 +175,7 @@ def examples(layout: Layout, recent: Transitions) -> Examples:
 
 
 def levels(usual: Floats, arrived: NDArray[np.integer] | Floats) -> Floats:
-    """Anscombe levels of request counts [B, U, J] relative to the usual; 0 if unknown."""
+    """Return Anscombe levels of J request counts of U users, [B, U, J], relative to the ``usual`` [U]; 0 if unknown."""
     root = np.sqrt(np.maximum(arrived, 0) + ANSCOMBE) / np.sqrt(usual + ANSCOMBE)[:, None]
     return np.where(arrived == NONE, 0.0, root - 1.0)
 
@@ -217,13 +217,12 @@ class State(NamedTuple):
 
 
 def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
-    """Exponentially smoothed requests per second after ``elapsed`` seconds with ``arrived`` requests at their end;
-    broadcasts.
+    """Return exponentially smoothed requests per second, of the arguments' broadcast shape.
 
     Args:
-        rate: before, requests per second.
-        elapsed: seconds.
-        arrived: number of requests.
+        rate: smoothed requests per second before.
+        elapsed: seconds since then.
+        arrived: number of requests that arrived at the end of these seconds.
         window: time constant in seconds, the spec's ``control_seconds``.
     """
     kept: Floats = rate * np.exp(-elapsed / window) + arrived / window
@@ -234,12 +233,12 @@ def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) ->
 
 
 def seen(layout: Layout, state: State) -> View:
-    """Observation [B, D] and mask [B, N] at B decisions."""
+    """Return the observation of D entries, [B, D], and the mask of N legal actions, [B, N], at B decisions."""
     return View(observe(layout, state), mask(layout, state))
 
 
 def observe(layout: Layout, state: State) -> NDArray[np.float32]:
-    """Observations of order 1, [B, D], with the columns ``Layout.entries``."""
+    """Return the observation at B decisions, [B, D], with the D columns ``Layout.entries``, of order 1."""
     known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]
@@ -249,7 +248,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
 
 
 def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale the first columns of a state [B, up to D] to observations, in place; ``waiting`` comes first."""
+    """Scale the first columns of a state, ``known`` [B, up to D], to an observation in place, and return it."""
     width, users = known.shape[1], len(layout.users)
     known *= layout.factors[:width]
     counts = known[:, : 4 * users].reshape(-1, 4, users)[:, ::3]  # a view: waiting, and rate
@@ -259,7 +258,7 @@ def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
-    """Mask of legal actions, [B, N].
+    """Return the mask of N legal actions at B decisions, [B, N].
 
     A batch size is legal if as many requests wait, the smallest if any does. A class whose servers are all busy, or at
     its minimum, isn't turned off. Waiting is always legal."""
@@ -283,8 +282,8 @@ class Projector(NamedTuple):
     """The ``projector`` of a situation.
 
     Attributes:
-        layout: of the workload.
-        seconds: mean seconds per batch, [C, V, K], or per run, [B, C, V, K]; None without a domain model.
+        layout: layout of the workload with C server classes, V variants, K batch sizes and U users.
+        seconds: mean seconds per batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
         usual: mean requests per second of each user over the day, [U]; None without a domain model.
         ahead: coefficients of forecasts one control interval ahead (``app.kinds.inference.model``), [U, 17].
         recent: the runs' last transitions, for policies with ``adapts``.
@@ -300,14 +299,14 @@ class Projector(NamedTuple):
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
-        """Projector of a workload; ``model`` None: no domain model."""
+        """Return the projector of a workload; ``model`` None: no domain model."""
         if model is None:
             return cls(layout, None)
         usually = np.asarray(model.forecast[:, 1], np.float64) if len(model.forecast) else None
         return cls(layout, model.seconds(), model.rate.mean(axis=1), _ahead(model), usually=usually)
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
-        """The projector restricted to the runs ``rows`` of the batch."""
+        """Return the projector restricted to the runs at positions ``rows`` of the batch."""
         seconds, recent = self.seconds, self.recent
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
@@ -315,7 +314,7 @@ class Projector(NamedTuple):
         )
 
     def of_user(self, layout: Layout, user: int) -> Projector:
-        """The projector for the agent of one user (position ``user``, with its ``layout``), without transitions."""
+        """Return the projector for one user's agent (position ``user``, own ``layout``), without transitions."""
         if self.usual is None or self.ahead is None:
             return Projector(layout, self.seconds)
         own = slice(user, user + 1)

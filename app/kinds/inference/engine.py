@@ -31,7 +31,7 @@ FEW_EVENTS = 1_000  # reading them takes some 6 ms
 
 
 class Read:
-    """A validated report with the queues and servers after it.
+    """A validated report of a run in the state ``before``, with the queues and servers after it.
 
     Attributes:
         carried: whether the run's client decides.
@@ -51,7 +51,7 @@ class Read:
         self._fresh, self.residuals = self._advanced()
 
     def ledger(self) -> Ledger:
-        """A new ledger after the report; the first call returns the one that validation computed."""
+        """Return a new ledger after the report; the first call returns the one that validation computed."""
         fresh, self._fresh = self._fresh, None
         return self._advanced()[0] if fresh is None else fresh
 
@@ -63,8 +63,8 @@ class Read:
 
 
 class InferenceServing(Serving):
-    """Serving of inference runs: the state is the queues and the servers; a report that was read holds the state after
-    it."""
+    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``Read`` holds a report with
+    the state after it."""
 
     report = InferenceReport
     silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
@@ -74,11 +74,11 @@ class InferenceServing(Serving):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of the heuristics (dispatcher and scaler); without a domain model only the one that needs none."""
+        """Return the names of the heuristics (dispatcher and scaler); without a domain model, of the one for that."""
         return tuple(compiled.rules)
 
     def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
-        """First decision of a run, before any report: nothing starts.
+        """Return the first decision of a run that starts at ``now`` (UTC), before any report: no batch starts.
 
         Raises:
             InvalidInput: ``start`` names a rule although the client decides.
@@ -100,7 +100,7 @@ class InferenceServing(Serving):
         )
 
     def takes_long(self, compiled: Compiled, state: RunState, report: InferenceReport) -> bool:
-        """Whether events and waiting requests together exceed ``FEW_EVENTS``."""
+        """Return whether the report's events and the waiting requests together exceed ``FEW_EVENTS``."""
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
@@ -116,8 +116,9 @@ class InferenceServing(Serving):
         return Read(compiled, state, report)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
-        """Chooser with one agent in every role it was made for; raises IncompatibleArtifact if it doesn't fit the
-        layout."""
+        """Return a chooser that uses the agent in every role it was made for.
+
+        Raises IncompatibleArtifact if it doesn't fit the layout."""
         check(made, compiled.layout)
         return compiled.consulted(made)
 
@@ -129,8 +130,8 @@ class InferenceServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Decide all runs of the batch at once, by ``agent`` or the heuristic if None; nothing for runs whose client
-        decides.
+        """Decide all runs of the batch at once, by ``agent`` or, if None, the heuristic; a run whose client decides
+        starts nothing.
 
         Returns:
             Choices, with each run's ledger after its decision as ``detail``.
@@ -144,12 +145,12 @@ class InferenceServing(Serving):
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
     def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with the batches that start, dropped requests, and changes of servers, one per run."""
+        """Return one decision per run: batches that start, dropped requests, and changes of servers."""
         failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Decision after a failure: nothing starts, and the servers stay as they are."""
+        """Return a decision after ``failure`` (its text): no batch starts, and the servers stay as they are."""
         ledger = one.report.ledger()
         own = _own(compiled, ledger, NOTHING)
         return Written(
@@ -165,17 +166,17 @@ class InferenceServing(Serving):
     def compare(
         self, compiled: Compiled, batch: Sequence[Pending], row: int, done: Any, other: Choices
     ) -> dict[str, Any]:
-        """Starts of a shadow, and whether its decision equals ``done``."""
+        """Return a shadow's starts for run ``row``, and whether its decision equals ``done``; ``gain`` is None."""
         decided = other.each[row]
         starts = [_start(compiled.layout, compiled.fleet, start) for start in decided.starts]
         return {"start": starts, "agrees": decided == done, "gain": None}
 
     def pack(self, state: RunState) -> list[Any]:
-        """``state`` as plain lists, for JSON."""
+        """Return ``state`` as lists, numbers and texts, for JSON."""
         return pack(state)
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """The state from lists that ``pack`` returned."""
+        """Return the state from lists that ``pack`` returned."""
         return unpack(stored)
 
     def weight(self, state: RunState) -> int:
@@ -217,8 +218,6 @@ def _own(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]
 
 
 def _wake_at(ledger: Ledger) -> float | None:
-    """Latest time for the next report, seconds since the run's start; None: at the next event, or if the client
-    decides."""
     return None if ledger.carried else ledger.next_look()
 
 
@@ -236,7 +235,6 @@ def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:
 
 
 def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
-    """Dropped requests grouped by user and reason, as fields of a decision."""
     groups: dict[tuple[int, str], list[str]] = {}
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)

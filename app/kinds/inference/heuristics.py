@@ -26,8 +26,8 @@ class Composed:
     """Policy of a dispatcher, which starts batches, and a scaler, which sets the number of servers.
 
     Args:
-        dispatcher: of starts.
-        scaler: of the number of servers.
+        dispatcher: rule that starts batches on idle servers.
+        scaler: rule that sets the number of servers.
         adapts: whether expected seconds are scaled by the pace of a run's last batches.
     """
 
@@ -36,7 +36,7 @@ class Composed:
         self.name = dispatcher.name if isinstance(scaler, AllOn) else f"{dispatcher.name}+{scaler.name}"
 
     def act(self, situation: Situation) -> Choice:
-        """The dispatcher's start, or the scaler's step, for each run [B]."""
+        """Choose the dispatcher's start, or the scaler's step, for each run."""
         projector, state, view, _ = situation
         projector = paced(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
@@ -49,10 +49,10 @@ class Composed:
 
 
 def paced(projector: Projector) -> Projector:
-    """Projector with expected seconds scaled by the mean pace of each run's last batches.
+    """Return ``projector`` with expected seconds [B, C, V, K], scaled by the mean pace of each run's last batches.
 
-    Posterior mean of the logarithm of the pace, normal, with a prior worth ``PRIOR`` batches; unchanged without either.
-    """
+    The pace is the posterior mean of its normal logarithm, with a prior worth ``PRIOR`` batches. Without expected
+    seconds or transitions, ``projector`` is returned unchanged."""
     recent, seconds = projector.recent, projector.seconds
     if recent is None or seconds is None:
         return projector
@@ -63,7 +63,9 @@ def paced(projector: Projector) -> Projector:
 
 
 def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]) -> Integers:
-    """Action [B] that moves the first class off its wanted number of servers one step; ``WAIT`` if none is."""
+    """Return the action [B] that moves the first class off its wanted number of servers by one; ``WAIT``: none is.
+
+    ``legal`` [B, N] masks the N actions."""
     wanted = np.clip(scaler.wanted(projector, state), layout.minimum, layout.maximum)
     missing = wanted - (state.idle + state.busy + state.starting)
     action = np.full(len(state.asked), WAIT, np.int64)
@@ -78,9 +80,9 @@ class FirstComeFirstServed(Dispatcher):
     """Dispatcher: the request that waited longest, with one variant, in batches up to one size.
 
     Args:
-        variant: position; None: the least accurate, assumed to be the fastest.
-        batch: position of the largest size.
-        name: of the rule.
+        variant: position of the variant; None: the least accurate, assumed to be the fastest.
+        batch: position of the largest batch size used; −1: the largest of all.
+        name: name of the rule in decisions.
     """
 
     def __init__(self, variant: int | None = None, batch: int = -1, name: str = "first_come_first_served") -> None:
@@ -111,9 +113,8 @@ class ShortestDelay(Dispatcher):
 
 
 class LargestBatch(Dispatcher):
-    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant at full quality.
-
-    If nothing reaches full quality, the start that answers soonest."""
+    """Dispatcher: for the longest waiting request, the largest batch and most accurate variant that answer it in time
+    for full quality, or else the start that answers soonest."""
 
     name = "largest_batch"
 
@@ -151,7 +152,7 @@ class Fixed(Scaler):
     """Scaler: a constant number of servers of each class.
 
     Args:
-        servers: [C].
+        servers: number of servers of each class.
     """
 
     def __init__(self, servers: tuple[int, ...]) -> None:
@@ -166,7 +167,7 @@ class Utilisation(Scaler):
     """Scaler: ⌈busy servers by arrivals / target⌉, as the Kubernetes horizontal autoscaler, cheapest classes first.
 
     Args:
-        target: wanted fraction of time that servers are busy.
+        target: wanted share of the time, 0 to 1, that servers are busy.
         variant: position of the variant whose seconds count, at its best batch; None: the most accurate.
     """
 
@@ -189,7 +190,7 @@ class Utilisation(Scaler):
 
 
 def statics(layout: Layout) -> Mapping[str, Composed]:
-    """First come, first served with each variant and batch size, on all servers, by name."""
+    """Return first come, first served with each variant and batch size, on all servers, by name "variant_size"."""
     found = {}
     for variant, name in enumerate(layout.variants):
         for batch, size in enumerate(layout.batches):
@@ -213,7 +214,7 @@ BASELINES = (
 
 
 def baselines(layout: Layout) -> Mapping[str, Composed]:
-    """``BASELINES`` by name; if no server can be turned on or off, rules that differ only by scaler are the same
+    """Return ``BASELINES`` by name; if no server can be turned on or off, rules that differ by scaler alone are one
     object."""
     first: dict[str, Composed] = {}
     scalable = bool((layout.maximum > layout.minimum).any())
@@ -234,8 +235,8 @@ ALGORITHM = "grbal"
 class AdaptivePlanner:
     """Planner with a dynamics model adapted to a run's last transitions (GrBAL).
 
-    ``config``: ``algorithm``; ``steps`` of the gradient; ``spread``, the standard deviation of the logarithm of actual
-    over predicted load, by which servers are kept in reserve.
+    ``config``: ``algorithm``, its name; ``steps``, number of gradient steps; ``spread``, standard deviation of the
+    natural logarithm of actual over predicted load, by which servers are kept in reserve.
 
     Attributes:
         adapts: True, it uses the runs' last transitions.
@@ -255,7 +256,7 @@ class AdaptivePlanner:
 
     @property
     def arrays(self) -> Arrays:
-        """Parameters of the dynamics model by name."""
+        """Parameters of the dynamics model by name, as published in an artifact."""
         return dict(self.dynamics.arrays)
 
     @classmethod
@@ -264,7 +265,7 @@ class AdaptivePlanner:
         return cls(config, Dynamics.build(arrays, int(config["steps"])))
 
     def act(self, situation: Situation) -> Choice:
-        """The planner's action for each run [B], by the adapted model; raises ValueError without a domain model."""
+        """Choose an action for each run by planning with the adapted model; ValueError without a domain model."""
         projector, state, view, _ = situation
         if projector.seconds is None:
             raise ValueError("without a domain model there is nothing to adapt")

@@ -20,22 +20,24 @@ from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
 
 
 def forecasters(model: ServiceModel) -> Sequence[Forecaster]:
-    """Forecasters of each user's load; empty if no log is long enough; raises IncompatibleModel if unreadable."""
+    """Return a forecaster of each user's requests; empty if no log is long enough.
+
+    Raises IncompatibleModel if the model's can't be read."""
     return read(model.forecasts) if len(model.forecasts) else ()
 
 
 def terms(spec: InferenceSpec) -> Terms:
-    """Prices per server-hour by class, and weights of the goals."""
+    """Return a spec's terms: prices per server-hour by class, and weights of the objective."""
     return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
 
 def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
-    """Judgement of a finished run by the mean quality of recent answers to each user."""
+    """Judge a finished run by the mean quality (0 to 1) of recent answers to each user."""
     return views.judge(run)
 
 
 def describe(spec: InferenceSpec) -> Description:
-    """Short description of a spec: variants on servers, duration, and response times by user."""
+    """Describe a spec in a few words: variants on servers, duration, and response times in seconds by user."""
     servers = ", ".join(f"{s.name} {s.minimum}–{s.maximum} × {s.cores:g} cores" for s in spec.servers)
     variants = ", ".join(variant.name for variant in spec.variants)
     wanted = ", ".join(f"{u.name} within {u.quality.full_until:g} to {u.quality.zero_at:g} s" for u in spec.users)
@@ -43,7 +45,7 @@ def describe(spec: InferenceSpec) -> Description:
 
 
 def summarise(decision: InferenceDecision) -> str:
-    """One line about a decision: number of batches that start, and of servers per class."""
+    """Summarise a decision in a line: number of batches that start, and of servers per class."""
     count = len(decision.start)
     batches = "1 batch starts" if count == 1 else f"{count} batches start" if count else "nothing starts"
     return f"{batches}; " + ", ".join(f"{name} {servers}" for name, servers in decision.servers.items())

@@ -23,7 +23,7 @@ WAIT = 0
 
 
 class Dispatch(NamedTuple):
-    """Positions of user, variant and batch size that actions start; −1 each for an action that starts nothing."""
+    """Positions of user, variant and batch size that actions start, of one shape; −1 each for one that starts none."""
 
     user: Integers
     variant: Integers
@@ -39,10 +39,14 @@ class Layout:
     of servers, starting in those on an idle server.
 
     Attributes:
-        batches: batch sizes, [K].
-        maximum, minimum: number of servers of each class, [C].
-        price: per second of a server of each class, [C].
+        spec: spec that the layout is derived from.
+        users, variants, servers: names of users, variants and server classes.
+        batches: batch sizes, ascending, [K].
+        maximum, minimum: most and fewest servers of each class that are on, [C].
+        price: price of a server of each class per second, [C].
         startup, switch: seconds to start a server, and to load another variant, [C].
+        quality: response qualities by user, variant and delay.
+        shape: (U, V, K); dispatches: number of starts U·V·K; actions: number of actions N.
     """
 
     def __init__(self, spec: InferenceSpec) -> None:
@@ -67,24 +71,24 @@ class Layout:
         return {name: position for position, name in enumerate(self.users)}
 
     def dispatch_of(self, action: ArrayLike) -> Dispatch:
-        """User, variant and batch size that actions start, in the shape of ``action``."""
+        """Return the user, variant and batch size that actions start, in the shape of ``action``."""
         actions = np.asarray(action)
         starts = (actions > WAIT) & (actions <= self.dispatches)
         parts = np.unravel_index(np.where(starts, actions - 1, 0), self.shape)
         return Dispatch(*(np.where(starts, part, -1) for part in parts))
 
     def action_of(self, user: ArrayLike, variant: ArrayLike, batch: ArrayLike) -> Integers:
-        """Actions that start (user, variant, batch size), given as positions, of their broadcast shape."""
+        """Return the actions that start (user, variant, batch size), given as positions, of their broadcast shape."""
         _, variants, batches = self.shape
         return 1 + (np.asarray(user) * variants + np.asarray(variant)) * batches + np.asarray(batch)
 
     def scaling(self, server: int, *, on: bool) -> int:
-        """Action that turns a server of class ``server`` on, or off."""
+        """Return the action that turns a server of class ``server`` (a position) on, or off."""
         return 1 + self.dispatches + 2 * server + (not on)
 
     @cached_property
     def entries(self) -> list[str]:
-        """Name of each observation entry, [D]."""
+        """Names of the observation's D entries."""
         of_user = [
             f"{name}.{user}" for name in ("waiting", "oldest", "newest", "rate", "quality") for user in self.users
         ]
@@ -94,7 +98,7 @@ class Layout:
 
     @cached_property
     def factors(self) -> NDArray[np.float64]:
-        """Factors that scale the numbers of a state to an observation, [D]; 1 for the one-hot entries."""
+        """Factors that scale the numbers of a state to the observation's D entries, [D]; 1 for the one-hot ones."""
         zero_at, ones = self.quality.zero_at, np.ones(len(self.users))
         of_users = [ones, 1 / zero_at, 1 / zero_at, ones * self.spec.control_seconds, ones]
         told = np.ones(1 + len(self.servers) + len(self.variants))
@@ -107,15 +111,15 @@ class Layout:
 
     @cached_property
     def ceilings(self) -> NDArray[np.float64]:
-        """Upper bounds of scaled observation entries, [D]: ages and ``next_free`` are clipped, others unbounded."""
+        """Upper bounds of the D scaled observation entries, [D]; infinite except for ages and ``next_free``."""
         of_users = np.repeat([np.inf, LARGEST_AGE, LARGEST_AGE, np.inf, np.inf], len(self.users))
         unbounded = np.full(1 + len(self.servers) + len(self.variants), np.inf)
         return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE], unbounded])
 
     @cached_property
     def told(self) -> NDArray[np.float32]:
-        """One-hot entries of an observation by asked class and loaded variant, [C + 1, V + 1, 1 + C + V]; index −1 is
-        ``CONTROL`` or ``NOTHING_LOADED``."""
+        """One-hot entries of an observation by class to decide for and loaded variant, [C + 1, V + 1, 1 + C + V]; index
+        −1 is ``CONTROL`` or ``NOTHING_LOADED``."""
         asked, loaded = (
             np.roll(np.eye(1 + len(names), dtype=np.float32), -1, axis=0) for names in (self.servers, self.variants)
         )
@@ -126,38 +130,38 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """``told`` as nested lists."""
+        """The one-hot entries of ``told`` as nested lists."""
         numbers: list[list[list[float]]] = self.told.tolist()
         return numbers
 
     @cached_property
     def user_of(self) -> Integers:
-        """Position of the user of each start action, [U·V·K]."""
+        """Position of the user of each of the U·V·K start actions."""
         return np.repeat(np.arange(len(self.users)), self.shape[1] * self.shape[2])
 
     @cached_property
     def needed(self) -> Integers:
-        """Number of waiting requests that makes each start action legal, [U·V·K]."""
+        """Least number of the user's waiting requests for which each of the U·V·K start actions is legal."""
         return np.tile(np.concatenate([[1], self.batches[1:]]), self.shape[0] * self.shape[1])
 
     @cached_property
     def falling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Delays in seconds, ascending, [n], and the fraction of quality left by each, per user, [U, n]; linear in
-        between."""
+        """n ascending delays in seconds, [n], and the share (0 to 1) of quality left by each for U users, [U, n]; to be
+        interpolated linearly."""
         starts, ends = self.quality.full_until, self.quality.zero_at
         delays = np.unique(np.concatenate([[0.0], np.linspace(starts, ends, PIECES + 1).ravel()]))
         return delays, self.quality.by_delay(np.arange(len(self.users))[:, None], delays)
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of observations: D unbounded numbers of order 1."""
+        """Space of observations: D unbounded float32 of order 1; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Space of the N actions."""
+        """Space of the N actions, from 0; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)

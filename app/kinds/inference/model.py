@@ -30,7 +30,7 @@ class ServiceModel:
 
     Attributes:
         log_seconds: natural logarithm of the median seconds per batch, [M, C, V, K].
-        spread: standard deviation of the logarithm of one batch's seconds, [V].
+        spread: standard deviation of the natural logarithm of one batch's seconds, [V].
         rate: requests per second by part of the day from 0:00 UTC, [U, P].
         variation: squared coefficient of variation of the rate between control intervals, [U].
         measured: whether a variant was measured on a class, at any batch size, [C, V].
@@ -51,20 +51,20 @@ class ServiceModel:
     forecasts: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, np.uint8))
 
     def seconds(self) -> Floats:
-        """Mean seconds per batch over members and spread, [C, V, K]."""
+        """Return the mean seconds per batch by class, variant and size, [C, V, K], over members and spread."""
         median: Floats = np.exp(self.log_seconds).mean(axis=0)
         factor = np.exp(self.spread**2 / 2)
         return median * factor[None, :, None]
 
     def varying(self) -> Floats:
-        """Squared coefficients of variation by duration, [U, 4]; without ``parts``, ``variation`` for one control
-        interval."""
+        """Return the rate's squared coefficients of variation by user and duration (``LASTING``), [U, 4]; without
+        ``parts``, ``variation`` for one control interval."""
         if len(self.parts):
             return self.parts
         return self.variation[:, None] * (LASTING == 1.0)
 
     def interval(self) -> tuple[Floats, Floats]:
-        """Bounds of the 90 % interval of one batch's seconds, [C, V, K] each, from members and spread."""
+        """Return low and high of the 90 % interval of one batch's seconds, [C, V, K] each, by members and spread."""
         centre, apart = self.log_seconds.mean(axis=0), self.log_seconds.std(axis=0)
         half = NORMAL_90 * np.sqrt(apart**2 + self.spread[None, :, None] ** 2)
         return np.exp(centre - half), np.exp(centre + half)
@@ -73,7 +73,7 @@ class ServiceModel:
         """Check that the model fits a layout.
 
         Raises:
-            IncompatibleModel: it has other numbers of classes, variants, batch sizes or users.
+            IncompatibleModel: the model has other numbers of classes, variants, batch sizes or users.
         """
         users, variants, batches = layout.shape
         shape = self.log_seconds.shape[1:], self.rate.shape[0]
@@ -87,7 +87,7 @@ class ServiceModel:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
+        """Deserialise a model from bytes that ``to_bytes`` returned.
 
         Raises:
             IncompatibleModel: ``data`` is no such model, or has another format version.
@@ -119,10 +119,11 @@ EIGHTHS = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 
 
 
 def spread(variation: ArrayLike) -> Floats:
-    """Gamma variable of mean 1 at the middles of eighths, [..., 8], by Wilson and Hilferty (1931).
+    """Return a gamma variable of mean 1 at the middles of the eighths of its distribution, [..., 8], by Wilson and
+    Hilferty (1931).
 
     Args:
-        variation: squared coefficient of variation, at most ``MOST_VARIATION`` counts.
+        variation: squared coefficient of variation, [...]; above ``MOST_VARIATION`` that is used.
     """
     ninth = np.minimum(np.asarray(variation, np.float64), MOST_VARIATION)[..., None] / 9
     values = np.maximum(1 - ninth + EIGHTHS * np.sqrt(ninth), 0.0) ** 3
@@ -130,14 +131,14 @@ def spread(variation: ArrayLike) -> Floats:
 
 
 UNKNOWN = np.array([0.0, HOUR, 1.0, -NORMAL_90, NORMAL_90, 1.0, 0.0, 0.0, HOUR, *spread(1.0)])
-"""Coefficients if too little is known to fit any."""
+"""Coefficients of forecasts (columns ``WEIGHT`` to ``CAME``) if too little is known to fit any, [17]."""
 
 
 def going_on(variation: ArrayLike) -> Floats:
-    """Coefficients for U users whose recent rates persist, regardless of the profile, [U, 17].
+    """Return forecast coefficients, [U, 17], for U users whose recent rates persist, whatever the daily profile.
 
     Args:
-        variation: squared coefficient of variation about them, [U].
+        variation: squared coefficient of variation about the recent rate of each user, [U].
     """
     told = np.asarray(variation, np.float64)
     numbers = np.tile(UNKNOWN, (len(told), 1))
@@ -146,7 +147,7 @@ def going_on(variation: ArrayLike) -> Floats:
 
 
 class Forecast(NamedTuple):
-    """Requests per second: mean, and bounds of the 90 % interval of a control interval's rate; broadcasts."""
+    """Requests per second: ``mean``, and bounds of the 90 % interval of a control interval's rate; one shape."""
 
     mean: Floats
     low: Floats
@@ -154,11 +155,11 @@ class Forecast(NamedTuple):
 
 
 def usual_rate(rate: Floats, at: ArrayLike) -> Floats:
-    """Requests per second at times ``at`` by a daily profile [P], linear between the middles of its parts.
+    """Return the requests per second at times ``at`` by a daily profile, linear between the middles of its P parts.
 
     Args:
         rate: requests per second by part of the day, [P].
-        at: seconds since 0:00 UTC of any day.
+        at: seconds since 0:00 UTC of any day, of any shape, which the result has.
     """
     place = np.asarray(at, np.float64) % DAY_SECONDS / (DAY_SECONDS / len(rate)) - 0.5
     part = np.floor(place).astype(np.int64)
@@ -167,8 +168,8 @@ def usual_rate(rate: Floats, at: ArrayLike) -> Floats:
 
 
 class Recent(NamedTuple):
-    """Rates at the origin of a forecast, requests per second: smoothed, of the profile, and smoothed for longer;
-    broadcasts."""
+    """Requests per second at the origin of a forecast: recent ``rate``, smoothed; ``usual`` rate of the daily profile;
+    ``slow``, smoothed for longer. Arrays of shapes that broadcast."""
 
     rate: Floats
     usual: Floats
@@ -176,27 +177,30 @@ class Recent(NamedTuple):
 
 
 def corrected(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
-    """Profile rates corrected by recent deviations and change, at least 0; ``numbers``: coefficients, [..., 17]."""
+    """Return the profile's rates ``usual``, corrected by recent deviation and change: requests per second, at least 0.
+
+    ``numbers``: forecast coefficients, [..., 17]."""
     weight, lag, trend = (numbers[..., column] for column in (WEIGHT, LAG, TREND))
     level = usual + weight * (recent.rate - usual) + lag * (usual - recent.usual)
     return np.asarray(np.maximum(level + trend * (recent.rate - recent.slow), 0.0))
 
 
 def bounds(mean: Floats, control_seconds: float, numbers: Floats) -> Forecast:
-    """Forecast with interval for Poisson counts of a control interval with a varying rate; ``numbers``: coefficients,
-    [17]."""
+    """Return a ``mean`` rate (requests per second) with the 90 % interval of a control interval's Poisson count.
+
+    ``numbers``: forecast coefficients, [17]."""
     sd = np.sqrt(mean / control_seconds + numbers[VARIATION] * mean**2)
     return Forecast(mean, np.maximum(mean + numbers[LOW] * sd, 0.0), mean + numbers[HIGH] * sd)
 
 
 def forecast(model: ServiceModel, user: int, at: float, control_seconds: float) -> Forecast:
-    """Forecast of the rate in the control interval that begins at ``at``, without recent counts.
+    """Forecast a user's requests per second in the control interval that begins at ``at``, without recent counts.
 
     Args:
-        model: of the workload.
-        user: position.
+        model: domain model of the workload.
+        user: position of the user.
         at: seconds since 0:00 UTC of any day.
-        control_seconds: length of the interval.
+        control_seconds: length of the interval in seconds.
     """
     numbers = model.forecast[user, 1] if len(model.forecast) else UNKNOWN
     return bounds(numbers[TYPICAL] * usual_rate(model.rate[user], at), control_seconds, numbers)
@@ -245,10 +249,10 @@ class BatchPrediction(BaseModel):
 
 
 def predict(layout: Layout, model: ServiceModel, query: Query) -> dict[str, Any]:
-    """Predicted seconds of a batch, and arrivals, as the fields of ``BatchPrediction``.
+    """Predict a batch's seconds and, for a given time, requests per second; returns fields of ``BatchPrediction``.
 
     Raises:
-        InvalidInput: unknown or missing names, a batch size not in the spec, or an invalid time.
+        InvalidInput: a name is unknown or missing, the batch size isn't in the spec, or the time is invalid.
     """
     variant = _position(query, "variant", layout.variants)
     server = _position(query, "server", layout.servers)

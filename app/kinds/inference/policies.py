@@ -29,7 +29,7 @@ FAMILIES: Families = {**SHARED, "adaptive_planner": AdaptivePlanner}
 
 
 def load(data: bytes) -> Artifact:
-    """Load a published agent; raises IncompatibleArtifact if ``data`` is not one."""
+    """Load a published agent from its bytes; raises IncompatibleArtifact if ``data`` isn't one."""
     return artifact.load(data, FAMILIES)
 
 
@@ -37,7 +37,7 @@ def check(made: Artifact, layout: Layout) -> None:
     """Check that a policy fits a layout, or the representation of one of its users.
 
     Raises:
-        IncompatibleArtifact: it was made for another one, or for an unknown role.
+        IncompatibleArtifact: the policy was made for another layout, or for an unknown role.
     """
     known = layouts(layout)
     for role, own in made.roles.items():
@@ -52,7 +52,7 @@ def check(made: Artifact, layout: Layout) -> None:
 
 
 def part(made: Artifact, role: str) -> Artifact:
-    """The part of an agent for one role.
+    """Return the part of an agent for one role, or the agent itself if it has no roles.
 
     Raises:
         IncompatibleArtifact: it has policies by role but none of this role.
@@ -100,8 +100,7 @@ class Compiled:
         return {rule.name: rule for rule in BASELINES}
 
     def _promoted(self) -> tuple[Chooser | None, str]:
-        """Chooser of the promoted policies and an empty text; None and the reason if they can't be used, or none is
-        promoted."""
+        """Return a chooser of the promoted policies (None: none is usable), and why not ("": none is promoted)."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
         if problems:
@@ -113,7 +112,7 @@ class Compiled:
         return self.chooser(chosen) if chosen else None, ""
 
     def chooser(self, artifacts: dict[str, Artifact]) -> Chooser:
-        """Chooser of policies by role; users without one are served by a heuristic.
+        """Return a chooser that decides by ``artifacts``, by role; a heuristic decides for users without one.
 
         Raises:
             IncompatibleArtifact: an artifact has policies by role, but none of the role it is given for.
@@ -124,7 +123,9 @@ class Compiled:
         return Chooser(self.projector, self.fleet, policy)
 
     def consulted(self, artifact: Artifact) -> Chooser:
-        """Chooser that uses one agent in every role it was made for, as for shadows."""
+        """Return a chooser that uses one agent in every role it was made for, as for shadows.
+
+        Raises KeyError if one policy decides for all users and the agent has none for that role."""
         return self.chooser(
             {role: artifact for role in layouts(self.layout) if not artifact.roles or role in artifact.roles}
         )
@@ -135,7 +136,7 @@ class Compiled:
         return self.projector.seconds
 
     def expected(self) -> dict[str, dict[str, list[float]]] | None:
-        """Mean seconds per batch by class, variant and size; None without a domain model."""
+        """Return the mean seconds per batch by names of class and variant, and size; None without a domain model."""
         if self.seconds is None:
             return None
         variants, table = self.layout.variants, self.seconds.tolist()
@@ -143,5 +144,5 @@ class Compiled:
         return dict(zip(self.layout.servers, rows, strict=True))
 
     def ledger(self, state: RunState) -> Ledger:
-        """Mutable queues and servers of a run's state."""
+        """Return the mutable queues and servers of a run's state."""
         return Ledger(self.layout, self.fleet, self._durations, state)

@@ -22,10 +22,10 @@ class QualityTable:
     """Response qualities of U users and V variants.
 
     Attributes:
-        accuracy: of each variant over the best one's, [V].
-        full_until, zero_at: seconds of delay with full quality and with none, [U].
+        accuracy: accuracy of each variant over the best one's, [V].
+        full_until, zero_at: seconds of delay up to which quality is full and from which it is 0, [U].
         exponential: whether quality falls exponentially in between, else linearly, [U].
-        weight: of each user, with mean 1, [U].
+        weight: weight of each user, with mean 1, [U].
     """
 
     def __init__(self, spec: InferenceSpec) -> None:
@@ -38,11 +38,11 @@ class QualityTable:
         self.weight: Floats = weight / weight.mean()
 
     def by_delay(self, user: ArrayLike, delay: ArrayLike) -> Floats:
-        """Fraction of quality left by a delay, 1 until ``full_until``, 0 from ``zero_at``, of the arguments' broadcast
-        shape.
+        """Return the share of quality left by a delay, 1 until ``full_until``, 0 from ``zero_at``, of the arguments'
+        broadcast shape.
 
         Args:
-            user: positions.
+            user: positions of users.
             delay: seconds from arrival to answer.
         """
         users = np.asarray(user)
@@ -53,11 +53,13 @@ class QualityTable:
         return np.where(exponential, (np.exp(-STEEPNESS * late) - REMAINS) / (1 - REMAINS), 1 - late)
 
     def quality(self, user: ArrayLike, variant: ArrayLike, delay: ArrayLike) -> Floats:
-        """Quality of answers, relative accuracy times ``by_delay``, in [0, 1]; broadcasts."""
+        """Return the quality of answers, 0 to 1: relative accuracy times ``by_delay``, of the broadcast shape.
+
+        ``user`` and ``variant`` are positions, ``delay`` seconds from arrival to answer."""
         return self.accuracy[np.asarray(variant)] * self.by_delay(user, delay)
 
     def total(self, user: int, variant: int, delays: Sequence[float]) -> float:
-        """Sum of the qualities of a batch's answers; ``delays``: seconds from arrival to answer."""
+        """Return the sum of the qualities of a batch's answers; ``delays``: seconds from arrival to answer of each."""
         if len(delays) >= FEW or self.exponential[user]:
             return float(self.quality(user, variant, np.array(delays)).sum())
         (start, end), accuracy, found = self._numbers[user], self._accuracy[variant], 0.0
@@ -67,12 +69,12 @@ class QualityTable:
         return found
 
     def means(self, user: int, ages: Sequence[float], seconds: Sequence[float]) -> list[float]:
-        """Mean quality of a batch's answers if started with each variant, [V].
+        """Return the mean quality, 0 to 1, of a batch's answers if it starts with each of V variants.
 
         Args:
-            user: position.
-            ages: seconds that its requests have waited.
-            seconds: duration of the batch with each variant, [V].
+            user: position of the user.
+            ages: seconds that each of the requests has waited; at least one.
+            seconds: seconds of the batch with each variant, [V].
         """
         if len(ages) >= FEW or self.exponential[user]:
             delays = np.asarray(ages)[:, None] + np.asarray(seconds)
@@ -97,15 +99,15 @@ class QualityTable:
 
 
 def jain(quality: ArrayLike) -> Floats:
-    """Jain's index of fairness over the last axis, (Σx)²/(n·Σx²), in [1/n, 1]; 1 if all are 0 (Jain, 1984)."""
+    """Return Jain's index of fairness over the last axis of n, (Σx)²/(n·Σx²), 1/n to 1; 1 if all are 0 (Jain, 1984)."""
     x = np.asarray(quality, np.float64)
     squares = x.shape[-1] * (x**2).sum(axis=-1)
     return np.where(squares > 0, x.sum(axis=-1) ** 2 / np.where(squares > 0, squares, 1.0), 1.0)
 
 
 def slope(quality: ArrayLike) -> Floats:
-    """Gradient of Jain's index with respect to the qualities, of the same shape; qualities are raised to 0.001 at
-    least."""
+    """Return the gradient of Jain's index over the last axis with respect to the qualities, of the same shape;
+    qualities below 0.001 count as that."""
     x = np.maximum(np.asarray(quality, np.float64), 1e-3)
     total, squares = x.sum(axis=-1, keepdims=True), (x**2).sum(axis=-1, keepdims=True)
     derivative: Floats = 2 * total / (x.shape[-1] * squares) * (1 - total * x / squares)

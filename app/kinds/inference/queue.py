@@ -15,15 +15,15 @@ class Fleet:
     """S servers, those of a class next to each other.
 
     Attributes:
-        names: [S].
-        index: position of each name.
+        names: names of the S servers, such as "cpu-0".
+        index: position of each server by name.
         of: class of each server, [S].
         first: position of the first server of each class, and S at the end, [C + 1].
         known: error message that lists valid names.
         places: slices of a decision's numbers: users' waiting, oldest, newest, rate and quality; idle, busy and
             starting servers.
         switch: seconds to load another variant on each class, [C].
-        size_at: position of each batch size.
+        size_at: position of each batch size, by size.
         zero_at: delay in seconds from which each user's answers are worth nothing, [U].
         scalable: whether any class may have more or fewer servers on.
     """
@@ -46,7 +46,7 @@ class Fleet:
         self.known = f"unknown server; known: {', '.join(ranges)}"
 
     def members(self, position: int) -> range:
-        """Positions of the servers of a class."""
+        """Return the positions of the servers of the class at ``position``."""
         return range(self.first[position], self.first[position + 1])
 
 
@@ -73,7 +73,7 @@ class Batch(NamedTuple):
     """A batch in progress on a server. Times are seconds since the run's start.
 
     Attributes:
-        user, variant: positions.
+        user, variant: positions of user and variant in the layout.
         started: start time.
         until: expected end; ``started`` without a domain model.
         at, ids: arrival times and names of its requests.
@@ -93,7 +93,7 @@ class Server(NamedTuple):
     Attributes:
         up: whether it accepts batches; False: it is starting.
         loaded: position of the loaded variant, or ``NOTHING_LOADED``.
-        batch: in progress; None: idle.
+        batch: batch in progress; None: idle.
     """
 
     up: bool
@@ -139,11 +139,11 @@ class RunState(NamedTuple):
 def begin(
     layout: Layout, fleet: Fleet, usual: Floats | None, *, carried: bool, midnight: float | None = None
 ) -> RunState:
-    """State of a run before its first report: no requests, and the minimum of servers of each class up.
+    """Return the state of a run before its first report: no requests, and the minimum of servers of each class up.
 
     Args:
-        layout: of the workload.
-        fleet: its servers.
+        layout: layout of the workload.
+        fleet: servers of the workload.
         usual: initial requests per second, [U]; None: 0.
         carried: whether the client decides.
         midnight: seconds since 0:00 UTC at the run's start; None: unknown.
@@ -157,12 +157,12 @@ def begin(
 
 
 def pack(state: RunState) -> list[Any]:
-    """A state as plain lists, numbers and texts, for JSON."""
+    """Return a state as lists, numbers and texts, for JSON."""
     return [*state._replace(servers=[[place, *server] for place, server in state.servers.items()])]  # type: ignore[arg-type]
 
 
 def unpack(stored: list[Any]) -> RunState:
-    """The state from lists of ``pack`` after JSON."""
+    """Return the state from lists of ``pack`` after JSON; raises ValueError or TypeError for other lists."""
     (
         now,
         control,
@@ -205,7 +205,7 @@ def _batch(stored: list[Any] | None) -> Batch | None:
 
 
 def weight(state: RunState) -> int:
-    """Approximate size of a state in memory, in bytes."""
+    """Return the approximate size of a state in memory, in bytes."""
     requests = sum([len(queue.at) for queue in state.queues])
     for server in state.servers.values():
         if server.batch is not None:

@@ -35,7 +35,8 @@ class Dropped(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Numbers observed at one decision, the class to decide for (or ``CONTROL``), and the variant loaded there."""
+    """Numbers ``known`` at one decision, in the order of ``State``; position of the server class to decide for
+    (``asked``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
 
     known: list[float]
     asked: int
@@ -43,7 +44,7 @@ class Row(NamedTuple):
 
 
 Durations = Sequence[Sequence[Sequence[float]]]
-"""Expected seconds per batch, [C][V][K], as plain lists, which are faster to read one by one."""
+"""Expected seconds per batch by class, variant and size, [C][V][K], as lists: faster to read one by one."""
 
 
 class Ledger:
@@ -83,7 +84,7 @@ class Ledger:
             self._counts[_status(server)][fleet.of[place]] += 1
 
     def state(self) -> RunState:
-        """Immutable state of the run."""
+        """Return the immutable state of the run."""
         queues = tuple([Waiting(tuple(at), tuple(ids)) for at, ids in zip(self._at, self._ids, strict=True)])
         return RunState(
             self.now,
@@ -103,7 +104,7 @@ class Ledger:
         )
 
     def pass_time(self, now: float) -> None:
-        """Advance to the time ``now``; rates and quality sums decay. Earlier times have no effect."""
+        """Advance to ``now`` seconds since the run's start; rates and quality sums decay. Earlier times do nothing."""
         elapsed = now - self.now
         if elapsed > 0:
             spec = self.layout.spec
@@ -119,7 +120,8 @@ class Ledger:
                 self._part = part
 
     def arrive(self, user: int, at: float, name: str | None) -> None:
-        """Add a request that arrived at ``at``, not after ``now``; ``name`` None: it gets a number."""
+        """Add a request of ``user`` (a position) that arrived at ``at`` seconds, not after ``now``; ``name`` None: it
+        gets a number."""
         self._at[user].append(at)
         self._ids[user].append(f"#{self.requests}" if name is None else name)
         self.requests += 1
@@ -131,8 +133,9 @@ class Ledger:
             self._arrived[user][-1 - ago] += 1
 
     def finish(self, place: int, at: float) -> None:
-        """Finish the batch of the busy server at ``place`` at time ``at``, seconds since the run's start; credits its
-        answers."""
+        """Finish the batch of the server at ``place`` at ``at`` seconds since the run's start, and count its answers.
+
+        Raises KeyError for a server that is off, and AssertionError for an idle one."""
         server = self.servers[place]
         assert server.batch is not None  # noqa: S101 - callers check that it is busy
         user, variant, arrived = server.batch.user, server.batch.variant, server.batch.at
@@ -143,7 +146,7 @@ class Ledger:
         self._put(place, Server(up=True, loaded=server.loaded))
 
     def _note_pace(self, place: int, batch: Batch, at: float) -> None:
-        """Record the pace of a finished batch; nothing without a domain model."""
+        """Record the ratio of a finished batch's seconds to those expected; nothing without a domain model."""
         if self._seconds is None:
             return
         size = bisect_left(self.layout.spec.batches, len(batch.at))
@@ -154,7 +157,8 @@ class Ledger:
         self._ended.append((which, (expected + at - batch.until) / expected))
 
     def turn(self, place: int, status: str) -> None:
-        """Set a server to `starting`, `up` or `down`; requests of a batch on a server that goes down wait again."""
+        """Set the server at ``place`` to `starting`, `up` or `down`; requests of a batch on one that goes down wait
+        again."""
         server = self.servers.get(place)
         if status == "down":
             if server is not None and server.batch is not None:
@@ -171,21 +175,24 @@ class Ledger:
         return self.fleet.scalable
 
     def turn_on(self, position: int) -> int:
-        """Turn on the first server of a class that is off; return its position. One must be off."""
+        """Turn on the first server that is off of the class ``position``, and return its position in the fleet.
+
+        Raises StopIteration if none is off."""
         place = next(place for place in self.fleet.members(position) if place not in self.servers)
         self._put(place, Server(up=not self.layout.startup[position]))
         return place
 
     def turn_off(self, position: int) -> int:
-        """Turn off the last starting server of a class, else the last idle one; return its position. One must not be
-        busy."""
+        """Turn off the last starting server of the class ``position``, else the last idle one; return its position.
+
+        Raises ValueError if all that are on are busy."""
         free = [place for place in self.fleet.members(position) if place in self.servers and not self.busy(place)]
         place = max(free, key=lambda place: (not self.servers[place].up, place))
         self._put(place, None)
         return place
 
     def drop(self) -> None:
-        """Drop requests whose answer is worth nothing by now, and the oldest beyond ``queue_limit``."""
+        """Drop requests whose answer is worth nothing by now, and the oldest beyond ``queue_limit`` of each user."""
         limit = self.layout.spec.queue_limit
         for user, (at, zero) in enumerate(zip(self._at, self._zero_at, strict=True)):
             while at and at[0] + zero <= self.now:  # as `wake_at` has it, to the last digit
@@ -194,7 +201,8 @@ class Ledger:
                 self._drop(user, TOO_MANY, self.now)
 
     def start(self, place: int, user: int, variant: int, size: int) -> Batch:
-        """Start a batch of the user's oldest requests, at most ``size``, on the idle server at ``place``."""
+        """Start a batch of the user's oldest requests, at most ``size``, with ``variant`` on the idle server at
+        ``place``; raises KeyError if that is off, or ``size`` isn't in the spec."""
         seconds = self.expected(place, self.servers[place].loaded, variant, size)
         count = min(size, len(self._at[user]))
         at = tuple([self._at[user].popleft() for _ in range(count)])
@@ -204,8 +212,8 @@ class Ledger:
         return batch
 
     def expected(self, place: int, loaded: int, variant: int, size: int) -> float | None:
-        """Expected seconds of a batch on a server with variant ``loaded``, loading included; None without a domain
-        model."""
+        """Return the expected seconds of a batch of ``variant`` on the server at ``place`` with variant ``loaded``,
+        loading included; None without a domain model."""
         if self._seconds is None:
             return None
         position = self.fleet.of[place]
@@ -213,7 +221,7 @@ class Ledger:
         return alone if loaded in (NOTHING_LOADED, variant) else alone + self.fleet.switch[position]
 
     def expected_of_each(self, place: int, loaded: int, size: int) -> list[float]:
-        """Expected seconds of a batch with each variant, loading included, [V]; empty without a domain model."""
+        """Return the expected seconds of a batch with each of V variants, loading included; empty without a model."""
         if self._seconds is None:
             return []
         position, at = self.fleet.of[place], self.fleet.size_at[size]
@@ -224,15 +232,15 @@ class Ledger:
         ]
 
     def busy(self, place: int) -> bool:
-        """Whether a batch is in progress on the server."""
+        """Return whether a batch is in progress on the server at ``place``."""
         return place in self.servers and self.servers[place].batch is not None
 
     def idle(self) -> list[int]:
-        """Positions of the idle servers, by class and number."""
+        """Return the positions of the idle servers, in order of class and number."""
         return sorted(place for place, server in self.servers.items() if server.up and server.batch is None)
 
     def waiting(self) -> list[int]:
-        """Number of waiting requests of each user, [U]."""
+        """Return the number of waiting requests of each user."""
         return [len(at) for at in self._at]
 
     @property
@@ -241,33 +249,34 @@ class Ledger:
         return any(self._at)
 
     def on(self) -> list[int]:
-        """Number of servers on, of each class, [C]."""
+        """Return the number of servers of each class that are on, those starting included."""
         idle, busy, starting = self._counts
         return [a + b + c for a, b, c in zip(idle, busy, starting, strict=True)]
 
     def qualities(self) -> list[float]:
-        """Mean response quality of each user; 1 before the first answer, [U]."""
+        """Return the recent mean response quality of each user, 0 to 1; 1 before the first answer."""
         return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
 
     def counted(self) -> tuple[float, list[int]]:
-        """Start of the present count in seconds, and arrivals since then, [U]; a new count begins now."""
+        """Return the start of the present count (seconds) and each user's arrivals since; begin a new count now."""
         since, counts = self.counted_from, self._arrivals
         self.counted_from, self._arrivals = self.now, [0] * len(counts)
         return since, counts
 
     def names(self) -> Iterable[str]:
-        """Names of all waiting requests and those in batches."""
+        """Yield the names of all waiting requests and of those in batches."""
         yield from (name for ids in self._ids for name in ids)
         yield from (name for server in self.servers.values() if server.batch for name in server.batch.ids)
 
     def next_look(self) -> float | None:
-        """Time of the next decision on servers or drop without further events, seconds since the run's start; None:
-        never."""
+        """Return when, without further events, the next decision on servers or drop is due, seconds since the run's
+        start; None: never."""
         moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
     def seen(self, place: int) -> Row:
-        """Numbers observed at a decision for the server at ``place``, or with ``CONTROL`` on the number of servers."""
+        """Return what a policy observes at a decision for the idle server at ``place``, or for ``CONTROL`` on the
+        number of servers."""
         now, control = self.now, place == CONTROL
         asked = CONTROL if control else self.fleet.of[place]
         loaded = NOTHING_LOADED if control else self.servers[place].loaded
@@ -278,7 +287,7 @@ class Ledger:
         return Row([*of_users, *idle, *busy, *starting, self._next_free()], asked, loaded)
 
     def recent(self) -> Transitions:
-        """Last transitions of the run, as arrays with B = 1."""
+        """Return the last transitions of the run, as arrays of a batch of one run."""
         known = min(self._part, PARTS)
         batches, paces = np.full((1, BATCHES), NONE), np.ones((1, BATCHES))
         for place, (batch, pace) in enumerate(self._ended, BATCHES - len(self._ended)):
@@ -316,7 +325,6 @@ class Ledger:
         self._count(user, 1, 0.0, at)
 
     def _return(self, batch: Batch) -> None:
-        """Put the requests of a batch back into the queue, in order of arrival."""
         user = batch.user
         waiting: Sequence[tuple[float, str]] = sorted(
             [*zip(batch.at, batch.ids, strict=True), *zip(self._at[user], self._ids[user], strict=True)],
@@ -327,7 +335,7 @@ class Ledger:
 
 
 def states(fleet: Fleet, rows: Sequence[Row]) -> State:
-    """Combine B decisions to a ``State``; its arrays are views of one array, for speed."""
+    """Combine B decisions ``rows`` to a ``State``; its arrays are views of one array, for speed."""
     known = np.array([row.known for row in rows])
     whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
     waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places

@@ -32,7 +32,7 @@ MOST_REQUESTS, MOST_BATCHES, MOST_USERS = 20_000_000, 1_000_000, 256
 
 
 def forms(layout: Layout | None) -> tuple[Form, Form]:
-    """Forms of rows for requests and measured batches; ``layout`` None: for the documentation."""
+    """Return the forms of rows for requests and measured batches; ``layout`` None: of any workload, for documents."""
     users, variants, servers = (layout.users, layout.variants, layout.servers) if layout else ((), (), ())
     largest = float(layout.batches[-1]) if layout else LARGEST
     positive: Any = {"minimum": 0, "maximum": LARGEST, "above": True}
@@ -55,7 +55,7 @@ def forms(layout: Layout | None) -> tuple[Form, Form]:
 
 
 class LogCollector(Collector):
-    """Collects batches, and requests in compressed form."""
+    """Collects measured batches and, in compressed form, requests of one execution."""
 
     def __init__(self, layout: Layout) -> None:
         super().__init__(forms(layout))
@@ -64,7 +64,7 @@ class LogCollector(Collector):
         self._batches = [np.zeros((0, len(BATCH_COLUMNS)))]
 
     def keep(self, form: str, values: dict[str, Values], rows: Rows) -> None:
-        """Add rows with validated values."""
+        """Store n rows of the form named ``form``, whose ``values`` by column, [n] each, are validated."""
         if form == "requests":
             self._log.add(Requests(values["time"], values["user"].astype(np.uint8), values["size"]))
             return
@@ -73,7 +73,7 @@ class LogCollector(Collector):
         self._batches.append(np.stack(columns, axis=1).astype(np.float64))
 
     def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
-        """Stored bytes, SHA-256 digest of the content, and summary."""
+        """Return the bytes to store, the hexadecimal SHA-256 digest of the content, and the summary for lists."""
         batches = np.concatenate(self._batches).astype("<f8")
         columns, digest = self._log.finish()
         table = {"batches": batches} if len(batches) else {}
@@ -100,9 +100,9 @@ class Requests(NamedTuple):
     """A log of n requests, by time.
 
     Attributes:
-        time: microseconds since 1970 UTC or another origin, [n].
-        user: positions, [n].
-        size: in a unit of the user's choice; NaN: unknown, [n].
+        time: arrival, microseconds since 1970 UTC or another origin, [n].
+        user: position of the user, [n].
+        size: size of the request in a unit of the user's choice; NaN: unknown, [n].
     """
 
     time: NDArray[np.int64]
@@ -114,7 +114,7 @@ class Content(NamedTuple):
     """Content of an execution.
 
     Attributes:
-        batches: [m, 5]: position of the variant, batch size, position of the server class, cores, seconds.
+        batches: m measured batches, [m, 5]: variant (position), batch size, server class (position), cores, seconds.
         requests: the log, of length 0 if there is none.
     """
 
@@ -127,7 +127,7 @@ class LogWriter:
 
     Attributes:
         count: number of requests so far.
-        last: time of the last one, microseconds.
+        last: time of the last request in microseconds; 0 before the first.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class LogWriter:
         self._sized |= bool((~np.isnan(piece.size)).any())
 
     def finish(self) -> tuple[dict[str, Bytes], bytes]:
-        """Compressed columns by name (none without requests), and a digest of the content."""
+        """Return the compressed columns by name (none without requests), and a digest of the content; call it once."""
         names = ("time", "user", "size")[: 2 + self._sized] if self.count else ()
         columns = dict(zip(names, self._columns, strict=False))
         digest = b"".join(column.digest.digest() for column in columns.values())
@@ -170,19 +170,19 @@ class _Column:
 
 
 def unpacked(data: bytes) -> Content:
-    """Content of stored bytes, all in memory."""
+    """Return the content of an execution's stored bytes, all in memory."""
     pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
     requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
     return Content(batches_of(data), requests)
 
 
 def batches_of(data: bytes) -> Floats:
-    """Measured batches in stored bytes, [m, 5]."""
+    """Return the m measured batches in stored bytes, [m, 5], with the columns of ``Content.batches``."""
     return np.asarray(safetensors_numpy.load(data).get("batches", np.zeros((0, 5))), np.float64)
 
 
 def requests_of(data: bytes) -> Iterator[Requests]:
-    """Yield the requests in stored bytes, at most ``STEP`` at a time."""
+    """Yield the requests in stored bytes, at most ``STEP`` at a time; raises ValueError if they lack a header."""
     left, last = int(read_header(data)["requests"]), np.int64(0)
     arrays = safetensors_numpy.load(data)
     streams = {name: gzip.GzipFile(fileobj=io.BytesIO(arrays[name].tobytes())) for name in arrays if name != "batches"}
@@ -196,7 +196,9 @@ def requests_of(data: bytes) -> Iterator[Requests]:
 
 
 def summary(data: bytes) -> dict[str, Any]:
-    """Summary of stored bytes for lists, as JSON, by position of the user; one pass in bounded memory."""
+    """Return what lists show of stored bytes, as JSON, with users by position; one pass in bounded memory.
+
+    Fields: ``seconds``, ``requests`` and ``batches`` (None: the execution has none)."""
     batches = batches_of(data)
     counts, first, last, sizes = np.zeros(MOST_USERS, np.int64), None, 0, []
     for piece in requests_of(data):
@@ -230,7 +232,7 @@ Event = Mapping[str, Any]
 
 
 def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
-    """Columns ``time`` and ``user``, one row per request that arrived, by time."""
+    """Return columns ``time`` (seconds) and ``user`` (name), one row per arrived request, by time."""
     found = [one for report in reports for one in report.get("arrived") or ()]
     held = [one for one in found if one["user"] in layout.user_index and 0 <= one["at"] <= LATEST]
     held.sort(key=lambda one: float(one["at"]))
@@ -238,7 +240,7 @@ def run_requests(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any
 
 
 def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]]:
-    """Columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, one row per measured batch.
+    """Return columns ``variant``, ``batch``, ``server`` (a class) and ``seconds``, one row per measured batch.
 
     A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
@@ -253,7 +255,7 @@ def _held(layout: Layout, one: Event) -> bool:
 
 
 def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
-    """Starts and ends by server, by time; ends precede starts of the same time."""
+    """Return the starts and ends of batches by server, in order of time; ends precede starts of the same time."""
     events: dict[str, list[Event]] = {}
     for part in ("finished", "started"):
         for report in reports:
@@ -305,7 +307,7 @@ class InferenceExecution(ExecutionBase):
 
 
 class InferenceSamples(RowCodec):
-    """Reads, stores and exports executions of kind ``inference``, as safetensors."""
+    """Codec of executions of kind ``inference``, stored as safetensors."""
 
     formats: ClassVar[Mapping[str, Format]] = row_formats(
         "inference", forms(None), LogCollector, "time,user,size\n1700000000.25,mobile,1\n1700000000.31,web,4\n"
@@ -314,21 +316,21 @@ class InferenceSamples(RowCodec):
     execution: ClassVar[type[ExecutionBase]] = InferenceExecution
 
     def unpacked(self, data: bytes) -> Content:
-        """Batches and requests of an execution."""
+        """Return the batches and requests of an execution from its stored bytes."""
         return unpacked(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
-        """Summary of stored bytes, by position of the user."""
+        """Return what lists show of stored bytes, as JSON, with users by position."""
         return summary(data)
 
     def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
-        """``summary`` with names of users in place of positions."""
+        """Return ``summary`` with names of users in place of positions."""
         log = summary.get("requests")
         named = {"requests": {**log, "of_users": by_name(self.layout.users, log["of_users"])}} if log else {}
         return {**summary, **named}
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """Sample of the requests and measured batches of a run; None if there are none."""
+        """Convert the requests and measured batches of a run's reports to a sample; None if there are none."""
         collector = LogCollector(self.layout)
         collector.add("requests", Rows(run_requests(self.layout, reports), "/arrived/{}".format))
         collector.add("batches", Rows(run_batches(self.layout, reports), "/finished/{}".format))

@@ -1,4 +1,7 @@
-"""Scalers of the number of servers by expected return, and the dispatcher with lookahead."""
+"""Scalers of the number of servers by expected return, and the dispatcher with lookahead.
+
+Shapes: B runs, U users, V variants, K batch sizes, C server classes, M candidate numbers of servers, Q equally likely
+scenarios of load, P points along a queue."""
 
 from __future__ import annotations
 
@@ -29,7 +32,9 @@ class Dispatcher(Protocol):
     name: str
 
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        """Actions [B] among the legal ones [B, N]; ignored in decisions on the number of servers."""
+        """Choose a start, or ``WAIT``, for each of B runs, [B], of the N actions that are ``legal`` [B, N].
+
+        The result is ignored in decisions on the number of servers."""
         ...
 
 
@@ -39,7 +44,7 @@ class Scaler(Protocol):
     name: str
 
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """Wanted number of servers of each class, [B, C]."""
+        """Return the wanted number of servers of each of C classes for B runs, [B, C]."""
         ...
 
 
@@ -51,7 +56,7 @@ class ExpectedReturn(Scaler):
 
     @override
     def wanted(self, projector: Projector, state: State) -> Integers:
-        """Number of servers of each class, [B, C]; the maximum without a domain model."""
+        """Return the wanted number of servers of each class, [B, C]; the maximum without a domain model."""
         layout, on = projector.layout, state.idle + state.busy + state.starting
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, on.shape)
@@ -73,7 +78,6 @@ class ExpectedReturn(Scaler):
         return np.asarray(tried[np.arange(len(tried)), best])
 
     def _arriving(self, projector: Projector, state: State) -> Arriving:
-        """Forecast arrivals, with the waiting requests spread over the control interval."""
         layout, rate = projector.layout, state.rate
         control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
         if projector.usual is not None and projector.ahead is not None:
@@ -85,14 +89,14 @@ class ExpectedReturn(Scaler):
 
 
 class Arriving(NamedTuple):
-    """Expected requests per second: of each user, [B, U], and in total for Q equally likely scenarios, [B, Q]."""
+    """Expected requests per second in B runs: ``rate`` of each of U users, [B, U], and ``total`` of all in each of Q
+    equally likely scenarios, [B, Q]."""
 
     rate: Floats
     total: Floats
 
 
 def _usually(projector: Projector, state: State) -> Arriving | None:
-    """Forecast arrivals without recent counts; None without such a forecast."""
     if projector.usual is None or projector.usually is None:
         return None
     rate = np.broadcast_to(projector.usual * projector.usually[:, TYPICAL], state.rate.shape)
@@ -109,7 +113,7 @@ class _KeptFor(NamedTuple):
     """Time for which a number of servers is kept, split by the forecast that applies.
 
     Attributes:
-        seconds: in all.
+        seconds: whole time in seconds.
         near: seconds under recent rates, while servers start and afterwards, [B, M] each.
         far: seconds under usual rates, likewise.
     """
@@ -119,7 +123,7 @@ class _KeptFor(NamedTuple):
     far: tuple[Floats, Floats]
 
     def over(self, terms: list[Floats]) -> Floats:
-        """Time-weighted mean of a term [B, M] given under recent rates and, optionally, usual ones, [B, M].
+        """Return the time-weighted mean, [B, M], of a term [B, M] given under recent rates and perhaps usual ones.
 
         While servers start, the first candidate (the present number) applies."""
         spans = zip(terms, (self.near, self.far) if len(terms) > 1 else (self._whole(),), strict=True)
@@ -130,7 +134,7 @@ class _KeptFor(NamedTuple):
 
 
 def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
-    """Time for which candidates are kept; ``starting``: seconds until new servers accept batches, [B, M]."""
+    """Return the time for which candidates are kept; ``starting``: seconds until new servers are up, [B, M]."""
     layout = projector.layout
     control, goes_on = layout.spec.control_seconds, 0.0
     if projector.ahead is not None:
@@ -147,7 +151,8 @@ def _kept_for(projector: Projector, starting: Floats) -> _KeptFor:
 
 
 def candidates(layout: Layout, on: Integers) -> Integers:
-    """Candidate numbers of servers, [B, M, C]: the present one, first, and changes of one class."""
+    """Return M candidate numbers of servers of C classes for B runs, [B, M, C]: the present one ``on`` [B, C] first,
+    then changes of one class by powers of 2."""
     classes = np.eye(len(layout.maximum), dtype=np.int64)
     moves = [classes[0] * 0]
     for one, most in zip(classes, layout.maximum - layout.minimum, strict=True):
@@ -156,10 +161,10 @@ def candidates(layout: Layout, on: Integers) -> Integers:
 
 
 class Left(NamedTuple):
-    """Expected loss for each candidate number of servers, [B, M].
+    """Expected loss for each of M candidate numbers of servers of B runs, [B, M].
 
     Attributes:
-        lost: fraction of quality lost, weighted by user.
+        lost: share of quality lost, weighted by user.
         unfair: 1 minus Jain's index of the users' qualities; 0 if not requested.
     """
 
@@ -170,13 +175,13 @@ class Left(NamedTuple):
 def expected_quality(
     layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
 ) -> Left:
-    """Expected fraction of quality lost, and unfairness among users, for each candidate.
+    """Return the expected share of quality lost, and the unfairness among users, for each of M candidates of B runs.
 
     Args:
-        layout: of the workload.
+        layout: layout with C server classes, V variants and K batch sizes.
         seconds: mean seconds per batch, [C, V, K] or [B, C, V, K].
-        servers: candidates, [B, M, C].
-        arriving: expected requests.
+        servers: candidate numbers of servers, [B, M, C].
+        arriving: expected requests per second.
         fairness: whether to compute the unfairness.
     """
     modes = _modes(layout, seconds, servers, arriving)
@@ -201,8 +206,8 @@ def expected_quality(
 
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
-    """Service modes (variant and size, each paired with one that relieves it): for both parts of a pair, the share
-    times accuracy, [B, M, modes, Q], and the delays in seconds, [B, M, modes, Q, P]."""
+    """Return, for both parts of each service mode (variant and size, paired with one that relieves it), share times
+    accuracy, [B, M, modes, Q], and delays in seconds, [B, M, modes, Q, P]."""
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES).round().astype(np.int64))
     rates = (layout.batches / seconds)[..., sizes].reshape(*seconds.shape[:-2], -1)  # of a server, [..., C, V·K]
     count = np.maximum(servers.sum(axis=2), 1)[..., None]
@@ -222,14 +227,13 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
 
 
 def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Share of requests that a mode can take if another relieves it, and effective load for waits, as the arguments'
-    shape.
+    """Return the share of requests that a mode can take if another relieves it, and the effective load for waits.
 
     The other mode takes over while many wait, so that servers may be busy nearly all the time with short waits.
 
     Args:
-        usual: load of the mode, requests over capacity.
-        other: load of the relieving mode.
+        usual: load of the mode: requests per second over capacity; the results have its shape.
+        other: load of the relieving mode, of the same shape.
     """
     apart = np.maximum(usual - other, 1e-9)
     share = np.where(usual <= BUSIEST, 1.0, np.clip((BUSIEST - other) / apart, 0.0, 1.0))
@@ -239,12 +243,12 @@ def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
 
 
 def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_seconds: float) -> Floats:
-    """Seconds of waiting at the middle of each of the P quarters of requests, [..., P].
+    """Return the seconds of waiting at the middle of each quarter of the requests, [..., 4].
 
     Args:
-        load: requests over capacity.
-        servers: number of servers that share it.
-        seconds: per batch.
+        load: requests per second over capacity, [...].
+        servers: number of servers that share the load.
+        seconds: seconds per batch, [...].
         control_seconds: seconds until the number of servers is chosen again.
     """
     below = np.minimum(load, 0.99)
@@ -257,7 +261,7 @@ def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_sec
 
 
 def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
-    """Mean fraction of quality left by ``delay`` [B, …] seconds, over users by weight and rate, of the same shape."""
+    """Return the mean share of quality left by ``delay`` [B, …] seconds, over users by weight and rate."""
     grid, left = layout.falling
     share = rate * layout.quality.weight + LEAST_RATE
     mean = (share / share.sum(axis=1, keepdims=True)) @ left  # [B, grid]
@@ -273,10 +277,10 @@ POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities 
 
 
 class Expected(NamedTuple):
-    """Expected result of each start on the idle server.
+    """Expected result of each start (user, variant, batch size) on the idle server of B runs.
 
     Attributes:
-        seconds: duration, loading included, [B, V, K].
+        seconds: duration of the batch in seconds, loading included, [B, V, K].
         size: number of requests, [B, U, K].
         quality: sum over its requests of weight · quality, [B, U, V, K].
     """
@@ -287,7 +291,7 @@ class Expected(NamedTuple):
 
 
 def expected(projector: Projector, state: State) -> Expected:
-    """Expected result of each start; raises ValueError without a domain model."""
+    """Return the expected result of each start in B runs; raises ValueError without a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
     size = np.minimum(layout.batches, state.waiting[:, :, None])
@@ -300,7 +304,8 @@ def expected(projector: Projector, state: State) -> Expected:
 
 
 def seconds_of(projector: Projector, state: State) -> Floats:
-    """Mean seconds per batch on the idle server by variant and size, loading included, [B, V, K].
+    """Return the mean seconds per batch of V variants and K sizes on each run's idle server, loading included, [B, V,
+    K].
 
     Raises:
         ValueError: there is no domain model.
@@ -317,7 +322,8 @@ def seconds_of(projector: Projector, state: State) -> Floats:
 
 
 def ages_of(state: State, first: Integers, count: Integers) -> Floats:
-    """Seconds waited by ``count`` requests from position ``first`` ([B, U, K] each), at P points, [B, U, K, P]."""
+    """Return the seconds waited at P points along ``count`` requests from position ``first`` of each user's queue
+    ([B, U, K] each), [B, U, K, P]."""
     position = first[..., None] + POINTS * np.maximum(count - 1, 0)[..., None]
     share = position / np.maximum(state.waiting - 1, 1)[:, :, None, None]
     ages: Floats = state.oldest[:, :, None, None] + share * (state.newest - state.oldest)[:, :, None, None]
@@ -325,7 +331,7 @@ def ages_of(state: State, first: Integers, count: Integers) -> Floats:
 
 
 def best(projector: Projector, score: Floats, legal: NDArray[np.bool_]) -> Integers:
-    """Legal start with the highest ``score`` [B, U, V, K], or ``WAIT`` if none is legal, [B]."""
+    """Return the ``legal`` [B, N] start of the highest ``score`` [B, U, V, K], or ``WAIT`` if none is legal, [B]."""
     starts = slice(1, 1 + projector.layout.dispatches)
     scores = np.where(legal[:, starts], score.reshape(len(score), -1), -np.inf)
     top = scores.argmax(axis=1)
@@ -352,7 +358,7 @@ class Lookahead(Dispatcher):
     """Dispatcher: the start of highest value, including the requests that wait and arrive afterwards.
 
     Args:
-        horizon: time for which arrivals count, relative to the mean ``zero_at``.
+        horizon: time for which arrivals count, as a share of the users' mean ``zero_at``.
     """
 
     name = "lookahead"
@@ -372,7 +378,7 @@ class Lookahead(Dispatcher):
         return np.where(tried.any(axis=1), 1 + top, WAIT)
 
     def _worth(self, layout: Layout, state: State, each: Expected, row: Integers, start: Integers) -> Floats:
-        """Value of N starts, at rows ``row`` of the batch, [N]."""
+        """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
         weights = layout.spec.weights
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
@@ -394,10 +400,10 @@ class _Start(NamedTuple):
 
 
 class _Left(NamedTuple):
-    """Requests that remain after each start.
+    """Requests that remain after each of N starts.
 
     Attributes:
-        row: run of each start, [N].
+        row: position of each start's run, [N].
         waiting: requests of each user, [N, U].
         ages: seconds waited, at points of the queue, [P, N, U].
         pause: seconds until a server is idle again, [N].
@@ -419,7 +425,7 @@ class _Ways(NamedTuple):
 
 
 def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
+    """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
     if layout.dispatches <= most:
@@ -442,7 +448,6 @@ def _left(layout: Layout, state: State, start: _Start) -> _Left:
 
 
 def _servers(state: State) -> Integers:
-    """Number of servers that are up, at least 1, [B]."""
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
 
 
@@ -454,7 +459,7 @@ def _ways(layout: Layout, each: Expected) -> _Ways:
 
 
 def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, horizon: float) -> Floats:
-    """Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
+    """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]
     total, pause = left.waiting.sum(axis=1)[:, None], left.pause[:, None]

@@ -184,6 +184,7 @@ def changed(spec: Spec, patch: InferencePatch) -> Spec:
 
     Raises:
         InvalidInput: ``patch`` names a server class, weight or user that the spec doesn't have.
+        ValidationError: the result is no valid spec.
     """
     users = [user.name for user in spec.users]
     issues = [

@@ -75,7 +75,7 @@ class InferenceViews(Views):
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
-        """Charts of predicted seconds per batch by variant, one per server class, and of the model's errors."""
+        """Return charts of predicted seconds per batch by variant, one per server class, and of the model's errors."""
         model: ServiceModel | None = compiled.snapshot.model
         if model is None:
             return []
@@ -88,7 +88,7 @@ class InferenceViews(Views):
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
-        """One line for each batch that starts, and for each group of dropped requests."""
+        """Return a line for each batch that starts, and for each group of dropped requests."""
         starts = [
             f"{one['server']}: {len(one['requests'])} of {one['user']} with {one['variant']}"
             + ("" if one.get("expected_seconds") is None else f", {number(one['expected_seconds'])} s expected")
@@ -114,7 +114,7 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
 
 
 def _binned(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
-    """Number of events by name and start of the bin, bins of ``width`` seconds; ``each``: count per event."""
+    """Return (start of the bin, count of events) by name, for bins of ``width`` seconds; each event counts ``each``."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
     for (name, position), count in sorted(found.items()):
@@ -123,7 +123,7 @@ def _binned(events: Iterable[tuple[float, str]], first: float, width: float, eac
 
 
 def _each(shown: Shown, field: str) -> dict[str, Course]:
-    """Time series, by user, of a decision field with one number per user."""
+    """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
     found: dict[str, Course] = {}
     for step in shown.steps:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
@@ -139,7 +139,7 @@ GOOD = 0.5
 
 
 def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
-    """Text that names users whose quality [U] is below ``GOOD``; empty: none is."""
+    """Return a text that names the users whose mean quality (0 to 1, in their order) is below ``GOOD``; "": none."""
     if min(qualities, default=1.0) >= GOOD:
         return ""
     poor = [f"{user} {quality:.2f}" for user, quality in zip(users, qualities, strict=True) if quality < GOOD]
@@ -147,7 +147,7 @@ def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
 
 
 def judge(run: Ended) -> Judgement:
-    """Judgement of a finished run by the qualities in its last decision; undetermined if nothing was reported."""
+    """Judge a finished run by the qualities in its last decision; undetermined (None) if nothing was reported."""
     quality = run.decision.get("quality")
     if not quality or run.decision.get("reported") is None:
         return Judgement(None, "nothing was reported")

@@ -27,13 +27,15 @@ LARGEST = 1_000_000  # expectations that are computed at once
 
 @dataclass(frozen=True, eq=False)
 class Announced:
-    """Announced iterations of B runs: U iterations, J grid corners for interpolation.
+    """Announced iterations of B runs: at most U each, whose features lie among J corners of the model's feature grid.
+
+    Below, N counts allocations per run.
 
     Attributes:
-        projector: tables of the model.
-        first: number of the first announced iteration, [B].
+        projector: tables of the domain model.
+        first: number of the first announced iteration, from 0, [B].
         counts: number of announced iterations, [B].
-        point: their interpolated features, [J, B, U] each.
+        point: cells and weights of their features for interpolation, [J, B, U] each.
     """
 
     projector: Projector
@@ -43,17 +45,17 @@ class Announced:
 
     @property
     def following(self) -> Indices:
-        """Number of the first iteration that is not announced, [B]."""
+        """Number of the first iteration of each of B runs that is not announced, [B]."""
         return self.first + self.counts
 
     @property
     def next(self) -> Point:
-        """Features of the next iteration, [J, B]; meaningful where any is announced."""
+        """Position of the next iteration's features, [J, B]; without meaning for runs that announced none."""
         cells, weights = self.point
         return Point(cells[:, :, 0], None if weights is None else weights[:, :, 0])
 
     def after_next(self) -> Announced | None:
-        """The announced iterations without the next one; None if no more are announced."""
+        """Return the announced iterations without the next one; None if no more are announced."""
         if self.point.cells.shape[2] < 2:
             return None
         cells, weights = self.point
@@ -62,18 +64,17 @@ class Announced:
         return Announced(self.projector, first, np.maximum(self.counts - 1, 0), rest)
 
     def sums(self, metric: int, allocation: Indices, *, logs: bool) -> Array:
-        """Σ over the announced iterations of the expected ``metric``, or its natural logarithm, at allocations [N, B],
-        [N, B]."""
+        """Return Σ over the announced iterations of the expected ``metric`` (a position), in its unit, or of its
+        natural logarithm, [N, B], at rows ``allocation`` [N, B] of the allocation grid."""
         if logs:
             return self._summed(metric, allocation, lambda found, _: found)
         return self._summed(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
-        """Variance of ``sums`` by noise, for a run effect of 1 (factor), [N, B]."""
+        """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
         return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
 
     def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
-        """Σ over the announced iterations of ``of(logs, noise variance)``, [N, B], in blocks to bound memory."""
         ahead = self.point.cells.shape[2]
         options = max(1, min(len(allocation), LARGEST // ahead))
         runs = max(1, LARGEST // (options * ahead))
@@ -95,7 +96,9 @@ class Announced:
         return total
 
     def by_member(self, believed: Projector) -> Announced:
-        """The same repeated for each member of the ensemble, in the order of ``state.by_member``."""
+        """Return the same iterations for each of K ensemble members: B · K runs in the order of ``state.by_member``.
+
+        ``believed``: projector whose feature cells include the members'."""
         count, (cells, weights) = self.projector.members, self.point
         offsets = np.tile(np.arange(count) * self.projector.cells, len(self.first))[:, None]
         point = Point(
@@ -104,11 +107,12 @@ class Announced:
         return Announced(believed, np.repeat(self.first, count), np.repeat(self.counts, count), point)
 
     def coming(self, usual: Array, average: Array) -> Array:
-        """Features of ``ProjectionTables.coming``, [2 · ``AHEAD``, B]: announced ones replace ``usual``.
+        """Return observation entries on the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]: announced ones replace
+        ``usual``.
 
         Args:
-            usual: result of ``ProjectionTables.coming``.
-            average: result of ``ProjectionTables.average_length``, [B].
+            usual: result of ``ProjectionTables.coming``, [2 · ``AHEAD``, B].
+            average: result of ``ProjectionTables.average_length``, natural logarithm of seconds, [B].
         """
         cells, weights = self.point
         near = Point(cells[:, :, :AHEAD], None if weights is None else weights[:, :, :AHEAD])
@@ -121,7 +125,7 @@ class Announced:
 
 
 def announced(projector: Projector, state: State) -> Announced | None:
-    """Announced iterations in ``state``; None if there are none, or the model's metrics don't depend on features."""
+    """Return the announced iterations of ``state``; None if there are none or the model doesn't depend on features."""
     if state.upcoming.shape[1] == 0 or projector.cells == 1:
         return None
     unknown = np.isnan(state.upcoming[:, :, 0])
@@ -140,8 +144,8 @@ class Remaining:
     Attributes:
         ahead: projector of iterations that aren't announced.
         allocation: rows of the allocation grid, [N, B].
-        point: the runs' features, in ``ahead``.
-        iteration: number of the next iteration, [B].
+        point: position of the runs' features in the feature grid of ``ahead``.
+        iteration: number of the next iteration, from 0, [B].
         told: announced iterations; None: none.
         then: rows of the grid after the next iteration, [N, B]; None: ``allocation`` throughout.
     """
@@ -156,25 +160,25 @@ class Remaining:
 
     @cached_property
     def later(self) -> Remaining:
-        """The iterations after the next one, at ``allocation``."""
+        """Iterations after the next one, at ``allocation``."""
         after = np.minimum(self.iteration + 1, self.ahead.layout.iterations)
         told = None if self.told is None else self.told.after_next()
         return Remaining(self.ahead, self.allocation, self.point, after, told)
 
     def taken_over(self) -> Remaining:
-        """The iterations after the next one, at ``then``."""
+        """Return the iterations after the next one, at ``then``, or at ``allocation`` if that is None."""
         allocation = self.allocation if self.then is None else self.then
         return replace(self.later, allocation=allocation)
 
     def rest(self, metric: int) -> Array:
-        """Σ over the remaining iterations of the expected ``metric``, [N, B]; cached, read-only."""
+        """Return Σ over the remaining iterations of the expected ``metric``, in its unit, [N, B]; cached, read-only."""
         found = self._rests.get(metric)
         if found is None:
             found = self._rests[metric] = self.sums(metric, logs=False)
         return found
 
     def sums(self, metric: int, logs: bool) -> Array:
-        """Σ over the remaining iterations of the expected ``metric``, or of its natural logarithm, [N, B]."""
+        """Return Σ over the remaining iterations of the expected ``metric`` or of its natural logarithm, [N, B]."""
         if self.then is not None:
             later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
             return replace(self, then=None).sums(metric, logs) - later
@@ -185,7 +189,9 @@ class Remaining:
         return rest + self.told.sums(metric, self.allocation, logs=logs)
 
     def variance(self, metric: int) -> Array:
-        """Variance of ``sums`` by noise, for a run effect of 1 (factor), [N, B]."""
+        """Return the variance of ``rest`` by noise, [N, B], for a run effect of 1 (factor).
+
+        Raises KeyError for a metric without a target for the whole run."""
         if self.then is not None:
             later = self.later.variance(metric) - self.taken_over().variance(metric)
             return np.maximum(replace(self, then=None).variance(metric) - later, 0)
@@ -195,7 +201,8 @@ class Remaining:
         return rest + self.told.variance(metric, self.allocation)
 
     def next(self, metric: int) -> tuple[Array, Array]:
-        """Expected natural logarithm of the next iteration's ``metric``, [N, B], and its noise variance, [B] or [1]."""
+        """Return the expected natural logarithm of the next iteration's ``metric``, [N, B], and the variance of that
+        logarithm by noise, [B] or [1]."""
         logs = _next(self.ahead, metric, self.allocation, self.point, self.iteration)
         noise = self.ahead.noise(self.iteration)[:, metric]
         if self.told is None:
@@ -207,7 +214,6 @@ class Remaining:
 
 
 def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-    """Expected natural logarithm of one metric in ``iteration`` [B] at rows of the grid [N, B], [N, B]."""
     found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
     return found[0] if point.weights is None else weighted(found, point.weights)
 
@@ -215,9 +221,10 @@ def _next(projector: Projector, metric: int, allocation: Indices, point: Point, 
 def remaining(
     projector: Projector, state: State, allocation: Indices, told: Announced | None, then: Indices | None = None
 ) -> tuple[Remaining, State]:
-    """Remaining iterations at ``allocation`` [N, B], followed by ``then`` [N, B] after the next one, and the state.
+    """Return the remaining iterations of B runs at grid rows ``allocation`` [N, B], and the state.
 
-    With an ensemble both are repeated for each member, in the order of ``state.by_member``."""
+    With an ensemble of K members both have B · K runs, in the order of ``state.by_member``. ``told``: announced
+    iterations; ``then``: rows from the iteration after the next on, [N, B]; None: ``allocation``."""
     ahead = projector.ahead
     point = ahead.point(state.features)
     if projector.believed is None or ahead.believed is None:
@@ -239,17 +246,17 @@ Floats = NDArray[np.float64]
 
 
 def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iteration: int, pointer: str) -> Floats:
-    """Features of the iterations from ``iteration`` on, in the layout's order, [U, F].
+    """Return F features of U announced iterations, from ``iteration`` on, in the layout's order, [U, F].
 
     Args:
-        layout: of the workload.
-        given: features by name, per iteration.
-        iteration: number of the first one.
-        pointer: JSON pointer of ``given`` for errors.
+        layout: layout of the workload.
+        given: features by name, for each of the U iterations.
+        iteration: number of the first of them, from 0.
+        pointer: JSON pointer of ``given``, for errors.
 
     Raises:
-        InvalidInput: too many iterations, unknown or missing names, values out of bounds, or a workload without
-            features.
+        InvalidInput: there are too many iterations, a name is unknown or missing, a value is out of bounds, or the
+            workload has no features.
     """
     left = layout.iterations - iteration
     most = min(left, MOST_UPCOMING)
@@ -271,7 +278,9 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
 
 
 def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
-    """Announced features of B runs, [U, F] each, as one array [B, U, F], padded with NaN."""
+    """Return the announced features of B runs, given as [U, F] with U of their own, as [B, U, F], padded with NaN.
+
+    ``features``: number F of features."""
     longest = max(map(len, announced), default=0)
     if not longest:
         return np.zeros((len(announced), 0, features))

@@ -21,7 +21,7 @@ BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
 def asked(state: State) -> NDArray[np.bool_]:
-    """Whether each target has a required probability, [B, M]."""
+    """Return for B runs and M metrics, [B, M], whether there is a target with a required probability."""
     missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
     return ~missing
 
@@ -29,13 +29,14 @@ def asked(state: State) -> NDArray[np.bool_]:
 def chances(
     projector: Projector, state: State, allocation: Indices, pause: Array, then: Indices | None = None
 ) -> Array:
-    """Probability to meet each target, [M, K, B]; NaN for metrics without such a target.
+    """Return the probability to meet each target, [M, K, B], for M metrics, K allocations and B runs.
 
-    A target for the whole run is compared with its end, one per iteration with the next iteration.
+    It is NaN for a metric without a target, or with a set point. A target for the whole run is compared with its end,
+    one per iteration with the next iteration.
 
     Args:
-        projector: of the workload.
-        state: B runs.
+        projector: the workload's domain model.
+        state: states of the B runs.
         allocation: rows of the allocation grid to change to now, [K, B].
         pause: seconds that the change takes, [K, B] or [K, 1].
         then: rows of the grid after the next iteration, [K, B]; None: ``allocation`` throughout.
@@ -45,7 +46,9 @@ def chances(
 
 
 def chances_of(projector: Projector, state: State, left: Remaining, apart: State, pause: Array) -> Array:
-    """``chances``, [M, K, B], from the results ``left`` and ``apart`` of ``remaining``."""
+    """Return the probability to meet each target, [M, K, B], as ``chances``, from results of ``announced.remaining``.
+
+    ``left`` and ``apart`` are these results, and ``pause`` the seconds of the change, [K, B] or [K, 1]."""
     if apart is state:
         return _chances(left, state, pause)
     count = projector.members
@@ -55,7 +58,7 @@ def chances_of(projector: Projector, state: State, left: Remaining, apart: State
 
 
 def assured(projector: Projector, state: State, options: Options, present: int | None = None) -> NDArray[np.bool_]:
-    """Whether each option meets every target with the required probability, [K, B].
+    """Return a mask [K, B] of the K options that meet every target of each of B runs with the required probability.
 
     Options less likely to meet a target than option ``present`` need ``RESERVE`` of the remaining probability more, so
     that a run at the threshold doesn't change with every report."""
@@ -70,15 +73,15 @@ def assured(projector: Projector, state: State, options: Options, present: int |
 
 
 def assured_outlook(projector: Projector, state: State, options: Options, present: int | None = None) -> Array:
-    """Expected return-to-go of each option held to the end, [K, B]; −∞ unless ``assured``.
+    """Return the expected return-to-go of each of K options held to the end, [K, B]; −∞ unless ``assured``.
 
-    Misses of targets with a required probability cost nothing here."""
+    Misses of targets with a required probability cost nothing here. ``present``: as in ``assured``."""
     expected = outlook(projector, _freed(projector, state), options)
     return np.where(assured(projector, state, options, present), expected, -np.inf)
 
 
 def _freed(projector: Projector, state: State) -> State:
-    """``state`` with targets that have a required probability replaced by ones that are always met."""
+    """Return ``state`` with targets that are always met in place of those with a required probability."""
     always = [BEYOND.get(metric.goal, np.nan) for metric in projector.layout.spec.metrics]
     return state._replace(targets=np.where(asked(state), projector.dtype.type(always), state.targets))
 
@@ -97,7 +100,7 @@ def _chances(left: Remaining, state: State, pause: Array) -> Array:
 
 
 def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Array:
-    """Probability that a metric's sum over the run is at most its target, [K, B].
+    """Return the probability that a metric's sum over the run is at most its target, [K, B].
 
     The remaining sum has the mean and variance of independent log-normal iterations, given the run effect."""
     projector = left.ahead
@@ -114,7 +117,7 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
 
 
 def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
-    """Probability that a metric's next value is at most its target, [K, B]."""
+    """Return the probability that a metric's value in the next iteration is at most its target, [K, B]."""
     projector = left.ahead
     logs, noise = left.next(metric)
     room = np.maximum(state.targets[:, metric] - pause, 1e-12)
@@ -123,8 +126,8 @@ def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
 
 
 def student(value: Array) -> Array:
-    """Cumulative distribution function of Student's t with 4 degrees of freedom, elementwise (Abramowitz and Stegun,
-    26.7.4)."""
+    """Return the cumulative distribution function of Student's t with 4 degrees of freedom at ``value``, elementwise
+    (Abramowitz and Stegun, 1964, 26.7.4)."""
     squared = value * value
     share = 1 / (4 + squared)
     angle = value * np.sqrt(share)

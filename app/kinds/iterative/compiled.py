@@ -32,6 +32,7 @@ class Compiled:
     """A workload's snapshot, compiled for decisions.
 
     Attributes:
+        snapshot, layout, projector: the workload, its layout, and its domain model.
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
@@ -62,13 +63,13 @@ class Compiled:
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _preface(self, voice: Voice, name: str) -> str:
-        """Text that heuristic ``name`` decides and why, with the evidence; empty if there is nothing to explain."""
+        """Return a text that heuristic ``name`` decides and why, with its evidence; "" without a reason to state."""
         table = self.projector.table
         evidence = f": {table.evidence}" if voice.why == NO_AGENT and name == table.rule else ""
         return f"{voice.preface(name)}{evidence}"
 
     def heuristics(self, state: State) -> list[str]:
-        """Name of the heuristic for each of the B runs, used where no agent decides."""
+        """Return the name of the heuristic for each of B runs, used where no agent decides."""
         own = own_terms(self.projector, state)
         if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
             return [self.heuristic] * len(own)
@@ -77,10 +78,10 @@ class Compiled:
     def encode(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
     ) -> tuple[list[int], list[float], list[float]]:
-        """A report in the layout's order: levels [R], metrics [M], features [F]; fast for valid reports.
+        """Return a report in the layout's order: levels of R resources, M metrics, F features; fast for valid reports.
 
         Raises:
-            InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
+            InvalidInput: a name is unknown or missing, or a value out of bounds, off the step grid, or not finite.
         """
         layout = self.layout
         try:
@@ -103,7 +104,7 @@ class Compiled:
         return AllocationText(msgspec.Raw(msgspec.json.encode(allocation)), in_words(allocation), self._beyond(index))
 
     def _beyond(self, index: int) -> str:
-        """Text on resources whose allocation is outside the measured range; empty if all are inside."""
+        """Return a text on resources whose allocation, grid row ``index``, is outside the measured range; "": none."""
         table, units = self.projector.table, self.layout.allocations[index]
         outside = (units < table.seen_low - 1e-9) | (units > table.seen_high + 1e-9)
         bounds = zip(self.layout.resources, table.seen_low, table.seen_high, outside, strict=True)
@@ -115,17 +116,16 @@ class Compiled:
         return msgspec.Raw(msgspec.json.encode(self.layout.delta_dict(grid[before], grid[after])))
 
     def _fresh(self, batch: int) -> State:
-        """State of B runs without reports; read-only."""
         return begin(self.projector, np.tile(self.layout.start_levels, (batch, 1)))
 
     def preferences(self, state: State) -> Preferences | None:
-        """Cached preferences if all runs have the workload's targets and no feature changes their cost; else None."""
+        """Return cached preferences if all runs have the workload's targets and no feature affects cost; else None."""
         batch = len(state.iteration)
         known = self.projector.ahead.cells == 1 and state.targets is self.fresh(batch).targets
         return self._usual(batch) if known else None
 
     def pause(self, moved: NDArray[np.integer], started: NDArray[np.bool_]) -> Array:
-        """Seconds that a change by ``moved`` steps [B, R] takes, [B]; 0 before a run's start."""
+        """Return the seconds, [B], that a change by ``moved`` levels [B, R] takes; 0 for runs not ``started`` [B]."""
         pause: Array = ((moved != 0) @ self.projector.change_seconds) * started
         return pause
 
@@ -142,14 +142,15 @@ NONE: frozenset[int] = frozenset()
 
 @lru_cache(maxsize=1024)
 def codes(*notices: str) -> frozenset[int]:
-    """Codes of notices (CRC-32 of the text) to remember them by; empty notices have none."""
+    """Return a code for each notice by which a run's state remembers it: CRC-32 of its text; none for ""."""
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
 def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
-    """The reason's text with those of ``notice`` and ``beyond`` not in ``known``, and the codes of both.
+    """Return a reason's ``text`` with ``notice`` before and ``beyond`` after it unless shown before, and their codes.
 
-    The code of the notice ``lasting`` is kept while another notice is shown, as it stays true."""
+    ``known``: codes of notices in the run's last decision. The code of the notice ``lasting`` is kept while another one
+    is shown, as it stays true. Empty notices are left out."""
     if not (notice or beyond or known):
         return text, NONE
     before, after, present = _around(notice, beyond, known, lasting)
@@ -158,7 +159,6 @@ def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: s
 
 @lru_cache(maxsize=1024)
 def _around(notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, str, frozenset[int]]:
-    """Texts before and after a reason, and the codes to remember; cached, as they recur."""
     before = "" if codes(notice) <= known else f"{notice}: "
     after = "" if codes(beyond) <= known else f"; {beyond}"
     return before, after, codes(notice, beyond) | (known & codes(lasting))

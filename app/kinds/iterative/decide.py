@@ -38,9 +38,9 @@ class Batch(NamedTuple):
     """B runs after their reports.
 
     Attributes:
-        situation: input of policies.
+        situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
-        upcoming: announced features of future iterations, [U, F] per run.
+        upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
     """
 
     situation: Situation
@@ -49,19 +49,19 @@ class Batch(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """The guard's result for a policy's actions; ``agent`` is None if the heuristic chose."""
+    """The guard's result ``decided`` for a policy's actions; ``agent`` is None if the heuristic chose."""
 
     decided: Decided
     agent: Artifact | None
 
 
 class Steps(NamedTuple):
-    """Guarded steps of B runs.
+    """Guarded steps of B runs with R resources.
 
     Attributes:
-        levels: allocation to take, [B, R].
+        levels: allocation to take, in grid steps above the minimum, [B, R].
         decided: the guard's result.
-        required: least gain of a change.
+        required: least gain in expected return for which the guard accepts a change.
         then: row of the allocation grid after the next iteration, [B]; −1: ``levels`` are held.
     """
 
@@ -77,20 +77,23 @@ def observed(
     notices: Sequence[frozenset[int]],
     upcoming: Sequence[NDArray[np.float64]],
 ) -> Batch:
-    """The B runs of ``state`` as input of policies."""
+    """Return the B runs of ``state`` as a batch; ``notices`` [B] and ``upcoming`` [U, F] each are as in ``Batch``."""
     seen = view(compiled.projector, state, compiled.preferences(state))
     return Batch(Situation(compiled.projector, state, seen), notices, upcoming)
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
-    """Guarded action of each run, by the agent's policy, or the heuristic if ``agent`` is None."""
+    """Choose an action for each of B runs by the agent's policy, or the heuristic if None, and apply the guard.
+
+    ``memory`` [B, H] holds a recurrent policy's hidden states; None: all zeros, or none."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
     decided = guard.decide(situation, agent, compiled.chosen)
     return Choices(decided.action.tolist(), Chosen(decided, agent), decided.memory)
 
 
 def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-    """A shadow's guarded step for one run, and its gain in expected return over the step ``done``."""
+    """Return a shadow's guarded step for run ``row`` as an allocation, whether it equals action ``done``, and its gain
+    in expected return over ``done``."""
     layout, (_, state, seen, _) = compiled.layout, batch.situation
     action = other.each[row]
     levels = step(layout, state.levels[row : row + 1], np.array([action]))
@@ -103,7 +106,7 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
 
 
 def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-    """Decisions for the chosen actions."""
+    """Return the decisions for the chosen actions, one per run of the batch; ``voice``: what decides."""
     state: State = batch.situation.state
     chosen: Chosen = choices.detail
     decided, agent = chosen
@@ -120,7 +123,7 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> l
 
 
 def row(state: State, index: int) -> State:
-    """Run ``index`` of a batch as a batch of one."""
+    """Return run ``index`` of a batch as a batch of one; an index beyond the last gives an empty batch."""
     parts: list[Any] = [field[index : index + 1] for field in state]
     return State(*parts)
 
@@ -129,11 +132,11 @@ class _Responder(NamedTuple):
     """The deciding policy of B runs.
 
     Attributes:
-        source: of the decisions.
-        code: of the reason without an agent; empty with one.
+        source: what decided: "agent", "heuristic" or "fallback".
+        code: code of the reason if no agent decides; empty if one does.
         policies: names of the deciding policies, [B].
         rules: names of the heuristics used without an agent, [B].
-        notices: text on why no agent decides, [B]; empty with one.
+        notices: text on why no agent decides, [B]; empty if one does.
     """
 
     source: str
@@ -201,7 +204,6 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
-    """The entries of ``told``, each replaced by an empty dict if the run's last iteration is reported (``over``)."""
     return [{} if is_over else one for is_over, one in zip(over, told, strict=True)] if any(over) else told
 
 
@@ -213,7 +215,7 @@ def _reasons(
     known: Sequence[frozenset[int]],
     responder: _Responder,
 ) -> tuple[list[str], list[dict[str, str]], list[frozenset[int]]]:
-    """Source, reason and notice codes of each decision; the guard is the source if it intervened."""
+    """Return source, reason and codes of notices of each decision; the guard is the source if it intervened."""
     ways, sources, given, codes = steps.decided.outside, list[str](), list[dict[str, str]](), list[frozenset[int]]()
     outside = list(zip(*(runs.tolist() for runs in ways.values()), strict=True))
     rows = zip(steps.decided.verdict.tolist(), contexts, known, strict=True)
@@ -239,7 +241,7 @@ def _reasons(
 
 
 def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: Reason) -> Reason:
-    """Reason of run ``i`` whose change was suppressed, with the policy's choice and its expected gain, if known."""
+    """Return the reason that run ``i``'s change was suppressed, with the policy's choice and its gain, if known."""
     chosen, values = steps.decided.chosen[i : i + 1], steps.decided.values
     intended = compiled.layout.index(step(compiled.layout, state.levels[i : i + 1], chosen))
     taken, held = (np.nan, np.nan) if values is None else values[i, [chosen[0], compiled.layout.noop]].tolist()
@@ -250,10 +252,11 @@ def _within_noise(compiled: Compiled, state: State, steps: Steps, i: int, own: R
 def decision_contexts(
     compiled: Compiled, state: State, seen: Forecast, hold: Levels, after: Levels, then: Levels | None = None
 ) -> list[DecisionContext]:
-    """Numbers of each decision for its reason, for the most critical metric.
+    """Return the numbers of each of B decisions that its reason states, for the run's most critical metric.
 
-    That is the one furthest below its required probability, else the one closest to missing its target or furthest
-    beyond."""
+    That is the metric furthest below its required probability, else the one closest to missing its target or furthest
+    beyond. ``hold`` and ``after`` [B] are rows of the allocation grid before and after the decision, ``then`` [B] that
+    after the next iteration (−1, or None: no other)."""
     sought, (batch, metrics) = asked(state), state.targets.shape
     sure = not sought.any()
     worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
@@ -278,13 +281,13 @@ def decision_contexts(
 
 
 def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """How critical each metric is for the reason where probabilities are required, larger is more critical, [B, M]."""
+    """Return how critical each metric is where probabilities are required, [B, M]; larger is more critical."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 
 
 def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
-    """Whether any allocation meets all targets with the required probabilities, [B]."""
+    """Return for each of B runs whether any allocation meets all targets with their required probabilities."""
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
@@ -294,7 +297,7 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
 
 
 def _predictions(compiled: Compiled, seen: Forecast) -> list[dict[str, Interval]]:
-    """Predicted mean and interval of each metric in the next iteration, by name, per run."""
+    """Return for each run the predicted mean and interval of each metric in the next iteration, by metric name."""
     level = repeat(compiled.projector.table.level)
     columns = zip(seen.mean.T.tolist(), seen.low.T.tolist(), seen.high.T.tolist(), strict=True)
     intervals = [map(_interval, *column, level) for column in columns]
@@ -306,7 +309,7 @@ def _interval(mean: float, low: float, high: float, level: float) -> Interval:
 
 
 def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
-    """Probability to meet each target at the decided allocation, by name, per run; unknown ones are left out."""
+    """Return for each run the probability to meet each target at the decided allocation, by metric, if known."""
     names, rows = compiled.layout.metrics, seen.chance[1].round(4)
     if not np.isnan(rows).any():
         return [dict(zip(names, row, strict=True)) for row in rows.tolist()]
@@ -315,7 +318,8 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
 
 
 def begin(compiled: Compiled, state: State) -> Written:
-    """First decision of one run without reports (B = 1): the model's best allocation, or the spec's without a model."""
+    """Return the first decision of one run (``state`` with B = 1): the model's best allocation, or the spec's initial
+    one without a model."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
@@ -348,7 +352,9 @@ def begin(compiled: Compiled, state: State) -> Written:
 
 
 def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> Written:
-    """Decision that keeps one run's allocation (B = 1); needs neither a domain model nor a forecast."""
+    """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
+
+    ``upcoming`` [U, F] are its announced features; ``failure`` begins the reason's text."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return Written(

@@ -1,4 +1,6 @@
-"""Serving of kind ``iterative``: allocations of runs that consist of iterations."""
+"""Serving of kind ``iterative``: allocations of runs that consist of iterations.
+
+Shapes: B runs, R resources, M metrics, F features, U announced iterations."""
 
 from __future__ import annotations
 
@@ -33,8 +35,14 @@ FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A report in the layout's order: levels [R], metrics [M], features [F], and announced features [U, F] (None:
-    unchanged)."""
+    """A report in the layout's order of names.
+
+    Attributes:
+        levels: allocation of each resource, in grid steps above the minimum.
+        metrics: measured values, in the metrics' units.
+        features: features of the iteration.
+        upcoming: features of the U iterations after it, [U, F]; None: what was announced before still holds.
+    """
 
     levels: list[int]
     metrics: list[float]
@@ -54,14 +62,14 @@ class IterativeServing(Serving):
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of all heuristics; without a domain model only of those that need none."""
+        """Return the names of all heuristics; without a domain model, of those that need none."""
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def decode(self, body: bytes) -> IterationReport:
-        """Decode a report; its kind is dropped, as the run has it.
+        """Decode a report from JSON; its field ``kind`` is dropped, as the run has it.
 
         Raises:
-            InvalidInput: ``body`` is not a valid report, or longer than ``LARGEST_BYTES``.
+            InvalidInput: ``body`` isn't a valid report, or is longer than ``LARGEST_BYTES``.
         """
         if len(body) > LARGEST_BYTES:
             raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
@@ -72,7 +80,7 @@ class IterativeServing(Serving):
         return report
 
     def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
-        """First decision of a run: the model's best allocation, or the spec's initial one without a model.
+        """Return the first decision of a run: the model's best allocation, or the spec's initial one without a model.
 
         Raises:
             InvalidInput: ``start`` has an iteration, targets, probabilities or features that don't fit the workload.
@@ -88,15 +96,15 @@ class IterativeServing(Serving):
         return decide.begin(compiled, state)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
-        """Whether more than ``FEW_ANNOUNCED`` iterations are announced, by this report or before."""
+        """Return whether over ``FEW_ANNOUNCED`` iterations are announced, by this report or before."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
-        """The report in the layout's order; it fits any state.
+        """Return the report in the layout's order, whatever the run's state.
 
         Raises:
-            InvalidInput: an iteration beyond the last, unknown or missing names, or values out of bounds.
+            InvalidInput: the iteration is beyond the last, a name is unknown or missing, or a value out of bounds.
         """
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
@@ -108,7 +116,7 @@ class IterativeServing(Serving):
         return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
-        """All runs advanced by their reports, as input of policies."""
+        """Return all runs with their states advanced by their reports, as input of policies."""
         before = [one.state.state for one in pending]
         if isinstance(before[0], GivenState):  # from queries, which come by themselves
             return decide.observed(
@@ -131,15 +139,15 @@ class IterativeServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Guarded action of each run, by ``agent`` or the heuristic if None."""
+        """Choose an action for each run by ``agent``, or by the heuristic if None, and apply the guard."""
         return decide.choose(compiled, batch, agent, memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with allocations, predicted metrics and probabilities of targets, one per run."""
+        """Return one decision per run: allocation, predicted metrics, and probabilities of meeting targets."""
         return decide.write(compiled, batch, choices, voice)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Decision after a failure: the run keeps its allocation."""
+        """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
@@ -147,11 +155,12 @@ class IterativeServing(Serving):
         return decide.hold(compiled, _advanced(compiled, [one], [upcoming]), upcoming, failure)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
-        """A shadow's allocation, and its gain in expected return over what was ``done``."""
+        """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
+        return over ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
     def query(self, compiled: Compiled, query: Query) -> Pending | Written:
-        """State from a query: after an iteration, or the first decision if the query has no report.
+        """Parse a run's last iteration from query parameters; without one, return the first decision of a run.
 
         Raises:
             InvalidInput: a part is missing, unknown or invalid, or the state doesn't fit the workload.
@@ -162,17 +171,17 @@ class IterativeServing(Serving):
         return Pending(None, given.iteration, Kept(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """State's row, notice codes, and announced features as plain lists."""
+        """Return the state's row of numbers, notice codes, and announced features as lists, for JSON."""
         return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist()]
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """The state from lists that ``pack`` returned; null becomes NaN."""
+        """Return the state from lists that ``pack`` returned; None becomes NaN."""
         row, notices, upcoming = stored
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
         return RunState(np.array(row, np.float64), announced, frozenset(notices))
 
     def weight(self, state: RunState) -> int:
-        """Size of the state's arrays in bytes."""
+        """Return the size of the state's arrays in bytes."""
         return state.row.nbytes + state.upcoming.nbytes
 
 
@@ -180,7 +189,6 @@ ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
 def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
-    """State of the B runs after their reports; ``upcoming``: announced features per run, [U, F]."""
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
@@ -200,14 +208,14 @@ def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence
 
 
 def _upcoming(one: Pending) -> Array:
-    """Announced features after a report, [U, F]: the report's own, else the rest of those announced before."""
+    """Return the announced features after a report, [U, F]: its own, else the rest of those announced before."""
     given: Array | None = one.report.upcoming
     kept: Array = one.state.state.upcoming[1:]
     return kept if given is None else given
 
 
 def _goals(compiled: Compiled, pending: Sequence[Pending]) -> tuple[Array, Array]:
-    """Targets and required probabilities, [B, M] each: the run's own, else the workload's present ones; NaN: none."""
+    """Return targets and required probabilities, [B, M] each: the runs' own, else the workload's; NaN: none."""
     usual = compiled.fresh(len(pending))
     targets, probabilities = usual.targets, usual.probabilities
     own = [(i, one.start) for i, one in enumerate(pending) if one.start]

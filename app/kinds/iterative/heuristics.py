@@ -31,12 +31,12 @@ LARGEST_PLAN = 2_000_000  # allocations × runs that are weighed at once
 
 @dataclass(frozen=True)
 class Heuristic:
-    """A rule behind the policy interface.
+    """A rule as a policy.
 
     Attributes:
-        name: of the rule.
-        rule: chooses an action per run.
-        everywhere: whether it also decides for runs with own terms, as in ``apply``.
+        name: name of the rule in decisions.
+        rule: function that chooses an action per run.
+        everywhere: whether ``apply`` uses it also for runs with own terms, for which it was not evaluated.
     """
 
     name: str
@@ -44,15 +44,15 @@ class Heuristic:
     everywhere: bool = False
 
     def act(self, situation: Situation) -> Choice:
-        """Choose an action for each of the B runs by the rule."""
+        """Choose an action for each run of the situation by the rule."""
         return self.rule(situation)
 
 
 def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
-    """Allocation of best expected return if held to the end, reachable in one step or not, [B, R].
+    """Return the allocation (levels of R resources) of best expected return if held to the end, for B runs, [B, R].
 
-    Among those that meet required probabilities, if any does. With an ensemble only the measured range is searched;
-    allocations beyond are tried only by runs that have reported."""
+    It may be out of reach in one step, and meets required probabilities if any does. With an ensemble only the measured
+    range is searched."""
     batch, grid = len(state.iteration), projector.grid_levels
     share = max(1, LARGEST_PLAN // len(grid))
     best = [_best(projector, _rows(state, slice(n, n + share))) for n in range(0, max(batch, 1), share)]
@@ -60,7 +60,6 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    """Row of ``best_allocation`` in the allocation grid for each run, [B]."""
     options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
     if asked(state).any():
@@ -72,7 +71,7 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
 
 
 def _untried(projector: Projector) -> NDArray[np.bool_]:
-    """Mask of grid rows outside the measured range, [A]; all False without an ensemble."""
+    """Return a mask of the A grid rows outside the measured range, [A]; all False without an ensemble."""
     table, units = projector.table, projector.units(projector.grid_levels)
     half = projector.steps / 2  # the samples' bounds lie on the grid, but for rounding
     beyond = (units < table.seen_low - half) | (units > table.seen_high + half)
@@ -85,7 +84,7 @@ def _rows(state: State, rows: slice | NDArray[np.bool_]) -> State:
 
 
 def first_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
-    """Allocation to begin with, [B, R]: the model's best, or the spec's ``initial`` without a model."""
+    """Return the allocation to begin B runs with, levels [B, R]: the model's best, or the spec's without a model."""
     if not projector.table.informed:
         return np.tile(projector.layout.start_levels, (len(state.iteration), 1)).astype(np.int16)
     return best_allocation(projector, state)
@@ -97,7 +96,7 @@ def _hold(situation: Situation) -> Choice:
 
 
 def _static_best(situation: Situation) -> Choice:
-    """Go to the allocation that is best before the run, and stay."""
+    """Choose the action towards the allocation that is best before the run begins, and stay there."""
     state, projector = situation.state, situation.projector
     terms = np.concatenate([state.targets, state.probabilities, state.weights, state.prices, state.features], axis=1)
     _, first, back = np.unique(terms, axis=0, return_index=True, return_inverse=True, equal_nan=True)
@@ -114,14 +113,15 @@ def _static_best(situation: Situation) -> Choice:
 
 
 def _threshold(situation: Situation) -> Choice:
-    """Choice of one step more of every resource if pace over target is above ``BAND``, one less if below."""
+    """Choose one level more of every resource if pace over target is above ``BAND``, one less if below."""
     pressure = np.exp(_pressure(situation.projector, situation.state)[1])
     direction = np.where(pressure > BAND[1], 1, np.where(pressure < BAND[0], -1, 0))
     return _towards(situation, situation.state.levels + direction[:, None])
 
 
 def _pid(situation: Situation) -> Choice:
-    """Proportional–integral–derivative control of the relative miss; stateless, as the run's sums hold its memory."""
+    """Choose by proportional–integral–derivative control of the log ratio of pace to target; the run's sums, not the
+    rule, hold its memory."""
     now, projected, before = _pressure(situation.projector, situation.state)
     kp, ki, kd = GAINS
     signal = kp * now + ki * projected + kd * (now - before)
@@ -130,7 +130,7 @@ def _pid(situation: Situation) -> Choice:
 
 
 def _model_predictive(situation: Situation) -> Choice:
-    """Best action if held; for runs whose iterations differ, the best action for the next iteration alone."""
+    """Choose the best action if held; for runs whose iterations differ, the best for the next iteration alone."""
     best, differ = best_held(situation), phased(situation.projector, situation.state)
     if not differ.any():
         return best
@@ -140,7 +140,8 @@ def _model_predictive(situation: Situation) -> Choice:
 
 
 def best_held(situation: Situation) -> Choice:
-    """Action of best expected return if held, among those that meet required probabilities."""
+    """Choose the action of best expected return if its allocation is held, among those that meet required
+    probabilities, if any does."""
     if asked(situation.state).any():
         return _assured(situation)
     expected = situation.view.outlook
@@ -148,7 +149,7 @@ def best_held(situation: Situation) -> Choice:
 
 
 def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
-    """Whether a run's only target is a deadline and its future iterations are known to differ, [B]."""
+    """Return a mask [B] of the runs with a deadline as their only target, or none, and iterations known to differ."""
     aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
     if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
         return np.zeros(len(state.iteration), np.bool_)
@@ -158,8 +159,8 @@ def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
 
 
 def continuation(situation: Situation) -> NDArray[np.integer]:
-    """Row of the allocation grid that is best after the next iteration, [B]; −1: iterations don't differ, the decision
-    is held."""
+    """Return for each of B runs the row of the allocation grid that is best after the next iteration, [B]; −1: its
+    iterations don't differ, so that the decision is held."""
     projector, state = situation.projector, situation.state
     differ = phased(projector, state)
     if not differ.any():
@@ -172,7 +173,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
 def _for_next(
     situation: Situation, back: NDArray[np.integer], held_values: NDArray[np.floating]
 ) -> tuple[NDArray[np.integer], NDArray[np.floating]]:
-    """Best action for the next iteration alone, at the price of time implied by the best held action ``back`` [B].
+    """Find the best action for the next iteration alone, at the price of time implied by the best held one ``back``.
 
     Slower allocations held to the end save money for additional time: the best such rate is the value of a second (the
     Lagrange multiplier of the deadline), or the expected cost of lateness if that is more. At that price, iterations
@@ -181,7 +182,8 @@ def _for_next(
     for the action followed by the held one.
 
     Returns:
-        Actions [B], and values [B, N] on the scale of ``held_values``, as if each remaining iteration gained as much.
+        Actions of B runs, [B], and values of N actions, [B, N], on the scale of ``held_values``, as if each remaining
+        iteration gained as much.
     """
     projector, state, view, layout = situation.projector, situation.state, situation.view, situation.projector.layout
     options, seconds = reachable(projector, state, view.mask), layout.seconds
@@ -231,7 +233,7 @@ def _for_next(
 
 
 def _assured(situation: Situation) -> Choice:
-    """Best action that meets every required probability, else the step towards the best allocation that does.
+    """Choose the best action that meets every required probability, else a step towards the best such allocation.
 
     If no allocation does, the action of best expected return."""
     projector, state, view = situation.projector, situation.state, situation.view
@@ -256,8 +258,8 @@ def _towards(situation: Situation, goal: NDArray[np.integer]) -> Choice:
 
 
 def _pressure(projector: Projector, state: State) -> tuple[Array, Array, Array]:
-    """Natural logarithm of pace over target of the most critical metric, [B] each: last iteration, projected, and mean
-    so far."""
+    """Return the natural logarithm of pace over target of the most critical metric, [B] each: of the last iteration,
+    projected to the end, and of the mean so far; 0 without targets."""
     layout = projector.layout
     worst = [np.full(len(state.iteration), -np.inf) for _ in range(3)]
     count = np.maximum(state.iteration, 1)
@@ -295,10 +297,10 @@ WITHOUT_MODEL = ("hold", "threshold", "pid")
 
 
 def default_heuristic(projector: Projector) -> Heuristic:
-    """Heuristic used without an agent: the domain model's rule, else model-predictive control.
+    """Return the heuristic used without an agent: the domain model's rule, else model-predictive control.
 
-    Without a domain model the threshold rule; with a required probability in the spec, model-predictive control, the
-    only rule that considers it."""
+    It is the threshold rule without a domain model, and model-predictive control, the only rule that considers it, with
+    a required probability in the spec."""
     if not projector.table.informed:
         return HEURISTICS["threshold"]
     required = any(metric.probability is not None for metric in projector.layout.spec.metrics)
@@ -306,9 +308,10 @@ def default_heuristic(projector: Projector) -> Heuristic:
 
 
 def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
-    """Whether a run has terms for which only model-predictive control was evaluated, [B].
+    """Return a mask [B] of the runs with terms for which only model-predictive control was evaluated.
 
-    That is a required probability, or a target more than a factor of two from the workload's; False without a model."""
+    These are a required probability, or a target beyond ``TARGET_RATIO`` times the workload's; all False without a
+    model."""
     if not projector.table.informed:
         return np.zeros(len(state.iteration), np.bool_)
     low, high = (ratio * projector.layout.targets for ratio in TARGET_RATIO)
@@ -317,7 +320,7 @@ def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
 
 
 def apply(rule: Heuristic, situation: Situation) -> Choice:
-    """Actions of ``rule``; for runs with own terms, those of model-predictive control.
+    """Choose by ``rule``, but by model-predictive control for runs with own terms.
 
     The rule's choices have infinite value, as it computes none, so that the guard accepts them."""
     choice = rule.act(situation)
@@ -355,15 +358,15 @@ class HeuristicPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """Look up the heuristic.
+        """Construct the policy from a published config and arrays.
 
         Raises:
-            IncompatibleArtifact: there is no heuristic of that name, or ``arrays`` isn't empty.
+            IncompatibleArtifact: ``config["heuristic"]`` names no heuristic, or ``arrays`` isn't empty.
         """
         if config.get("heuristic") not in HEURISTICS or arrays:
             raise IncompatibleArtifact(f"no heuristic is called {config.get('heuristic')!r}")
         return cls(config)
 
     def act(self, situation: Situation) -> Choice:
-        """The rule's action for each run, [B]."""
+        """Choose an action for each run by the heuristic."""
         return HEURISTICS[self.name].act(situation)

@@ -17,7 +17,7 @@ from app.kinds.iterative.views import IterativeViews
 
 
 def describe(spec: IterativeSpec) -> Description:
-    """Short description of a spec: resources, number of iterations, and targets."""
+    """Describe a spec in a few words: resources, number of iterations, and targets."""
     targets = [_wanted(metric) for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
     return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
@@ -30,7 +30,7 @@ def _wanted(metric: Metric) -> str:
 
 
 def summarise(decision: Decision) -> str:
-    """The allocation of a decision on one line."""
+    """Return the allocation of a decision as one line of text."""
     return ", ".join(f"{name} {value:g}" for name, value in decision.allocation.items())
 
 

@@ -27,7 +27,7 @@ AHEAD = 4
 
 
 def observation_names(spec: Spec) -> tuple[str, ...]:
-    """Names of the observation's entries in order, [D]; a policy only fits workloads with equal names."""
+    """Return the names of the observation's entries in order; a policy only fits workloads with equal names."""
     targeted = [m for m in spec.metrics if m.target is not None]
     actions = prod(2 * r.max_steps + 1 for r in spec.resources)
     return (
@@ -54,12 +54,18 @@ def observation_names(spec: Spec) -> tuple[str, ...]:
 class Layout:
     """Representation of one spec: R resources, M metrics, F features, A allocations, N actions.
 
+    An allocation in *levels* is the number of grid steps of each resource above its minimum.
+
     Attributes:
-        levels: number of levels of each resource, [R].
-        allocations: all allocations of the grid in physical units, [A, R], last resource fastest.
-        deltas: all joint actions in steps, [N, R].
+        spec: spec that the layout is derived from.
+        resources, metrics, features: names, in order.
+        levels: number of levels of each resource, [R]; tops: highest level, [R].
+        iterations: number of iterations of a run.
+        allocations: all allocations of the grid in the resources' units, [A, R], last resource fastest.
+        deltas: change of the levels by each joint action, [N, R].
         noop: action that changes nothing.
         seconds: position of ``iteration_seconds`` among the metrics.
+        strides: rows of ``allocations`` that a level of each resource spans, [R].
     """
 
     def __init__(self, spec: Spec) -> None:
@@ -81,38 +87,38 @@ class Layout:
 
     @cached_property
     def targets(self) -> NDArray[np.float64]:
-        """Targets of the spec, [M]; NaN: none."""
+        """Targets of the spec's M metrics in their units, [M]; NaN: none."""
         return np.array([np.nan if m.target is None else m.target for m in self.spec.metrics])
 
     @cached_property
     def probabilities(self) -> NDArray[np.float64]:
-        """Required probabilities of the spec's targets, [M]; NaN: none."""
+        """Required probabilities of the targets of the spec's M metrics, [M]; NaN: none."""
         return np.array([np.nan if m.probability is None else m.probability for m in self.spec.metrics])
 
     @cached_property
     def prices(self) -> NDArray[np.float64]:
-        """Prices per unit and hour, [R]."""
+        """Price of each of R resources per unit and hour, [R]."""
         return np.array([r.price_per_hour for r in self.spec.resources])
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:
-        """Weights of the reward's terms sla, cost and change, [3]."""
+        """Weights of the reward's three terms sla, cost and change, [3], without unit."""
         w = self.spec.weights
         return np.array([w.sla, w.cost, w.change])
 
     @cached_property
     def largest_action(self) -> int:
-        """Most steps of one action, summed over resources."""
+        """Most levels that one action changes, summed over resources."""
         return int(np.abs(self.deltas).sum(axis=1).max())
 
     @cached_property
     def start_levels(self) -> NDArray[np.int32]:
-        """Initial allocation of the spec in levels, [R]."""
+        """Initial allocation of the spec's R resources, in levels, [R]."""
         return np.array([r.level(r.start) for r in self.spec.resources], np.int32)
 
     @cached_property
     def observation_names(self) -> tuple[str, ...]:
-        """Names of the observation's entries, [D]."""
+        """Names of the observation's D entries."""
         return observation_names(self.spec)
 
     @cached_property
@@ -122,27 +128,27 @@ class Layout:
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of observations: D unbounded numbers of order 1."""
+        """Space of observations: D unbounded float32 of order 1; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (self.observation_size,), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Space of the N joint actions."""
+        """Space of the N joint actions, from 0; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces
 
         return spaces.Discrete(len(self.deltas))
 
     def index(self, levels: NDArray[np.integer]) -> NDArray[np.intp]:
-        """Rows of ``allocations`` for ``levels`` [..., R], [...]."""
+        """Return the row of ``allocations``, [...], for ``levels`` [..., R] of R resources; unchecked."""
         rows: NDArray[np.intp] = levels[..., -1].astype(np.intp)  # column by column: a product of integers is slow
         for resource, stride in enumerate(self.strides[:-1]):
             rows += levels[..., resource] * stride
         return rows
 
     def legal(self, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Whether each action stays within bounds from ``levels`` [B, R], [N, B]."""
+        """Return a mask [N, B] of the N actions that keep ``levels`` [B, R] (B runs, R resources) within bounds."""
         legal = np.ones((len(self.deltas), len(levels)), np.bool_)
         for resource, count in enumerate(self.levels):
             after = self.deltas[:, resource, None] + levels[None, :, resource]
@@ -150,24 +156,24 @@ class Layout:
         return legal
 
     def allocation_dict(self, levels: NDArray[np.integer]) -> dict[str, float]:
-        """Allocation of ``levels`` [R] in physical units, by resource."""
+        """Return the allocation ``levels`` [R] in the resources' units, by resource name."""
         return {
             r.name: _plain(r.minimum + r.step * int(level))
             for r, level in zip(self.spec.resources, levels, strict=True)
         }
 
     def delta_dict(self, before: NDArray[np.integer], after: NDArray[np.integer]) -> dict[str, float]:
-        """Difference of two allocations in levels ([R] each) in physical units, by resource."""
+        """Return the change from ``before`` to ``after`` (levels [R]) in the resources' units, by resource name."""
         pairs = zip(self.spec.resources, before, after, strict=True)
         return {r.name: _plain(r.step * (int(b) - int(a))) for r, a, b in pairs}
 
     def encode_report(
         self, allocation: Mapping[str, float], metrics: Mapping[str, float], features: Mapping[str, float]
     ) -> tuple[list[int], list[float], list[float]]:
-        """A report in this layout's order: levels [R], metrics [M], features [F].
+        """Return a report in this layout's order: levels of R resources, M metrics, and F features.
 
         Raises:
-            InvalidInput: unknown or missing names, values out of bounds, off the step grid, or not finite.
+            InvalidInput: a name is unknown or missing, or a value out of bounds, off the step grid, or not finite.
         """
         issues: list[FieldIssue] = []
         levels = self._levels(allocation, issues)
@@ -178,10 +184,10 @@ class Layout:
         return levels, measured, given
 
     def encode_features(self, features: Mapping[str, float]) -> list[float]:
-        """Features by name in this layout's order, [F].
+        """Return the values of features, given by name, in this layout's order.
 
         Raises:
-            InvalidInput: unknown or missing names, values out of bounds or not finite.
+            InvalidInput: a name is unknown or missing, or a value out of bounds or not finite.
         """
         issues: list[FieldIssue] = []
         given = self._given(features, issues)

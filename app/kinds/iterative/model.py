@@ -25,7 +25,7 @@ TINY = 1e-30  # lower bound of sums before their logarithm
 
 
 class Point(NamedTuple):
-    """B feature vectors among the feature cells of a table, J corners each.
+    """Position of B feature vectors in a table's feature grid: between J corners each.
 
     Attributes:
         cells: index of the cell at each corner, [J, B].
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 def locate(nodes: Sequence[Array], features: Array) -> Point:
-    """Position of ``features`` [B, F] among the ascending ``nodes`` of each feature, clipped to the outer nodes.
+    """Locate ``features`` [B, F] (B vectors of F features) among the ascending ``nodes`` of each feature, clipped.
 
     Distances are logarithmic for features whose nodes are all above 0."""
     cells = np.zeros((1, len(features)), np.intp)
@@ -54,7 +54,7 @@ def locate(nodes: Sequence[Array], features: Array) -> Point:
 
 
 def _place(nodes: Array, values: Array) -> Array:
-    """Fractional index of ``values`` [B] among ``nodes``, clipped, [B]."""
+    """Return the fractional index of ``values`` [B] among ascending ``nodes``, clipped, [B]."""
     inside, known = np.minimum(np.maximum(values, nodes[0]), nodes[-1]), nodes
     if nodes[0] > 0:
         inside, known = np.log(inside), np.log(nodes)
@@ -62,7 +62,9 @@ def _place(nodes: Array, values: Array) -> Array:
 
 
 def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Array:
-    """Interpolation of ``values`` [..., B], one per corner: linear if ``logs``, else geometric; ``weights`` [J, B]."""
+    """Interpolate J ``values`` [..., B], one per corner, by ``weights`` [J, B] (None: a single corner), to [..., B].
+
+    Interpolation is linear if ``logs`` (values are logarithms), else geometric."""
     if weights is None:
         return values[0]
     if logs:
@@ -71,7 +73,7 @@ def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Ar
 
 
 def weighted(values: Sequence[Array], weights: Array) -> Array:
-    """Σ of ``values`` [..., B] times ``weights`` [J, B] over the J corners, [..., B]."""
+    """Return Σ over J corners of ``values`` [..., B] (one array per corner) times ``weights`` [J, B], [..., B]."""
     total: Array = values[0] * weights[0]
     for value, weight in zip(values[1:], weights[1:], strict=True):
         total += value * weight
@@ -143,7 +145,7 @@ class ModelTable:
     terms: dict[str, list[float]] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """Serialise the table as safetensors."""
+        """Serialise the table as safetensors, for ``from_bytes``."""
         arrays = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_ARRAYS}
         arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
@@ -152,7 +154,7 @@ class ModelTable:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Deserialise what ``to_bytes`` returned.
+        """Deserialise a table from the bytes that ``to_bytes`` returned.
 
         Raises:
             IncompatibleModel: ``data`` is no such table, or has another format version.
@@ -176,25 +178,25 @@ class ModelTable:
 
     @cached_property
     def believed(self) -> Self | None:
-        """Table with all members as additional feature cells, [M, A, K · C, I], members slowest; None for a single
-        model."""
+        """Table with the K members' cells in place of C feature cells, [M, A, K · C, I], members slowest; None for a
+        single model."""
         if self.members is None or len(self.members) < 2:
             return None
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
         return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
 
     def thinned(self, count: int) -> Self:
-        """The table with at most ``count`` members; they are drawn independently, so that any subset is valid."""
+        """Return the table with its first ``count`` members at most; any subset is valid, as they are independent."""
         return self if self.members is None else replace(self, members=self.members[:count])
 
     def member(self, index: int) -> Self:
-        """Table of a single member; the table itself without an ensemble."""
+        """Return the table of member ``index``, or the table itself without an ensemble; raises IndexError beyond."""
         if self.members is None:
             return self
         return replace(self, log_mean=self.log_mean + self.members[index], members=None)
 
     def point(self, features: Floats) -> Point:
-        """Position of ``features`` [B, F] among the feature cells."""
+        """Locate B vectors of F ``features`` [B, F] among the feature cells."""
         return locate(self.feature_nodes, features)
 
 
@@ -203,7 +205,7 @@ _NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 
 def uninformed(layout: Layout) -> ModelTable:
-    """Table before any samples: seconds fall with the square root of the allocation, on an unknown scale.
+    """Return the table before any samples: seconds fall with the square root of the allocation, on an unknown scale.
 
     The prior of the run effect is so wide that the first report sets the scale."""
     metrics, allocations = len(layout.metrics), len(layout.allocations)
@@ -233,7 +235,7 @@ def uninformed(layout: Layout) -> ModelTable:
 
 
 def _guess(layout: Layout) -> Floats:
-    """Logarithm of an initial guess of each metric, [M]: its target per iteration, or 1 without a target."""
+    """Return the natural logarithm of a first guess of each of M metrics, [M]: its target per iteration, or 1."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))
@@ -246,10 +248,10 @@ class Log(NamedTuple):
     """One run of T iterations; R resources, M metrics, F features.
 
     Attributes:
-        levels: allocation of each iteration, in steps, [T, R].
-        metrics: measured values, [T, M].
-        features: [T, F].
-        targets: the run's own, [M]; NaN: none.
+        levels: allocation of each iteration, in grid steps above the minimum, [T, R].
+        metrics: measured values in the metrics' units, [T, M].
+        features: features of each iteration, [T, F].
+        targets: the run's targets in the metrics' units, [M]; NaN: none.
         chances: probability with which each allocation was chosen, [T]; None: unknown.
     """
 
@@ -261,10 +263,11 @@ class Log(NamedTuple):
 
 
 def from_reports(layout: Layout, reports: Sequence[dict[str, Any]], targets: dict[str, float]) -> Log:
-    """Log of a run's reports, in order; ``targets`` of the run override the layout's.
+    """Convert a run's stored reports, in order, to a log; ``targets`` of the run, by metric, override the layout's.
 
     Raises:
         InvalidInput: a report doesn't fit the layout.
+        ValueError: there are no reports.
     """
     encoded = [layout.encode_report(r["allocation"], r["metrics"], r["features"]) for r in reports]
     levels, metrics, features = zip(*encoded, strict=True)

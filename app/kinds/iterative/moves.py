@@ -17,7 +17,8 @@ LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the go
 
 
 class GridPosition(NamedTuple):
-    """Position of B runs: row of the allocation grid, [B]; features; next iteration, [B]; levels, [B, R]."""
+    """Position of B runs: row of the allocation grid ``here`` [B], features at ``point``, next ``iteration`` [B] from
+    0, and ``levels`` of R resources, [B, R]."""
 
     here: Indices
     point: Point
@@ -26,10 +27,10 @@ class GridPosition(NamedTuple):
 
 
 class Moves:
-    """The N actions of a layout from any position, with precomputed tables.
+    """The N actions of a layout from the positions of B runs, with precomputed tables.
 
     Attributes:
-        pause: seconds that a change takes, [N, 1].
+        pause: seconds that the action's change takes, [N, 1].
         change: share of the largest possible movement in a run, [N, 1].
         steps: change of the row in the allocation grid, [N, 1].
     """
@@ -48,14 +49,14 @@ class Moves:
         self._tables: dict[tuple[int, bool], Array] = {}
 
     def barrier(self, position: GridPosition) -> Array:
-        """0 where an action is legal, −∞ where it isn't, [N, B]."""
+        """Return 0 where an action is legal and −∞ where it isn't, [N, B]."""
         if self._barrier is None:
             return self._blocked(position.levels)
         return self._barrier.take(position.here, axis=1)
 
     def remaining(self, metric: int, position: GridPosition, *, logs: bool = False) -> Array:
-        """``ProjectionTables.remaining`` (or ``remaining_log``) at each action's allocation, [N, B]; illegal actions
-        stay."""
+        """Return Σ of the expected ``metric``, or of its natural logarithm if ``logs``, from the next iteration to the
+        end, if each action's allocation is held, [N, B]; illegal actions stay."""
         if not self._tabled:
             return self._remaining(metric, position, logs)
         table = self._tables.get((metric, logs))
@@ -67,14 +68,15 @@ class Moves:
         return blended(found, position.point.weights, logs=logs)
 
     def rate(self, levels: Indices, unit_values: Array) -> Array:
-        """Σ over resources of each action's allocation × ``unit_values`` [R, B], from ``levels`` [B, R], [N, B]."""
+        """Return Σ over R resources of each action's allocation, from ``levels`` [B, R], times ``unit_values`` [R, B],
+        [N, B]; illegal actions aren't clipped."""
         held = np.empty_like(unit_values, self._projector.dtype, "C", shape=(len(unit_values) + 1, len(levels)))
         held[1:] = unit_values
         (unit_values * self._projector.units(levels).T).sum(axis=0, out=held[0])
         return self._units @ held
 
     def goals(self, position: GridPosition) -> Indices:
-        """Row of the allocation grid that each action leads to, [N, B]; illegal actions stay."""
+        """Return the row of the allocation grid that each action leads to, [N, B]; illegal actions stay."""
         goals: Indices = position.here + self.steps * self._projector.layout.legal(position.levels)
         return goals
 
@@ -97,7 +99,7 @@ class Moves:
 
 
 def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer]) -> NDArray[np.int16]:
-    """Allocation after ``action`` [B] from ``levels`` [B, R], clipped to the bounds, [B, R]."""
+    """Return the levels of R resources after ``action`` [B] from ``levels`` [B, R], clipped to the bounds, [B, R]."""
     after = layout.deltas.take(action, axis=0)
     after += levels
     np.minimum(np.maximum(after, 0, out=after), layout.tops, out=after)
@@ -105,7 +107,7 @@ def step(layout: Layout, levels: NDArray[np.integer], action: NDArray[np.integer
 
 
 def action_towards(layout: Layout, levels: NDArray[np.integer], goal: NDArray[np.integer]) -> NDArray[np.intp]:
-    """Action [B] that moves ``levels`` [B, R] closest to ``goal`` [B, R] within each resource's steps."""
+    """Return the action [B] that moves ``levels`` [B, R] closest to ``goal`` [B, R], for B runs with R resources."""
     reach = np.array([r.max_steps for r in layout.spec.resources])
     moves = np.clip(goal - levels, -reach, reach) + reach
     action = np.zeros(len(levels), np.intp)

@@ -24,13 +24,13 @@ Array = NDArray[Any]
 
 
 class Preferences(NamedTuple):
-    """Quantities derived from a run's targets, weights, prices and constant features; T metrics with a target.
+    """Quantities derived from targets, weights, prices and constant features of B runs: M metrics, T with a target.
 
     Attributes:
         inverse_targets: 1/target, [M, B]; NaN without a target.
         pace: inverse of the target per iteration, 1/target or iterations/target, [T, B].
-        reference: result of ``reference_cost``, [B].
-        weights: of the terms sla, cost and change, [3, B]; that of cost per unit of money.
+        reference: result of ``reference_cost``, money, [B].
+        weights: weights of the terms sla, cost and change, [3, B]; that of cost per unit of money.
         money: prices per unit and second, [R, B].
         entries: entries of the observation for targets, weights and prices, [·, B].
     """
@@ -44,7 +44,7 @@ class Preferences(NamedTuple):
 
 
 def preferences_of(projector: Projector, state: State) -> Preferences:
-    """Preferences of the runs in ``state``."""
+    """Compute the preferences of the B runs in ``state``."""
     reference = reference_cost(projector, state)
     weights = state.weights.T.copy()
     weights[1] /= reference
@@ -60,7 +60,8 @@ def preferences_of(projector: Projector, state: State) -> Preferences:
 
 
 def reference_cost(projector: Projector, state: State) -> Array:
-    """Expected cost of a whole run at the largest allocation, [B]; 1 if all prices are 0."""
+    """Return the expected cost, in the prices' currency, of each whole run at the largest allocation, [B]; 1 if all
+    prices are 0."""
     money = state.prices @ projector.largest * projector.hours_per_second
     money = money * projector.ahead.whole_run(projector.ahead.point(state.features))
     return np.where(money > 0, money, projector.dtype.type(1))
@@ -77,7 +78,7 @@ def _entries(projector: Projector, state: State) -> Array:
 
 
 def log_within(ratio: Array) -> Array:
-    """Natural logarithm of ``ratio``, clipped to ± ``LOG_LIMIT``, of the same shape; overwrites ``ratio``."""
+    """Overwrite ``ratio`` with its natural logarithm, clipped to ± ``LOG_LIMIT``, elementwise, and return it."""
     limit = math.exp(LOG_LIMIT)
     np.minimum(np.maximum(ratio, 1 / limit, out=ratio), limit, out=ratio)
     return np.log(ratio, out=ratio)
@@ -92,7 +93,7 @@ EFFECT_LIMIT, ADVICE_LIMIT = 6.0, 20.0
 
 
 class View(NamedTuple):
-    """Quantities derived from a state for a decision; N actions, D observation entries.
+    """Quantities derived from a state for the decisions of B runs; N actions, D observation entries.
 
     Attributes:
         observation: numbers of order 1, [B, D].
@@ -106,12 +107,14 @@ class View(NamedTuple):
 
 
 def mask(layout: Layout, levels: NDArray[np.integer]) -> NDArray[np.bool_]:
-    """Mask of actions that stay within bounds from ``levels`` [B, R], [B, N]."""
+    """Return a mask [B, N] of the N actions that keep ``levels`` [B, R] of R resources within their bounds."""
     return layout.legal(levels).T
 
 
 def view(projector: Projector, state: State, given: Preferences | None = None) -> View:
-    """Observation, mask and outlook, computed together as they share most work; ``given``: cached preferences."""
+    """Compute observation, mask and outlook of B runs together, as they share most work.
+
+    ``given``: cached preferences of the runs; None: compute them."""
     given = preferences_of(projector, state) if given is None else given
     ahead, told = projector.ahead, announced(projector, state)
     position = GridPosition(
@@ -134,17 +137,17 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
 
 
 def observe(projector: Projector, state: State) -> Array:
-    """Observation [B, D], with the entries of ``Layout.observation_names``."""
+    """Return the observation of B runs, [B, D], with the D entries of ``Layout.observation_names``."""
     return view(projector, state).observation
 
 
 class Options(NamedTuple):
-    """K allocations to choose from, [K, B] each, or [K, 1] if common to all runs; long rows are fast in NumPy.
+    """K allocations for each of B runs to choose from, [K, B] each, or [K, 1] if common to all runs.
 
     Attributes:
         allocation: row of the allocation grid.
         pause: seconds that the change takes.
-        change: share of the largest possible movement in a run.
+        change: share (0 to 1) of the largest possible movement in a run.
         rate: money per second.
     """
 
@@ -155,8 +158,7 @@ class Options(NamedTuple):
 
 
 def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> Options:
-    """Options that the actions lead to, [N, B]; for illegal ones (``legal`` [B, N] is False) the numbers have no
-    meaning."""
+    """Return the options that N actions lead to, [N, B]; without meaning where ``legal`` [B, N] is False."""
     moves, layout = projector.moves, projector.layout
     return Options(
         allocation=layout.index(state.levels) + moves.steps * legal.T,
@@ -167,7 +169,7 @@ def reachable(projector: Projector, state: State, legal: NDArray[np.bool_]) -> O
 
 
 def everywhere(projector: Projector, state: State) -> Options:
-    """The whole allocation grid as options, [A, B], as if reachable in one step."""
+    """Return all A allocations of the grid as options of B runs, [A, B], as if each were reachable in one step."""
     grid = projector.grid_levels
     moved = grid[:, None, :] - state.levels
     started = state.iteration > 0
@@ -180,7 +182,7 @@ def everywhere(projector: Projector, state: State) -> Options:
 
 
 def outlook(projector: Projector, state: State, options: Options) -> Array:
-    """Expected return-to-go of moving to each option now and holding it to the end, [K, B].
+    """Return the expected return-to-go of moving to each of K options now and holding it to the end, [K, B].
 
     The objective of model-predictive control over constant continuations, with the posterior of the run effect
     integrated out. Misses are expected under a normal approximation of the projected metric."""
@@ -203,7 +205,7 @@ def _outlook_by_member(
     told: Announced | None,
     position: GridPosition | None = None,
 ) -> Array:
-    """Expected return-to-go of N options, [N, B], averaged over the ensemble ``members``, each with its own run effect.
+    """Return the expected return-to-go of N options, [N, B], averaged over ``members``, each with its own run effect.
 
     Options are those of the actions from ``position``, or without one those in ``options.allocation``."""
     count, batch = projector.members, len(state.iteration)
@@ -229,8 +231,6 @@ def _outlook_by_member(
 
 
 def _after_actions(moves: Moves, position: GridPosition, told: Announced | None) -> Callable[[int, bool], Array]:
-    """Function of (metric, logs): Σ over the remaining iterations after each action, [N, B], announced features
-    included."""
     if told is None:
         return lambda metric, logs: moves.remaining(metric, position, logs=logs)
     after, goals = position._replace(iteration=told.following), moves.goals(position)
@@ -238,10 +238,10 @@ def _after_actions(moves: Moves, position: GridPosition, told: Announced | None)
 
 
 class _Projection(NamedTuple):
-    """Projection of K allocations held to the end.
+    """Projection of B runs with each of K allocations held to the end.
 
     Attributes:
-        left: remaining iterations, at least 1, [B].
+        left: number of remaining iterations, at least 1, [B].
         rests: remaining sums of metrics with a target for the run, and of seconds, [K, B] by metric.
         logs: mean natural logarithm over remaining iterations, for targets per iteration, [K, B] by metric.
     """
@@ -268,8 +268,9 @@ def _projection(projector: Projector, state: State, remaining: Callable[[int, bo
 def _charge(
     projector: Projector, state: State, given: Preferences, projection: _Projection, options: Options, total: Array
 ) -> Array:
-    """``total`` [K, B], in place, minus the weighted cost, change and expected misses; ``options.rate`` in units of
-    reward."""
+    """Subtract weighted cost, change and expected misses from ``total`` [K, B] in place, and return it.
+
+    ``options.rate`` is in units of reward per second."""
     layout = projector.layout
     seconds = projection.rests[layout.seconds] + options.pause
     total -= seconds * options.rate
@@ -296,8 +297,8 @@ def _charge(
 
 
 def _miss(goal: str, excess: Array, deviation: Array) -> Array:
-    """Expected relative miss, as the arguments' shape, if the signed excess is normal with mean ``excess`` and mean
-    absolute deviation ``deviation``."""
+    """Return the expected relative miss, of the arguments' shape, if the signed excess is normal with mean ``excess``
+    and mean absolute deviation ``deviation``."""
     size = expected_size(excess, deviation)
     if goal == "track":
         return size
@@ -314,7 +315,7 @@ _BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEA
 
 
 def expected_size(mean: Array, deviation: Array) -> Array:
-    """E|X| for normal X with ``mean`` and mean absolute deviation ``deviation``, of one shape.
+    """Return E|X| for normal X with ``mean`` and mean absolute deviation ``deviation``, elementwise.
 
     |mean| + deviation · h(|mean|/deviation) with h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact value with an
     error below 0.00007."""
@@ -334,7 +335,6 @@ def expected_size(mean: Array, deviation: Array) -> Array:
 def _observation(
     projector: Projector, state: State, given: Preferences, projection: _Projection, coming: Array, expected: Array
 ) -> Array:
-    """Observation, [D, B]: entries as rows, as they are computed."""
     layout, dtype = projector.layout, projector.dtype
     out = np.empty_like(given.reference, dtype, shape=(layout.observation_size, len(state.iteration)))
     resources, metrics, targeted = len(layout.resources), len(layout.metrics), len(projector.targeted)
@@ -365,7 +365,6 @@ def _observation(
 
 
 def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
-    """Remaining budget of a run's target over its projection at the present allocation, [B]."""
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
 
@@ -377,11 +376,11 @@ TERMS = ("sla", "cost", "change")
 
 
 def terms(projector: Projector, before: State, after: State, given: Preferences | None = None) -> Array:
-    """Terms of one iteration's reward, [B, 3]; summed over a run they are
+    """Return the three terms of one iteration's reward for B runs, [B, 3], without unit; summed over a run they are
 
     - sla: Σ over metrics of weight · relative miss; mean over iterations, or once at the end for a run's target,
     - cost: money over the model's expected cost of the run at the largest allocation,
-    - change: steps taken over the most possible.
+    - change: levels changed over the most possible.
 
     ``given``: cached preferences of the runs."""
     reference = reference_cost(projector, before) if given is None else given.reference
@@ -394,7 +393,7 @@ def terms(projector: Projector, before: State, after: State, given: Preferences 
 
 
 def reward(weights: Array, values: Array) -> Array:
-    """Reward −Σ weight · term of each run, [B], from weights and terms, [B, 3] each."""
+    """Return the reward −Σ weight · term of each of B runs, [B], from ``weights`` and terms ``values``, [B, 3] each."""
     paid: Array = weights[:, 0] * values[:, 0]
     paid += weights[:, 1] * values[:, 1]
     paid += weights[:, 2] * values[:, 2]
@@ -402,7 +401,7 @@ def reward(weights: Array, values: Array) -> Array:
 
 
 def potential(view: View) -> Array:
-    """Best outlook over actions, [B], an estimate of the return-to-go.
+    """Return the best outlook over the actions of each of B runs, [B], an estimate of its return-to-go.
 
     Adding its differences to the reward keeps the optimum (potential-based shaping: Ng, Harada and Russell, 1999) and
     reduces the variance that learners see."""
@@ -411,7 +410,9 @@ def potential(view: View) -> Array:
 
 
 def miss(goal: str, ratio: Array) -> Array:
-    """Relative miss for ``ratio`` measured/target, of the same shape; 0 if the target is met."""
+    """Return the relative miss, 0 if the target is met, for ``ratio`` measured/target, elementwise.
+
+    ``goal`` is "at_most", "at_least" or "track" (a set point)."""
     excess = ratio - 1
     if goal == "track":
         return np.abs(excess)
@@ -419,7 +420,7 @@ def miss(goal: str, ratio: Array) -> Array:
 
 
 def _misses(projector: Projector, after: State, total: Array) -> None:
-    """Write the weighted relative misses due at this iteration into ``total`` [B]."""
+    """Write the sum of weighted relative misses that are due at this iteration into ``total`` [B]."""
     iterations = projector.layout.iterations
     total[:] = 0
     ended = after.iteration >= iterations

@@ -45,7 +45,7 @@ class PlannerPolicy:
 
     @property
     def name(self) -> str:
-        """Name of the algorithm."""
+        """Name of the training algorithm."""
         return str(self.config["algorithm"])
 
     @classmethod
@@ -61,19 +61,19 @@ class PlannerPolicy:
         return cls(config, arrays)
 
     def act(self, situation: Situation) -> Choice:
-        """Legal action of highest expected return for each run."""
+        """Choose the legal action of highest expected return for each run."""
         values = self.values(situation.projector, situation.state, situation.view.mask)
         return Choice(values.argmax(axis=1), values)
 
     def values(self, projector: Projector, state: State, mask: NDArray[np.bool_]) -> Array:
-        """Expected return-to-go of every action, [B, N]; −∞ if not in ``mask``."""
+        """Return the expected return-to-go of N actions for B runs, [B, N]; −∞ where ``mask`` [B, N] is False."""
         options = reachable(projector, state, mask)
         worth = self._look_up(projector, state, options) - self._moving(projector, state, options)
         worth[~mask.T] = -np.inf
         return worth.T
 
     def _moving(self, projector: Projector, state: State, options: Options) -> Array:
-        """Weighted cost of the change itself, [N, B]: money during the pause, and the change term."""
+        """Return the weighted cost of the change itself, [N, B]: money during the pause, and the change term."""
         weights = state.weights
         paid = options.pause * options.rate / reference_cost(projector, state)
         cost: Array = weights[:, 1] * paid + weights[:, 2] * options.change
@@ -104,7 +104,8 @@ def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[n
     """Four-point Lagrange interpolation at ``distance`` among ``count`` nodes equally spaced over ``span``.
 
     Returns:
-        Indices of nodes [4, ...] and their weights [4, ...]; [1, ...] and constant with fewer than 4 nodes.
+        Indices of nodes and their weights, [4, ...] each for ``distance`` [...]; with fewer than 4 nodes, index 0 and
+        weight 1, [1, ...].
     """
     if count < 4:
         return np.zeros((1, *np.shape(distance)), np.intp), np.ones((1, *np.shape(distance)))
@@ -129,11 +130,11 @@ class Experience:
     """Conditions that a policy was trained under; outside of them a heuristic decides.
 
     Attributes:
-        targets: by metric.
-        weights: of the reward's terms, in order.
-        prices: by resource, in order.
-        target_ratio: lowest and highest target relative to ``targets``.
-        weight_ratio: lowest and highest weight and price relative to these.
+        targets: targets by metric, in its unit.
+        weights: weights of the reward's terms sla, cost and change.
+        prices: price per unit and hour of each resource, in the layout's order.
+        target_ratio: lowest and highest target, as factors of ``targets``.
+        weight_ratio: lowest and highest weight and price, as factors of these.
         hysteresis: least expected gain in return of a change over staying.
     """
 
@@ -146,7 +147,7 @@ class Experience:
 
 
 def experience_of(layout: Layout, hysteresis: float = 0.0) -> Experience:
-    """Conditions of training for ``layout`` as it is now."""
+    """Return the conditions of a training for ``layout``; ``hysteresis`` is a gain in return."""
     return replace(_of_spec(layout.spec), hysteresis=hysteresis)
 
 
@@ -157,7 +158,7 @@ def _of_spec(spec: Spec) -> Experience:
 
 
 def _read(made_for: Mapping[str, Any]) -> Experience:
-    """Experience from the mapping that ``save`` stored."""
+    """Return the experience from the mapping that ``save`` stored; raises TypeError for unknown fields."""
     parts: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in made_for.items()
     }
@@ -165,7 +166,7 @@ def _read(made_for: Mapping[str, Any]) -> Experience:
 
 
 def terms(spec: Spec) -> Terms:
-    """Terms of a spec: targets, weights, prices and required probabilities, with the bounds that the guard enforces."""
+    """Return a spec's targets, weights, prices and required probabilities, with the bounds that the guard enforces."""
     made = _of_spec(spec)
     weights = {f"weight of {name}": value for (name, _), value in zip(spec.weights, made.weights, strict=False)}
     prices = {f"price of {r.name}": value for r, value in zip(spec.resources, made.prices, strict=False)}
@@ -178,20 +179,20 @@ def terms(spec: Spec) -> Terms:
 
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
-    """``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
+    """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
     if table.rule is None or not left(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
 
 
 def save(policy: Published, layout: Layout, experience: Experience | None = None) -> bytes:
-    """Serialise ``policy``, trained for ``layout``; ``experience`` None: ``experience_of(layout)``."""
+    """Serialise ``policy``, trained for ``layout`` under ``experience``; None: ``experience_of(layout)``."""
     made_for = asdict(experience or experience_of(layout))
     return artifact.save(policy, KIND, layout.observation_names, len(layout.deltas), made_for, FAMILIES)
 
 
 def load(data: bytes) -> Artifact:
-    """Deserialise what ``save`` returned; ``experience`` of the result is an ``Experience``.
+    """Deserialise a policy from bytes that ``save`` returned; the result's ``experience`` is an ``Experience``.
 
     Raises:
         IncompatibleArtifact: another format, an unknown policy family, or ``data`` is no artifact.
@@ -201,10 +202,10 @@ def load(data: bytes) -> Artifact:
 
 
 def check(made: Artifact, layout: Layout) -> None:
-    """Check that a policy fits ``layout``.
+    """Check that a policy fits ``layout``: its observation and number of actions.
 
     Raises:
-        IncompatibleArtifact: it was made for another kind or layout.
+        IncompatibleArtifact: the policy was made for another kind or layout.
     """
     made.check(KIND, layout.observation_names, len(layout.deltas))
 
@@ -219,7 +220,7 @@ MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within
 
 
 class Verdict(IntEnum):
-    """Outcome of the guard for a policy's choice."""
+    """Outcome of the guard for a policy's choice: taken, or why it was replaced (by no change, or the heuristic's)."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1
@@ -231,12 +232,12 @@ class Decided(NamedTuple):
     """Guarded decisions of B runs.
 
     Attributes:
-        action: taken, [B].
-        chosen: by the policy, [B].
-        verdict: ``Verdict``, [B].
-        values: the policy's expected return of each action, [B, N]; None: it has none.
-        outside: which runs are outside the training conditions, [B], by cause.
-        memory: the policy's memory for its next decision, whether followed or not, [B, H]; None: none.
+        action: number of the action taken, [B].
+        chosen: number of the action that the policy chose, [B].
+        verdict: a ``Verdict`` per run, [B].
+        values: the policy's expected return of each of N actions, [B, N]; None: it estimates none.
+        outside: mask of runs outside the training conditions, [B], by cause; empty without an agent.
+        memory: the policy's hidden state for its next decision, followed or not, [B, H]; None: not recurrent.
     """
 
     action: NDArray[np.integer]
@@ -251,8 +252,8 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     """Choose by the artifact's policy, or a heuristic without one, and apply the guard.
 
     Args:
-        situation: B runs.
-        artifact: of the deciding agent; None: the heuristic decides.
+        situation: B runs, each at its next decision.
+        artifact: policy of the deciding agent; None: the heuristic decides.
         rule: heuristic used without an agent and outside its training conditions; None: the default one.
     """
     heuristic, layout = rule or default_heuristic(situation.projector), situation.projector.layout
@@ -280,12 +281,14 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
 
 
 def hysteresis(artifact: Artifact | None) -> float:
-    """Least gain in expected return of a change over staying: the agent's, or ``MODEL_NOISE`` without one."""
+    """Return the least gain in expected return of a change over staying: the agent's; without one, ``MODEL_NOISE``."""
     return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 
 def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
-    """Whether each run is outside what model and policy were trained for, [B], by cause."""
+    """Return masks [B] of the runs outside the conditions that model and policy were trained for, by cause.
+
+    Causes: allocation, features, run_effect, targets, weights, prices and probabilities."""
     projector, state = situation.projector, situation.state
     table, layout = projector.table, projector.layout
     unusual = (state.features < table.feature_low) | (state.features > table.feature_high)
@@ -305,7 +308,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
 
 @lru_cache(maxsize=1024)
 def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lowest and highest targets, weights and prices of training, [M + 3 + R] each; NaN: no bound."""
+    """Return the lowest and highest targets, weights and prices of training, [M + 3 + R] each; NaN: no bound."""
     targets = [experience.targets.get(name, np.nan) for name in metrics]
     rest = [*experience.weights, *experience.prices]
     ratios = np.array([experience.target_ratio] * len(targets) + [experience.weight_ratio] * len(rest))
@@ -316,7 +319,7 @@ def _made_for(metrics: tuple[str, ...], experience: Experience) -> tuple[NDArray
 def _unconvincing(
     situation: Situation, action: NDArray[np.integer], values: NDArray[np.floating], required: float
 ) -> NDArray[np.bool_]:
-    """Whether an action changes the allocation for an expected gain of at most ``required``, [B]."""
+    """Return a mask [B] of actions that change the allocation for an expected gain of at most ``required``."""
     noop = situation.projector.layout.noop
     convincing = values[np.arange(len(action)), action] > values[:, noop] + required
     result: NDArray[np.bool_] = (action != noop) & ~convincing
@@ -324,6 +327,6 @@ def _unconvincing(
 
 
 def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
-    """``action`` [B] with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
+    """Return ``action`` [B] with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)

@@ -33,18 +33,20 @@ from app.kinds.iterative.state import State, aligned, begin, unpack
 
 
 def target(start: Mapping[str, Any], metric: Metric) -> float | None:
-    """Target of a metric in its unit: the run's own, else the workload's; None: none."""
+    """Return the target of a metric in its unit: that of the run's ``start``, else the workload's; None: none."""
     own: float | None = start.get("targets", {}).get(metric.name, metric.target)
     return own
 
 
 def state_of(compiled: Compiled, stored: Any) -> State | None:
-    """A run's state as a batch of one; ``stored`` None: None."""
+    """Return a run's state as a batch of one, from its ``RunState``; None if ``stored`` is None."""
     return None if stored is None else unpack(compiled.layout, aligned(compiled.projector, [stored.row]))
 
 
 def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:
-    """Sum over the run, or mean over iterations, of each metric by name; empty before the first report."""
+    """Return each metric's sum over the run or, for scope "iteration", its mean, by name; empty before any report.
+
+    ``state`` is a batch of one, ``start`` the body that started the run."""
     done = int(state.iteration[0]) - int(start.get("first_iteration", 0))
     if done < 1:
         return {}
@@ -53,7 +55,7 @@ def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str,
 
 
 def judge(compiled: Compiled, run: Ended) -> Judgement:
-    """Judgement of a finished run, with the deviation from each target, and iterations if it ended early."""
+    """Judge a finished run by its targets; the reason states each deviation, and iterations if it ended early."""
     layout = compiled.layout
     state = state_of(compiled, run.state)
     came_to = {} if state is None else reached(layout, state, run.start)
@@ -73,7 +75,7 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
 
 
 def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
-    """Reason why each of B runs is at risk at the decided allocation; empty: on track."""
+    """Return for each of B runs the reason why it may miss a target at the decided allocation; "": on track."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
     known = state.probabilities == state.probabilities  # it is not a number where none is required
     unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING
@@ -105,7 +107,6 @@ def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
 
 @lru_cache
 def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Whether targets are for the whole run, are upper bounds, and are not set points, [M] each."""
     return (
         np.array([metric.scope == "run" for metric in metrics]),
         np.array([metric.goal == "at_most" for metric in metrics]),
@@ -116,7 +117,7 @@ def _columns(metrics: tuple[Metric, ...]) -> tuple[NDArray[np.bool_], NDArray[np
 def _risk(
     metric: Metric, wanted: float, elapsed: float | None, projected: float, chance: float | None, required: float
 ) -> str:
-    """Text on one target at risk: already exceeded (``elapsed``), unlikely (``chance``), or missed when projected."""
+    """Return a text on a target at risk: exceeded (by ``elapsed``), unlikely (``chance``), or missed if projected."""
     goal = _goal(metric, wanted)
     if elapsed is not None:
         what = "has passed" if _is_deadline(metric) else "is exceeded"
@@ -128,7 +129,7 @@ def _risk(
 
 
 def _compared(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
-    """Text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
+    """Return a text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
     if _is_deadline(metric):
         side = "before" if good else "after"
         gap = _amount(metric, abs(wanted - came_to))
@@ -189,10 +190,11 @@ class Prediction(BaseModel):
 
 
 def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
-    """Predicted metrics of an iteration of a new run, as the fields of ``Prediction``.
+    """Predict the metrics of an iteration of a new run from query parameters; returns the fields of ``Prediction``.
 
     Raises:
-        InvalidInput: unknown or missing names, values out of bounds or off the grid, or an iteration beyond the last.
+        InvalidInput: a name is unknown or missing, a value out of bounds or off the grid, or the iteration beyond the
+            last.
     """
     iteration = whole_number(query["iteration"], "iteration") if "iteration" in query else 0
     _check_iteration(iteration, layout)
@@ -220,7 +222,6 @@ def _check_iteration(iteration: int, layout: Layout) -> None:
 def _predicted(
     table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
 ) -> dict[str, Interval]:
-    """Mean and interval of each metric in ``iteration``, as in a run's first decision."""
     projector = Projector(layout, table)
     state = begin(projector, levels[None], features=features[None])
     state = state._replace(iteration=state.iteration + iteration, upcoming=features[None, None])

@@ -24,7 +24,7 @@ Indices = NDArray[np.integer]
 
 
 def over_columns(values: Array) -> Array:
-    """Sum over the few columns of ``values`` [B, R], [B]; column by column, as NumPy is slow along short rows."""
+    """Return the sum over the R columns of ``values`` [B, R], [B]; column by column: NumPy is slow on short rows."""
     total: Array = values[:, 0]
     for column in range(1, values.shape[1]):
         total = total + values[:, column]
@@ -32,16 +32,18 @@ def over_columns(values: Array) -> Array:
 
 
 class ProjectionTables:
-    """``table`` indexed by ``layout``: expected natural logarithms of metrics, and their sums over remaining
-    iterations.
+    """The domain model ``table`` for a ``layout``: expected natural logarithms of metrics, and their sums over
+    remaining iterations. M metrics, R resources, A allocations of the grid, C feature cells, I iteration bins.
 
     Attributes:
-        effect_variance, noise_variance, drift_variance: of log metrics, [M]; drift_sd: root of the last.
+        effect_variance: variance of the log run effect, [M].
+        noise_variance: variance of a log metric by noise in an iteration, [M].
+        drift_variance: variance of the log run effect's step per iteration, [M]; drift_sd: its square root.
         trend_variance: scale of the drift estimated from a run's own errors, [M] (``state.drift_variance``).
-        change_seconds: additional seconds of a change, [R].
-        minima, steps, largest: of the resources' grids, in units, [R].
-        grid_levels: levels of every allocation, [A, R].
-        targeted: positions of metrics with a target, [T].
+        change_seconds: additional seconds of an iteration in which a resource changes, [R].
+        minima, steps, largest: lowest amount, step and highest amount of each resource, in its unit, [R].
+        grid_levels: levels (steps above the minimum) of every allocation of the grid, [A, R].
+        targeted: positions of the T metrics with a target.
         per_iteration, usual_worth: iterations that their targets span, and 1/target of the spec, [T, 1].
     """
 
@@ -88,18 +90,18 @@ class ProjectionTables:
         return np.ascontiguousarray(whole[-1, :, 0])
 
     def _noise_by_iteration(self) -> Array:
-        """Noise variance of the log metrics by iteration, [iterations + 1, M]; [1, M] if constant."""
+        """Return the noise variance of the log metrics by iteration, [iterations + 1, M]; [1, M] if constant."""
         if self.table.noise_by_bin is None:
             return self.noise_variance[None]
         return self._cast(np.maximum(self.table.noise_by_bin, 1e-3).T[self._bin] ** 2)
 
     def noise(self, iteration: Indices) -> Array:
-        """Noise variance of the log metrics in ``iteration`` [B], [B, M]; [1, M] if constant."""
+        """Return the noise variance of M log metrics in ``iteration`` [B] of B runs, [B, M]; [1, M] if constant."""
         return self._noise if len(self._noise) == 1 else self._noise.take(iteration, axis=0, mode="clip")
 
     @cached_property
     def _rest_noise(self) -> Array:
-        """Relative variance, by noise, of the sum over the remaining iterations, [iterations + 1, M].
+        """Relative variance, by noise, of M metrics' sums over the remaining iterations, [iterations + 1, M].
 
         Iterations are weighted by their length averaged over grid and cells, as it hardly depends on the allocation."""
         size = np.exp(self.table.log_mean.astype(np.float64)).mean(axis=(1, 2)).T[self._bin]  # [iterations + 1, M]
@@ -108,7 +110,7 @@ class ProjectionTables:
         return self._cast(squares / np.maximum(whole, 1e-12) ** 2)
 
     def rest_noise(self, metric: int, iteration: Indices) -> Array:
-        """Relative variance, by noise, of the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
+        """Return the relative variance, by noise, of the sum of ``metric`` from ``iteration`` [B] to the end, [B]."""
         return self._rest_noise[:, metric].take(iteration, mode="clip")
 
     def _norms(self) -> None:
@@ -120,19 +122,18 @@ class ProjectionTables:
 
     @cached_property
     def _lengths(self) -> Array:
-        """Log mean length of iterations, and log ratio of length at smallest to largest allocation, [2, C, I]."""
+        """Natural logarithms of the iterations' mean seconds, and of their ratio at the smallest to the largest
+        allocation, [2, C, I]."""
         logs = self.table.log_mean[self.layout.seconds].astype(np.float64)  # [A, C, I]
         return np.stack([logs.mean(axis=0), logs[0] - logs[-1]])
 
     @cached_property
     def _average_length(self) -> Array:
-        """Natural logarithm of the average length of iterations, [C]."""
         average: Array = np.log(np.exp(self._lengths[0][:, self._bin]).mean(axis=1))
         return average
 
     @cached_property
     def _coming(self) -> Array:
-        """Table of ``coming``, [2 · ``AHEAD``, C · (iterations + 1)]; one column per cell if iterations are alike."""
         length, scaling = self._lengths
         lengths = np.clip(np.stack([length - self._average_length[:, None], scaling]), -LOG_LIMIT, LOG_LIMIT)
         ahead = np.arange(self.layout.iterations + 1) + np.arange(AHEAD)[:, None]
@@ -143,20 +144,21 @@ class ProjectionTables:
         return self._cast(np.moveaxis(table, 1, 2).reshape(2 * AHEAD, -1))
 
     def coming(self, point: Point, iteration: Indices) -> Array:
-        """Features of the next ``AHEAD`` iterations, [2 · ``AHEAD``, B]; 0 past the end.
+        """Return observation entries on the next ``AHEAD`` iterations of B runs, [2 · ``AHEAD``, B]; 0 past the end.
 
-        Log ratios of length to the average length, then of length at the smallest to the largest allocation."""
+        They are natural logarithms of the iterations' length over the average length, then of their length at the
+        smallest over the largest allocation, clipped to ± ``LOG_LIMIT``."""
         if self.bins == 1 and self.cells == 1:
             return self._coming
         columns = point.cells if self.bins == 1 else point.cells * (self.layout.iterations + 1) + iteration
         return blended([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
 
     def average_length(self, point: Point) -> Array:
-        """Natural logarithm of the average iteration's length in seconds, [B]."""
+        """Return the natural logarithm of the average iteration's seconds, with features at ``point``, [B]."""
         return blended([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
 
     def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
-        """Values of ``coming`` for ``iterations`` [B, U] with features at ``point`` [J, B, U], [2, U, B].
+        """Return both entries of ``coming`` for ``iterations`` [B, U] with features at ``point`` [J, B, U], [2, U, B].
 
         ``average``: result of ``average_length``, [B]."""
         bins = self._bin[np.minimum(iterations, self.layout.iterations)]
@@ -168,29 +170,26 @@ class ProjectionTables:
         return np.ascontiguousarray(np.asarray(values, self.dtype))
 
     def _suffix(self, metric: int, *, logs: bool) -> Array:
-        """Σ over iterations from row · stride on of the expected value, or its logarithm, [A · C · rows]."""
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
 
     def _noise_in_bins(self, metric: int) -> Array:
-        """Noise variance of the log metric by iteration bin, [I]; [1] if constant."""
+        """Return the noise variance of the log metric by iteration bin, [I]; [1] if constant."""
         if self.table.noise_by_bin is None:
             return self.noise_variance[metric, None].astype(np.float64)
         return np.maximum(self.table.noise_by_bin[metric], 1e-3) ** 2
 
     @cached_property
     def _variance_sums(self) -> dict[int, Array]:
-        """Remaining variance sums of each metric with a target for the run, by its position, [A · C · rows] each."""
         return {m: self._variances(m) for m in self.targeted if self.layout.spec.metrics[m].scope == "run"}
 
     def _variances(self, metric: int) -> Array:
-        """Σ over iterations from row · stride on of the variance by noise, [A · C · rows]."""
         logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         noise = self._noise_in_bins(metric)
         return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
 
     def _summed(self, values: Array) -> Array:
-        """Σ of the bins' ``values`` [A · C, I] over iterations from row · stride on, [A · C · rows]."""
+        """Return Σ of the bins' ``values`` [A · C, I] over iterations from row · stride on, [A · C · rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
             first, last = row * self.stride, min((row + 1) * self.stride, self.layout.iterations)
@@ -199,13 +198,13 @@ class ProjectionTables:
         return self._cast(sums.reshape(-1))
 
     def units(self, levels: Indices) -> Array:
-        """``levels`` [B, R] in physical units."""
+        """Return ``levels`` [B, R] (steps above the minimum) as amounts in the units of the R resources, [B, R]."""
         return self.minima + self.steps * levels
 
     @cached_property
     def spans(self) -> tuple[Array, Array]:
-        """Squared log offsets of interval bounds given the run effect, and their increase without it, [2, 1, M] each
-        (low, high)."""
+        """Squared log offsets of interval bounds (low, high) of M metrics given the run effect, and their increase if
+        it is unknown, [2, 1, M] each."""
         table = self.table
         residual = np.array([table.residual_low, table.residual_high])[:, None] ** 2
         marginal = np.array([table.marginal_low, table.marginal_high])[:, None] ** 2
@@ -213,52 +212,53 @@ class ProjectionTables:
 
     @cached_property
     def open_variance(self) -> Array:
-        """Variance of the log run effect before any report, [M]; above 0."""
+        """Variance of the log run effect of M metrics before any report, [M]; above 0."""
         return np.maximum(self.effect_variance, 1e-12)
 
     @cached_property
     def far(self) -> NDArray[np.bool_]:
-        """Whether allocations of the grid are more than 1.5 steps outside the samples' range in any resource, [A]."""
+        """Mask of the A grid allocations over 1.5 steps outside the samples' range in any resource, [A]."""
         units, margin = self.units(self.grid_levels), self.steps * 1.5
         beyond = (units < self.table.seen_low - margin) | (units > self.table.seen_high + margin)
         return np.asarray(beyond.any(axis=1), np.bool_)
 
     def share_moved(self, steps: Array) -> Array:
-        """``steps`` over the most steps possible in a run, of the same shape."""
+        """Return ``steps`` (levels changed) as a share of the most possible in a run, of the same shape."""
         return steps / self.dtype.type(self.layout.largest_action * self.layout.iterations)
 
     def point(self, features: Array) -> Point:
-        """Position of ``features`` [B, F] among the feature cells."""
+        """Locate B vectors of F ``features`` [B, F] among the feature cells."""
         if self.cells == 1:
             return Point(np.zeros((1, len(features)), np.intp))
         found = self.table.point(features)
         return Point(found.cells, None if found.weights is None else found.weights.astype(self.dtype, copy=False))
 
     def whole_run(self, point: Point) -> Array:
-        """Expected seconds of a whole run at the largest allocation, with features at ``point``, [B]."""
+        """Return the expected seconds of B whole runs at the largest allocation, with features at ``point``, [B]."""
         return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
 
     def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
-        """First of the ``count`` entries of each allocation and feature cell in a flat table, broadcast shape."""
+        """Return the index of the first of ``count`` entries of each allocation and feature cell in a flat table; shape
+        as broadcast."""
         if self.cells > 1:
             allocation = allocation * self.cells + cell
         return allocation * count if count > 1 else allocation
 
     def log_mean(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Expected natural logarithm of every metric at rows ``allocation`` [B] of the grid in ``iteration`` [B], [B,
-        M]."""
+        """Return the expected natural logarithms of M metrics, [B, M], without the run effect, at rows ``allocation``
+        [B] of the grid in ``iteration`` [B]."""
         return self.look_up(self._logs, allocation, point, iteration)
 
     def metric_logs(self, metric: int, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
-        """Expected natural logarithm of one metric, for rows of the grid, cells and iterations, of their broadcast
-        shape."""
+        """Return the expected natural logarithm of one metric at rows of the grid, feature cells and iterations, of
+        their broadcast shape."""
         row = self.row(allocation, cell, self.bins)
         if self.bins > 1:
             row = row + self._bin[np.minimum(iteration, self.layout.iterations)]
         return self._logs[row, metric]
 
     def look_up(self, table: Array, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Rows of ``table`` [A · C · I, ...] interpolated between the corners of ``point``, [B, ...]."""
+        """Return rows of ``table`` [A · C · I, ...] for B runs, interpolated at ``point``, [B, ...]."""
         rows = [self.row(allocation, cell, self.bins) for cell in point.cells]
         if self.bins > 1:
             bins = self._bin[np.minimum(iteration, self.layout.iterations)]
@@ -268,18 +268,21 @@ class ProjectionTables:
         return weighted([table.take(row, axis=0).T for row in rows], point.weights).T
 
     def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Σ of the expected ``metric`` from ``iteration`` [B] to the end, with ``allocation`` [K, B] held, [K, B]."""
+        """Return Σ of the expected ``metric`` from ``iteration`` [B] to the end, [K, B], without the run effect, if
+        each of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=False)
 
     def remaining_log(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Σ of the expected natural logarithm instead, [K, B]; divided by the iterations left, the log of the geometric
-        mean."""
+        """Return Σ of the expected natural logarithm of ``metric`` from ``iteration`` [B] to the end, [K, B], if each
+        of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=True)
 
     def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Variance by noise of ``remaining``, for a run effect of 1, [K, B]; ``metric`` must have a run target."""
+        """Return the variance of ``remaining`` by noise, [K, B], for a run effect (factor) of 1.
+
+        Raises KeyError for a metric without a target for the whole run."""
         read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
         return blended(read, point.weights, logs=False)
 
@@ -303,7 +306,7 @@ PROBES = 3  # allocations, and cells of the other features, at which the spread 
 
 
 def foreseen(table: ModelTable) -> ModelTable:
-    """``table`` averaged over features that vary within executions; ``table`` itself if none do.
+    """Return ``table`` averaged over features that vary within executions; ``table`` itself if none do.
 
     Logarithms are averaged; their variance over executions is added to the noise, which increases expected sums and
     widens intervals to reflect the uncertainty."""
@@ -336,12 +339,13 @@ def foreseen(table: ModelTable) -> ModelTable:
 
 
 def course_places(iterations: int, resolution: int) -> NDArray[np.intp]:
-    """Index of each iteration in a course of ``resolution`` entries, [iterations]."""
+    """Return the index of each iteration in a course of ``resolution`` entries, [iterations]."""
     return np.arange(iterations) * resolution // iterations
 
 
 class _Parts(NamedTuple):
-    """Segments of similar iterations, [S] each: length, bin before, bin after, and index in a course."""
+    """S segments of similar iterations, [S] each: number of iterations ``lengths``, bin in the table (``stages``) and
+    in the averaged table (``bins``), and index in a course (``places``)."""
 
     lengths: NDArray[np.intp]
     stages: NDArray[np.intp]
@@ -350,7 +354,6 @@ class _Parts(NamedTuple):
 
 
 def _parts(table: ModelTable, courses: Array) -> _Parts:
-    """Segments of iterations; new bins follow the table's and the course's, unless arrays exceed ``LARGEST``."""
     places = course_places(len(table.iteration_bin), courses.shape[1])
     anew = np.diff(table.iteration_bin, prepend=-1) != 0
     first = np.flatnonzero(anew | (np.diff(places, prepend=-1) != 0))
@@ -362,7 +365,7 @@ def _parts(table: ModelTable, courses: Array) -> _Parts:
 
 
 def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
-    """Position of the varying features among their own cells, for each execution and segment, [J, X, S]."""
+    """Locate the varying features among their own cells for X executions and S segments, [J, X, S]."""
     nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
     features = courses[:, parts.places][:, :, varying].astype(np.float64)
     cells, weights = locate(nodes, features.reshape(-1, len(nodes)))
@@ -371,7 +374,7 @@ def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Par
 
 
 def _weights(course: Point, parts: _Parts) -> Array:
-    """Share of each cell of the varying features in each bin, over executions and iterations, [bins, V]."""
+    """Return the share of each of V cells of the varying features in each bin, over executions, [bins, V]."""
     width = int(course.cells.max()) + 1
     rows = (parts.bins * width + course.cells).reshape(-1)
     share = 1.0 if course.weights is None else course.weights
@@ -381,7 +384,7 @@ def _weights(course: Point, parts: _Parts) -> Array:
 
 
 def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
-    """``logs`` [M, A, C, I] with the cells of varying features as a separate axis, [M, A, P, V, I]."""
+    """Return ``logs`` [M, A, C, I] with the V cells of varying features apart from the P others, [M, A, P, V, I]."""
     apart = logs.reshape(*logs.shape[:2], *(len(known) for known in table.feature_nodes), -1)
     order = sorted(range(len(varying)), key=lambda axis: varying[axis])
     width = int(np.prod([len(known) for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]))
@@ -390,14 +393,14 @@ def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
 
 
 def _averaged(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
-    """``logs`` [M, A, P, V, I] averaged by ``weights`` [bins, V], with each bin's ``stage`` [bins], [M, A, P, bins]."""
+    """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V], at each bin's ``stage`` [bins], to [M, A, P, bins]."""
     width = weights.shape[1]
     columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
     return np.stack(columns, axis=-1).astype(np.float32)
 
 
 def _spread(logs: Array, course: Point, parts: _Parts) -> Array:
-    """Variance of ``logs`` [M, A, P, V, I] over executions and the iterations of a bin, [M, bins]."""
+    """Return the variance of ``logs`` [M, A, P, V, I] over executions and the iterations of a bin, [M, bins]."""
     probes = [np.unique(np.linspace(0, size - 1, PROBES).astype(int)) for size in logs.shape[1:3]]
     probed = logs[:, probes[0]][:, :, probes[1]].astype(np.float64)
     read = [probed[:, :, :, cell, parts.stages] for cell in course.cells]  # [M, a, p, X, S]
@@ -408,7 +411,6 @@ def _spread(logs: Array, course: Point, parts: _Parts) -> Array:
 
 
 def _by_bin(values: Array, bins: NDArray[np.intp]) -> Array:
-    """Sums of ``values`` [..., S] by bin, [..., bins]."""
     starts = np.flatnonzero(np.diff(bins, prepend=-1))
     return np.add.reduceat(values, starts, axis=-1)
 
@@ -421,8 +423,9 @@ WHOLE = 1e-9
 
 
 def member(layout: Layout, table: ModelTable | None) -> Member | None:
-    """Member description, by its only resource or the one called ``gpus``; None without such, or with fractional
-    amounts."""
+    """Describe the workload as a member of another, by its only resource or the one called ``gpus``.
+
+    Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet."""
     names = layout.resources
     if len(names) > 1 and SHARED not in names:
         return None
@@ -448,7 +451,8 @@ def member(layout: Layout, table: ModelTable | None) -> Member | None:
 
 
 def _seconds(layout: Layout, table: ModelTable, column: int, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean over a run of the iterations' median seconds, [A], at usual features and the most of other resources."""
+    """Return the mean over a run of the iterations' median seconds on each of ``amounts`` (of resource ``column``), at
+    usual features and the most of other resources."""
     usual = foreseen(table)
     logs = usual.log_mean[layout.seconds]
     point = usual.point((usual.feature_low + usual.feature_high)[None] / 2)

@@ -12,16 +12,16 @@ from app.kinds.iterative.projection import Array, Indices, ProjectionTables, for
 
 
 class Projector(ProjectionTables):
-    """Model expectations of the remaining run, for any allocation and for each action."""
+    """Expectations of the domain model for the remaining run, for any allocation and for each action."""
 
     @cached_property
     def moves(self) -> Moves:
-        """Look-up tables of the actions' effects."""
+        """Look-up tables of the effects of actions, made at the first use."""
         return Moves(self)
 
     @cached_property
     def believed(self) -> Projector | None:
-        """Projector with ensemble members as feature cells, member k from k · C on; None for a single model."""
+        """Projector with ensemble members as feature cells, member k's C cells from k · C on; None: a single model."""
         table = self.table.believed
         return None if table is None else Projector(self.layout, table, self.dtype)
 
@@ -38,11 +38,13 @@ class Projector(ProjectionTables):
 
     @cached_property
     def _offsets(self) -> Array:
-        """Log offsets of each member from the mean, [A · C · I, K · M]."""
+        """Log offsets of K members from the mean for M metrics, [A · C · I, K · M]."""
         members = np.asarray(self.table.members)
         return self._cast(np.moveaxis(members, (0, 1), (3, 4)).reshape(-1, members.shape[0] * members.shape[1]))
 
     def offsets(self, allocation: Indices, point: Point, iteration: Indices) -> Array:
-        """Offsets of each member's expected logarithms from ``log_mean``, [B, K, M]."""
+        """Return the offsets of K members' expected natural logarithms of M metrics from ``log_mean``, [B, K, M].
+
+        ``allocation`` [B] are rows of the grid, ``iteration`` [B] numbers from 0. Only for an ensemble (K > 1)."""
         found = self.look_up(self._offsets, allocation, point, iteration)
         return found.reshape(len(found), self.members, len(self.layout.metrics))

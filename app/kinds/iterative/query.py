@@ -34,13 +34,14 @@ Array = NDArray[np.floating]
 
 
 class GivenState(NamedTuple):
-    """Last iteration of a run, in the layout's order.
+    """Last iteration of a run, in the layout's order of R resources, M metrics and F features.
 
     Attributes:
         iteration: its number, from 0.
-        levels, metrics, features: allocation in steps and measurements, [R], [M], [F].
-        totals: sums over the run including it, [M]; NaN: unknown.
-        targets: [M]; NaN: the workload's.
+        levels: allocation in grid steps above the minimum, [R].
+        metrics, features: measured metrics [M] and features [F], in their units.
+        totals: sums of the metrics over the run, this iteration included, [M]; NaN: unknown.
+        targets: the run's targets, [M]; NaN: the workload's.
         probabilities: required probabilities, [M]; NaN: none.
     """
 
@@ -54,7 +55,7 @@ class GivenState(NamedTuple):
 
 
 def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
-    """States of the runs with the last iterations ``given``, [B].
+    """Return the states of B runs from their last iterations ``given``.
 
     The run effect follows from that iteration alone; earlier sums come from ``totals``, or else from the model under
     this effect and the present allocation."""
@@ -78,7 +79,7 @@ def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
 
 
 def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
-    """Expected sums of the metrics before ``iteration`` [B], [B, M]."""
+    """Return the expected sums of M metrics over the iterations before ``iteration`` [B], [B, M]."""
     projector = projector.ahead
     here, point = projector.layout.index(after.levels)[None], projector.point(after.features)
     start = np.zeros_like(iteration)
@@ -110,7 +111,7 @@ PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 
 
 def parse_state(compiled: Compiled, query: Query) -> GivenState | State:
-    """State given by a query; without an iteration, that of a run that hasn't begun.
+    """Parse a run's last iteration from a query; without an iteration, return the state of a run that hasn't begun.
 
     Raises:
         InvalidInput: a part is missing, unknown, duplicate or not a number, or the state doesn't fit the workload.
@@ -133,16 +134,16 @@ def beginning(
     upcoming: Sequence[UpcomingIteration] = (),
     first: int = 0,
 ) -> State:
-    """State of a run without reports (B = 1), with its own targets, probabilities and features.
+    """Return the state of a run without reports (B = 1), with its own targets, probabilities and features.
 
     Args:
         compiled: the workload.
-        targets: by metric; others are the workload's.
-        features: of the first iteration, by name; None: unknown.
-        probabilities: required, by metric; None: not required.
-        pointers: JSON pointers of targets and probabilities for errors.
+        targets: the run's targets by metric; others are the workload's.
+        features: features of the first iteration by name; None: unknown.
+        probabilities: required probabilities by metric; None: not required; missing: the workload's.
+        pointers: JSON pointers of targets and probabilities, for errors.
         upcoming: announced iterations after the first.
-        first: number of the first iteration.
+        first: number of the first iteration, from 0.
 
     Raises:
         InvalidInput: an iteration, target or feature doesn't fit the workload, or ``upcoming`` is given without
@@ -168,8 +169,12 @@ def beginning(
 
 
 def state_of_query(compiled: Compiled, query: Query) -> GivenState:
-    """State from ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``, optionally with
-    ``total=iteration_seconds:380`` (sums so far), ``target=…`` and ``probability=…``; raises InvalidInput."""
+    """Parse ``iteration=11&allocation=gpus:4&metric=iteration_seconds:31.5&feature=batch:128``, optionally with
+    ``total=iteration_seconds:380`` (sums so far), ``target=…`` and ``probability=…``.
+
+    Raises:
+        InvalidInput: a part is missing, unknown, duplicate or invalid, or the iteration is beyond the last.
+    """
     iteration = _iteration(query["iteration"], compiled.layout.iterations)
     given = [pairs(query, part) for part in ("allocation", "metric", "feature")]
     try:
@@ -185,7 +190,7 @@ def state_of_query(compiled: Compiled, query: Query) -> GivenState:
 
 
 def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str, rest: list[float]) -> list[float]:
-    """Targets in the layout's order, [M]; ``rest`` [M] for metrics that aren't given.
+    """Return M targets in the layout's order: those given by metric, ``rest`` [M] for the other metrics.
 
     Raises:
         InvalidInput: the metric has no target in the spec, or the value is out of range.
@@ -202,7 +207,7 @@ def check_targets(compiled: Compiled, targets: Mapping[str, float], pointer: str
 def check_probabilities(
     compiled: Compiled, given: Mapping[str, float | None], pointer: str = "/probabilities"
 ) -> list[float]:
-    """Required probabilities in the layout's order, [M]: given, else the workload's; NaN: none.
+    """Return M required probabilities in the layout's order: given by metric, else the workload's; NaN: none.
 
     Raises:
         InvalidInput: the metric is unknown or its target can't have one, or the value isn't between 0 and 1.

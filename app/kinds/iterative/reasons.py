@@ -48,7 +48,7 @@ TOLERANCE = 0.001  # a relative miss below it is none that a person would see
 
 
 class AllocationText(NamedTuple):
-    """An allocation as JSON, as text, and a text on resources outside the measured range (empty: all inside)."""
+    """An allocation as JSON (``encoded``) and in words, and a text on resources ``beyond`` the samples ("": none)."""
 
     encoded: msgspec.Raw
     words: str
@@ -61,11 +61,13 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
     Attributes:
         metric: position of the most critical metric; −1: no targets.
-        target: its target, in the metric's unit.
+        target: that metric's target, in its unit.
         probability: its required probability; NaN: none.
-        projected, excess, chance, rest, cost: from ``Forecast``, the first three for that metric.
+        projected, excess, chance: pairs for that metric: value to compare with the target, in its unit; relative miss,
+            negative if met with slack; probability to meet the target, NaN: unknown.
+        rest, cost: pairs: seconds of the remaining run, and money for it.
         moved: whether the allocation changes.
-        present, decided: allocations.
+        present, decided: the run's present allocation, and the decided one.
         attainable: whether any allocation meets all targets with the required probabilities.
         then: allocation after the next iteration; None: the decided one is held.
     """
@@ -86,11 +88,12 @@ class DecisionContext(msgspec.Struct, frozen=True):
 
     @property
     def passing(self) -> str:
-        """Text of the allocation after the next iteration; empty if the decided one is held."""
+        """The allocation after the next iteration in words; empty if the decided one is held."""
         return "" if self.then is None or self.then.words == self.decided.words else self.then.words
 
     def missed(self, option: int) -> bool:
-        """Whether the target is projected to be missed, or below its required probability, at pair index ``option``."""
+        """Return whether the target is projected to be missed, or less likely to be met than required, if the present
+        allocation is kept (``option`` 0) or the decided one taken (1)."""
         if math.isnan(self.probability):
             return self.excess[option] > TOLERANCE
         return self.chance[option] < self.probability
@@ -104,8 +107,8 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Wording(NamedTuple):
-    """Parts of sentences about a metric: “latency projected at”, “a target of”, “ ms”, “ in the next iteration”, and
-    the code of a target at risk."""
+    """Parts of sentences about a metric: ``subject`` “latency projected at”, ``bound`` “a target of”, ``unit`` “ ms”,
+    ``when`` “ in the next iteration”; and ``risk``, the reason's code if its target is at risk."""
 
     subject: str
     bound: str
@@ -115,7 +118,7 @@ class Wording(NamedTuple):
 
 
 def wording(metric: Metric) -> Wording:
-    """Parts of sentences about ``metric``."""
+    """Return the parts of sentences about ``metric``."""
     whole = metric.scope == "run"
     return Wording(
         "projected" if metric.name == SECONDS and whole else f"{metric.name} projected at",
@@ -127,7 +130,7 @@ def wording(metric: Metric) -> Wording:
 
 
 def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
-    """Reason of a policy's own step; ``words``: wording of each metric."""
+    """Return the reason of a policy's own step; ``words``: wording of each metric, in order."""
     if context.metric < 0:
         return _untargeted(context)
     own = words[context.metric]
@@ -165,8 +168,8 @@ def _untargeted(context: DecisionContext) -> Reason:
 
 
 def against(own: Wording, context: DecisionContext, option: int) -> str:
-    """Text such as “projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”, for pair index
-    ``option``."""
+    """Return a text such as “projected 1,912 s against a target of 1,800 s (12 % sure, 95 % asked for)”, if the present
+    allocation is kept (``option`` 0) or the decided one taken (1)."""
     asked = "" if math.isnan(context.probability) else f", {100 * context.probability:g} % asked for"
     sure = _sure(own, context.chance[option], asked)
     projected, target = number(context.projected[option]), _target(context.target)
@@ -182,7 +185,7 @@ def _sure(own: Wording, chance: float, asked: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """Format a share such as “94 %”, rounded down so that a probability isn't overstated."""
+    """Format a share (0 to 1) such as “94 %”, rounded down so that a probability isn't overstated."""
     return f"{math.floor(100 * share + 1e-9)} %" if share >= 0.01 or share == 0 else "under 1 %"
 
 
@@ -193,7 +196,6 @@ def _stay(context: DecisionContext) -> str:
 
 
 def _price(context: DecisionContext) -> str:
-    """Text on cost and duration of the remaining run with the step and without."""
     before, after = context.cost
     cost = f"costs {money(after)} instead of {money(before)} and " if max(before, after) > 0 else ""
     return f"what is left {cost}takes {_longer(*context.rest)}"
@@ -207,7 +209,7 @@ def _longer(before: float, after: float) -> str:
 
 
 def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
-    """Reason of a run's first allocation, chosen by the model; ``words``: wording of each metric."""
+    """Return the reason of a run's first allocation, chosen by the model; ``words``: wording of each metric."""
     decided, cost = context.decided.words, f"the run costs {money(context.cost[1])}"
     if context.metric < 0:
         return Reason("initial", f"{decided} to start with; no metric has a target, and {cost}")
@@ -221,18 +223,20 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
 
 
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
-    """Reason of a run's first allocation without a usable domain model; ``problem``: why, empty if there is none."""
+    """Return the reason of a run's first allocation without a usable domain model.
+
+    ``problem`` states why the model can't be used; empty: there is none."""
     why = problem or "no domain model yet"
     return Reason("no_model", f"{context.decided.words} as the workload's initial allocation; {why}")
 
 
 def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reason:
-    """Reason after the last iteration: totals against the targets for the whole run, and the cost if it is above 0.
+    """Return the reason after the last iteration: totals against targets for the whole run, and the cost if above 0.
 
     Args:
-        layout: of the workload.
-        totals, targets: sums over the run and targets, [M]; NaN: no target.
-        cost: of the run, in the prices' currency.
+        layout: layout of the workload, with M metrics.
+        totals, targets: sums over the run, and targets, in the metrics' units, [M]; NaN: no target.
+        cost: cost of the run, in the prices' currency.
     """
     parts = []
     for metric, total, target in zip(layout.spec.metrics, totals.tolist(), targets.tolist(), strict=True):
@@ -249,7 +253,8 @@ def complete(layout: Layout, totals: Array, targets: Array, cost: float) -> Reas
 
 
 def within_noise(own: Reason, intended: str, gain: float, required: float) -> Reason:
-    """Reason why allocation ``intended`` isn't taken: its gain in return is below ``required``; NaN: unknown."""
+    """Return the reason why allocation ``intended`` isn't taken: its ``gain`` in return (NaN: unknown) isn't above
+    ``required``. ``own`` is the reason for staying."""
     promised = (
         f"only {number(gain, 2)} more return, and a change must promise over {number(required, 2)}"
         if gain > 0
@@ -271,12 +276,12 @@ _OUTSIDE = {
 
 @lru_cache(maxsize=1024)
 def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
-    """Text that ``heuristic`` decides because the state is outside the policy's training conditions, by ``causes``."""
+    """Return a text that ``heuristic`` decides, as the state is outside the policy's training conditions ``causes``."""
     return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
 
 
 def in_words(allocation: dict[str, float]) -> str:
-    """Format an allocation such as “6 gpus, 4 cpus”."""
+    """Format an allocation, amounts by resource, such as “6 gpus, 4 cpus”."""
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
@@ -292,13 +297,13 @@ class Forecast(NamedTuple):
     one).
 
     Attributes:
-        mean, low, high: metrics of the next iteration at the decided allocation, [B, M].
+        mean, low, high: metrics of the next iteration at the decided allocation, in their units, [B, M].
         projected: value to compare with the target: sum over the run, or typical value over the remaining iterations,
             [2, B, M].
         excess: relative miss of the target, negative if it is met with slack, [2, B, M]; −∞ without target.
         chance: probability to meet the target, [2, B, M]; NaN: unknown.
         rest: seconds of the remaining run, [2, B].
-        cost: money for it, [2, B].
+        cost: cost of the remaining run, in the prices' currency, [2, B].
     """
 
     mean: Array
@@ -314,7 +319,7 @@ class Forecast(NamedTuple):
 def forecast(
     projector: Projector, state: State, hold: Indices, chosen: Indices, pause: Array, then: Indices | None = None
 ) -> Forecast:
-    """Forecast for moving from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
+    """Forecast B runs that move from row ``hold`` [B] of the grid to ``chosen`` [B], which takes ``pause`` [B] seconds.
 
     ``then`` [B]: row of the grid that follows after the next iteration in both cases; −1 or None: both are held to the
     end."""
@@ -345,7 +350,7 @@ def forecast(
 
 
 def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
-    """Results of ``_projected``, [2, B, M], and for seconds ``_rest``, [2, B], averaged over the ensemble."""
+    """Return projected metrics, [2, B, M], and seconds of the remaining run, [2, B], averaged over the ensemble."""
     projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
     if apart is state:
         return projected, rest
@@ -355,7 +360,7 @@ def _expected(projector: Projector, state: State, left: Remaining, apart: State)
 
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
-    """Expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
+    """Return the expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
     factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
     return left.rest(metric) * factor
 
@@ -384,19 +389,18 @@ def _excess(projector: Projector, state: State, projected: Array) -> Array:
 
 @lru_cache
 def _goals(goals: tuple[str, ...]) -> tuple[Array, NDArray[np.bool_] | None]:
-    """Sign of a miss by metric, [M], and a mask of set points, [M]; None: there are none."""
     tracked = np.array([goal == "track" for goal in goals])
     return np.array([SIGNS[goal] for goal in goals]), tracked if tracked.any() else None
 
 
 class Following(NamedTuple):
-    """Expectation of the next iteration without the run effect, in natural logarithms.
+    """Expectation of the next iteration without the run effect, in natural logarithms; B runs, M metrics, K members.
 
     Attributes:
-        logs: of the metrics, [B, M].
-        offsets: of each member from these, [B, K, M]; None for a single model.
-        unknown: variance by unknown features, [B, M].
-        noise: noise variance including it, [B, M].
+        logs: expected logarithms of the metrics, [B, M].
+        offsets: offsets of each ensemble member's logarithms from these, [B, K, M]; None for a single model.
+        unknown: variance of the logarithms by unknown features, [B, M].
+        noise: variance of the logarithms by noise and unknown features, [B, M].
     """
 
     logs: Array
@@ -406,8 +410,8 @@ class Following(NamedTuple):
 
 
 def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
-    """Expectation of the next iteration at rows ``chosen`` [B] of the grid, with announced features or the samples'
-    average."""
+    """Return the expectation of the next iteration at rows ``chosen`` [B] of the grid, with announced features
+    ``told`` or, if None or for runs that announced none, the samples' average."""
     ahead = projector.ahead
     usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
     if told is None:
@@ -434,8 +438,9 @@ def _at(read: Projector, projector: Projector, state: State, chosen: Indices, po
 def next_iteration(
     projector: Projector, state: State, chosen: Indices, told: Announced | None, pause: Array
 ) -> tuple[Array, Array, Array]:
-    """Mean and interval of the next iteration's metrics at rows ``chosen`` [B] of the grid, [B, M] each.
+    """Return mean, low and high of the next iteration's M metrics, [B, M] each, at rows ``chosen`` [B] of the grid.
 
+    ``told``: announced iterations (None: none); ``pause`` [B]: seconds that the change takes, added to the duration.
     The interval's width combines, in quadrature, the model's within-run offsets, their increase by the uncertainty of
     the run effect, the disagreement of ensemble members, and unknown features; it is wider in noisier iterations. With
     more reports the run's own errors replace the samples' scale."""
@@ -463,5 +468,4 @@ def next_iteration(
 
 @lru_cache
 def _width(level: float) -> float:
-    """Standard normal quantile of (1 + ``level``) / 2."""
     return NormalDist().inv_cdf((1 + level) / 2)

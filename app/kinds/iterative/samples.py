@@ -38,12 +38,12 @@ ITERATION = "/iteration"
 
 
 def names_of(layout: Layout) -> dict[str, Sequence[str]]:
-    """Names of the resources, metrics and features of a layout, by part (``PARTS``)."""
+    """Return the names of the resources, metrics and features of a layout, by part (``PARTS``)."""
     return dict(zip(PARTS, (layout.resources, layout.metrics, layout.features), strict=True))
 
 
 def column_names(layout: Layout) -> list[str]:
-    """CSV header of a layout."""
+    """Return the names of a layout's CSV columns, in order."""
     each = (f"{PARTS[part]}.{name}" for part, names in names_of(layout).items() for name in names)
     return ["execution", "iteration", *each]
 
@@ -52,14 +52,15 @@ def column_names(layout: Layout) -> list[str]:
 
 
 class RowIssue(NamedTuple):
-    """First error of an execution: index of its row, and the issue."""
+    """First error of an execution: index of its row, from 0, and the issue."""
 
     row: int
     issue: FieldIssue
 
 
 class Checker:
-    """Validates executions of one layout: arrays [n, C] of iteration, allocation, metrics and features."""
+    """Validates executions of one layout: arrays [n, C] with n rows of iteration number, allocation, metrics and
+    features (C columns), in the units of the spec."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -80,7 +81,7 @@ class Checker:
         return len(self.pointers)
 
     def fault(self, data: Floats) -> RowIssue | None:
-        """First error of an execution [n, C], n at most the spec's iterations; None: valid."""
+        """Return the first error of an execution [n, C], n at most the spec's iterations; None: it is valid."""
         allocation, metrics, features = self._parts.values()
         good = np.abs(data) <= LARGEST_NUMBER  # False for infinities and NaN
         good[0, 0] &= data[0, 0] in self._count
@@ -112,12 +113,14 @@ class Checker:
         return FieldIssue(self.pointers[column], "is not accepted", value)
 
     def named(self, row: Floats) -> dict[str, dict[str, float]]:
-        """Numbers of one row [C] by part and name."""
+        """Return the numbers of one row [C] by part and name, without the iteration number."""
         values = row.tolist()
         return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
     def table(self, reports: Iterable[Sequence[Mapping[str, float]]], first: int) -> Floats:
-        """Rows [n, C] of reports, given as ``PARTS`` with the layout's names, numbered from ``first``."""
+        """Return n reports as a table [n, C], numbered from ``first``; each is given as its ``PARTS`` by name.
+
+        Raises KeyError if a report lacks one of the layout's names."""
         places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
         rows = [
             [iteration, *[parts[at][name] for at, name in places]]
@@ -126,22 +129,22 @@ class Checker:
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
 
     def seconds(self, data: Floats) -> float:
-        """Sum of ``iteration_seconds`` of an execution, capped to a finite number for JSON."""
+        """Return the sum of ``iteration_seconds`` of an execution [n, C], capped to a finite number for JSON."""
         with np.errstate(over="ignore"):
             seconds = data[:, self._parts["metrics"].start + self.layout.seconds].sum()
         return float(min(seconds, np.finfo(np.float64).max))
 
 
 def iteration_issue(expected: int | None, value: Any) -> FieldIssue:
-    """Issue of an unexpected iteration number; ``expected`` None: the first row, which may have any number of the
-    spec's."""
+    """Return the issue of an iteration number ``value``; ``expected`` None: in the first row, any of the spec's is
+    accepted."""
     if expected is None:
         return FieldIssue(ITERATION, "must be a whole number from 0 to less than the workload's iterations", value)
     return FieldIssue(ITERATION, f"must be {expected}: iterations count up without gaps, in one block", value)
 
 
 def too_many_issue(iterations: int, value: Any) -> FieldIssue:
-    """Issue of an execution longer than the workload's number of iterations."""
+    """Return the issue of an execution whose iteration number ``value`` is beyond the workload's ``iterations``."""
     return FieldIssue(ITERATION, f"must be less than the workload's {iterations} iterations", value)
 
 
@@ -157,7 +160,7 @@ class CsvReader:
         self._names = column_names(checker.layout)
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
-        """Yield executions in order.
+        """Yield executions in order, a ``Refused`` for each with an invalid row.
 
         Raises:
             InvalidInput: the header is missing, or has unknown, repeated or missing columns.
@@ -224,8 +227,6 @@ class CsvReader:
 
 
 class _Open:
-    """The execution whose rows are being read."""
-
     def __init__(self, cell: str, first: int) -> None:
         self.cell, self.name = cell, unescaped(cell)
         self.first = first
@@ -234,7 +235,7 @@ class _Open:
         self.refused: Refused | None = None
 
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
-        """Append a row; an execution longer than ``limit`` rows is refused instead."""
+        """Append the ``cells`` of line number ``line``; refuse the execution if it already has ``limit`` rows."""
         if len(self.rows) == limit:
             self.refuse(line, too_many_issue(limit, shown(cells[0])))
         else:
@@ -242,13 +243,13 @@ class _Open:
             self.lines.append(line)
 
     def refuse(self, line: int, issue: FieldIssue) -> None:
-        """Mark the execution as refused and drop its rows."""
+        """Mark the execution as refused for the ``issue`` at line number ``line``, and drop its rows."""
         self.refused = Refused(self.name, line, issue)
         self.rows, self.lines = [], []
 
 
 def _numbers(rows: list[tuple[str, ...]]) -> Floats:
-    """Cells as numbers, [n, C]; raises ValueError for others, also Python's digit grouping (``1_000``)."""
+    """Convert n rows of C cells to numbers, [n, C]; raises ValueError for other text, ``1_000`` included."""
     width = len(rows[0])
     data = np.fromiter(map(float, chain.from_iterable(rows)), np.float64, len(rows) * width)
     if any("_" in cell for row in rows for cell in row):
@@ -257,7 +258,7 @@ def _numbers(rows: list[tuple[str, ...]]) -> Floats:
 
 
 def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """Yield the lines after the first that aren't blank, with their numbers."""
+    """Yield number (from 2) and text of each line after the header that isn't blank."""
     before = 1
     for block in blocks:
         if not block.isspace():  # of which gzip packs a thousand lines in a byte
@@ -268,7 +269,6 @@ def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
 
 
 def _quoted(line: str) -> list[str]:
-    """Cells of a line; empty if its quotes don't match."""
     if line.count('"') % 2:
         return []
     try:
@@ -329,7 +329,7 @@ _REPORT: dict[str, Any] = {
 
 
 class IterationSamples(ReportCodec):
-    """Executions stored as little-endian float64, [iterations, C]: iteration, allocation, metrics, features."""
+    """Codec of executions as little-endian float64, [n, C]: n rows of iteration, allocation, metrics and features."""
 
     formats: ClassVar[Mapping[str, Format]] = {
         **report_formats(
@@ -358,16 +358,16 @@ class IterationSamples(ReportCodec):
         return self.checker.columns
 
     def seconds(self, table: Floats) -> float:
-        """Sum of an execution's ``iteration_seconds``."""
+        """Return the sum of the ``iteration_seconds`` of an execution [n, C], in seconds."""
         return self.checker.seconds(table)
 
     def members(self, report: SampleReport) -> int:
-        """Least number of JSON members in a report, to detect duplicates."""
+        """Return the least number of JSON members that a report was read from, to detect duplicates."""
         parts = len(report.allocation) + len(report.metrics) + len(report.features)
         return 2 + parts + bool(report.features) + (report.iteration is not None)
 
     def table(self, reports: Sequence[SampleReport]) -> Floats:
-        """Rows [n, C] of reports; raises InvalidInput with the first error."""
+        """Convert n reports to a table [n, C]; raises InvalidInput, with the first error, if they aren't valid."""
         if not reports:
             raise InvalidInput([FieldIssue("/reports", "must hold at least one report", [])])
         most, first = self.layout.iterations, reports[0].iteration or 0
@@ -390,16 +390,18 @@ class IterationSamples(ReportCodec):
         return data
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
-        """Execution with one row per report, numbered from ``first``; None without reports."""
+        """Convert a run's reports to an execution with one row each, numbered from ``first``; None without reports.
+
+        Raises KeyError if a report lacks one of the layout's names."""
         each = [[report.get(part, {}) for part in PARTS] for report in reports]
         return self.packed(run, 0, self.checker.table(each, first)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
-        """Every iteration of stored bytes, as JSON objects."""
+        """Return every iteration of stored bytes as JSON: its number, allocation, metrics and features."""
         return [{"iteration": int(values[0]), **self.checker.named(values)} for values in self.unpacked(data)]
 
     def csv_rows(self, execution: Stored) -> Iterator[str]:
-        """Yield the CSV rows of an execution; numbers are the shortest text that parses to the same value."""
+        """Yield a stored execution as lines of CSV; numbers are the shortest text that parses to the same value."""
         name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpacked(execution.data).tolist():
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"

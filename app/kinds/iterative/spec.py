@@ -38,16 +38,16 @@ class Resource(Strict):
 
     @property
     def levels(self) -> int:
-        """Number of allocations on the grid."""
+        """Number of allocations of this resource, from ``minimum`` to ``maximum``."""
         return round((self.maximum - self.minimum) / self.step) + 1
 
     @property
     def start(self) -> float:
-        """Allocation before a model is known: ``initial``, else ``minimum``."""
+        """Allocation before a model is known, in ``unit``: ``initial``, else ``minimum``."""
         return self.minimum if self.initial is None else self.initial
 
     def level(self, value: float) -> int | None:
-        """Index of ``value`` on the grid; None if it is out of bounds or between two steps."""
+        """Return the number of steps of ``value`` above ``minimum``; None if out of bounds or between two steps."""
         exact = (value - self.minimum) / self.step
         if not math.isfinite(exact):
             return None
@@ -105,7 +105,9 @@ class Metric(Strict):
     )
 
     def is_met(self, reached: float, wanted: float) -> bool:
-        """Whether a sum or mean ``reached`` meets the target ``wanted``, within rounding; set points: ``NEAR``."""
+        """Return whether a sum or mean ``reached`` meets the target ``wanted`` (same unit), within rounding.
+
+        A set point is met within ``NEAR`` of it."""
         gap = {"at_most": reached - wanted, "at_least": wanted - reached, "track": abs(reached - wanted)}[self.goal]
         return gap <= (ROUNDING + (NEAR if self.goal == "track" else 0.0)) * abs(wanted)
 
@@ -290,6 +292,7 @@ def changed(spec: Spec, patch: IterativePatch) -> Spec:
 
     Raises:
         InvalidInput: ``patch`` names an unknown metric, resource or weight, or a probability that a target can't have.
+        ValidationError: the result is no valid spec.
     """
     issues = [
         *unknown_names("targets", patch.targets, [metric.name for metric in spec.metrics]),

@@ -30,13 +30,13 @@ class State(NamedTuple):
         levels: last reported allocation (before any report the initial one), in steps, [B, R].
         elapsed: sum of each metric over the run so far, [B, M].
         effect: posterior mean of the log run effect, [B, M].
-        variance: its posterior variance under any one model, [B, M].
+        variance: posterior variance of the log run effect under any one model, [B, M].
         measured: metrics of the last report, [B, M]; NaN before the first.
         features: features of the last report, [B, F].
         cost: money spent so far, in the prices' currency, [B].
-        targets: [B, M]; NaN: none.
-        weights: of the reward's terms sla, cost, change, [B, 3].
-        prices: per unit and hour, [B, R].
+        targets: targets in the metrics' units, [B, M]; NaN: none.
+        weights: weights of the reward's terms sla, cost, change, [B, 3].
+        prices: price of each resource per unit and hour, [B, R].
         errors: mean square of standardised prediction errors so far, [B, M].
         trend: exponentially weighted mean of these errors, [B, M].
         judged: number of reports in ``errors``, [B].
@@ -76,7 +76,9 @@ def begin(
     prices: ArrayLike | None = None,
     features: ArrayLike | None = None,
 ) -> State:
-    """States of runs without reports at the allocations ``levels`` [B, R]; other values default to the spec's."""
+    """Return the states of B runs without reports at allocations ``levels`` [B, R] of R resources.
+
+    The other values ([B, ...] or one row for all) default to the spec's; features, to the middle of their bounds."""
     layout, dtype = projector.layout, projector.dtype
     batch, metrics = len(levels), len(layout.metrics)
 
@@ -109,14 +111,15 @@ def begin(
 
 
 class Expected(NamedTuple):
-    """Expected natural logarithms of an iteration's metrics, [B, M], and seconds added by changes, [B]."""
+    """Expected natural logarithms ``logs`` of M metrics in an iteration of B runs, [B, M], and seconds ``pause`` added
+    by changes, [B]."""
 
     logs: Array
     pause: Array
 
 
 def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
-    """Expectation of the next iteration at ``levels`` [B, R], without the run effect."""
+    """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F]; run effect 1."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
     return Expected(logs, pause * (state.iteration > 0))
@@ -130,7 +133,7 @@ def advance(
     features: Array,
     expected: Expected | None = None,
 ) -> State:
-    """States after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
+    """Return the states after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
 
     The log run effect is a random walk observed with noise (a local level model); a Kalman step updates its normal
     posterior. An innovation beyond ``SURPRISE`` standard deviations widens the prior, so that a disturbance is followed
@@ -157,7 +160,7 @@ def advance(
 
 
 def drift_variance(projector: Projector, state: State) -> Array:
-    """Variance of the log run effect's step until the next report, [B, M]: from the samples, plus the run's own trend.
+    """Return the variance of the log run effect's step until the next report, [B, M]: the samples', plus the run's own.
 
     Successive errors of one sign are a trend; the excess of its square over ``USUAL_TREND`` times its mean under noise
     is the drift, in units of ``TREND_DRIFT``."""
@@ -170,7 +173,9 @@ def drift_variance(projector: Projector, state: State) -> Array:
 
 
 def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> dict[str, Array]:
-    """Updated fields of the state from log ratios measured/predicted ``ratio`` [B, M] with variance ``noise``."""
+    """Return the state's updated fields after a report, by a Kalman step for M metrics of B runs.
+
+    ``ratio`` [B, M]: natural logarithms of measured/predicted; ``noise`` [B, M] or [1, M]: their noise variance."""
     prior = state.variance + drift_variance(projector, state)
     innovation = ratio - state.effect
     squared = innovation * innovation
@@ -183,7 +188,7 @@ def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> 
 
 
 def filtered_by_member(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
-    """Updated fields, with ``effects`` and ``log_weights``, from each member's log ratios measured/predicted [B, K, M].
+    """Return the state's updated fields after a report, from K members' log ratios measured/predicted [B, K, M].
 
     Members share the variance, as they share the noise. Their likelihood is Student's t of the innovation, with heavier
     tails than the normal, so that no single report is decisive."""
@@ -212,7 +217,7 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
 
 
 def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
-    """Updated ``errors``, ``trend`` and ``judged`` with a prediction ``error`` [B, M] of expected ``variance``."""
+    """Return ``errors``, ``trend`` and ``judged`` updated by a prediction ``error`` [B, M] of expected ``variance``."""
     latest = error / np.sqrt(variance)
     np.minimum(np.maximum(latest, -LARGEST_ERROR, out=latest), LARGEST_ERROR, out=latest)
     judged = state.judged + 1
@@ -224,26 +229,27 @@ def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
 
 
 def own_scale(state: State, usual: Array, own: Array) -> Array:
-    """Scale of the run's squared errors, [B, M]: ``usual`` from samples, worth ``OWN_PRIOR`` iterations, and the run's
-    own.
+    """Return the scale of the runs' squared log errors, [B, M]: the samples' (``usual``), worth ``OWN_PRIOR``
+    iterations, and the runs' own, relative to the variance ``own`` that the model expects.
 
-    ``own``: variance that the model expects. About the mean of an inverse-gamma posterior."""
+    It is about the mean of an inverse-gamma posterior."""
     count = state.judged[:, None]
     scaled: Array = (OWN_PRIOR * usual + count * state.errors * own) / (OWN_PRIOR + count)
     return scaled
 
 
 def member_weights(state: State) -> Array:
-    """Posterior probability of each ensemble member, [B, K], with sum 1."""
+    """Return the posterior probability of each of K ensemble members for B runs, [B, K], with sum 1 per run."""
     weights = np.exp(state.log_weights)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
 def by_member(state: State, members: int) -> State:
-    """States repeated for each ensemble member, [B · K], members fastest, as if that member were the model.
+    """Return the states of B · K runs: each run repeated for K ensemble members, members fastest, as if that member
+    were the model.
 
-    Only the fields used in projections (iteration, levels, elapsed, effect, variance); others stay as they are."""
+    Only fields for projections (iteration, levels, elapsed, effect, variance) are repeated; others keep B rows."""
     repeated = ("iteration", "levels", "elapsed", "variance")
     apart = {name: np.repeat(getattr(state, name), members, axis=0) for name in repeated}
     metrics = state.effect.shape[1]
@@ -251,7 +257,7 @@ def by_member(state: State, members: int) -> State:
 
 
 def member_point(projector: Projector, point: Point) -> Point:
-    """``point`` in ``Projector.believed``, in the order of ``by_member``, [J, B · K]."""
+    """Return ``point`` [J, B] for K members in ``Projector.believed``, [J, B · K], in the order of ``by_member``."""
     count = projector.members
     cells = np.repeat(point.cells, count, axis=1)
     cells += np.tile(np.arange(count) * projector.cells, point.cells.shape[1])
@@ -259,13 +265,13 @@ def member_point(projector: Projector, point: Point) -> Point:
 
 
 def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
-    """Money for ``levels`` [B, R] held for ``seconds`` [B] at ``prices`` [B, R] per unit and hour, [B]."""
+    """Return the cost, [B], of ``levels`` [B, R] held for ``seconds`` [B] at ``prices`` [B, R] per unit and hour."""
     rate: Array = over_columns(projector.units(levels) * prices)
     return rate * seconds * projector.hours_per_second
 
 
 def _without_change(metrics: Array, change_seconds: Array, seconds: int) -> Array:
-    """``metrics`` [B, M] with the seconds of a change subtracted; at least a twentieth of the iteration remains."""
+    """Return ``metrics`` [B, M] less the seconds of a change; at least a twentieth of the iteration remains."""
     net = metrics.copy()
     column = metrics[:, seconds]
     net[:, seconds] = np.maximum(column - change_seconds, 0.05 * column)
@@ -276,9 +282,9 @@ class RunState(msgspec.Struct, frozen=True):
     """A run between two reports.
 
     Attributes:
-        row: one row of ``pack``, [S].
-        upcoming: announced features of future iterations, [U, F].
-        notices: codes of the notices in its last decision.
+        row: the S numbers of the run in ``pack``, [S].
+        upcoming: F features of each of U announced iterations, [U, F].
+        notices: codes of the notices in the run's last decision.
     """
 
     row: NDArray[np.float64]
@@ -287,13 +293,17 @@ class RunState(msgspec.Struct, frozen=True):
 
 
 def pack(state: State) -> NDArray[np.float64]:
-    """One row of numbers per run, [B, S], without probabilities and announced features; NaN: no value."""
+    """Return the state of B runs as one row of S numbers each, [B, S]; NaN: no value.
+
+    Required probabilities and announced features are left out."""
     columns = [np.asarray(field, np.float64) for field in state[:-2]]
     return np.concatenate([c[:, None] if c.ndim == 1 else c for c in columns], axis=1)
 
 
 def unpack(layout: Layout, rows: NDArray[np.float64]) -> State:
-    """States from rows [B, S] of ``pack``, whose length implies K; probabilities are the spec's, none announced."""
+    """Return the states of B runs from rows [B, S] of ``pack``, whose length implies the number of ensemble members.
+
+    Required probabilities are the spec's, and no features are announced."""
     values: list[Array] = []
     start = 0
     for width, vector in zip(_widths(layout, rows.shape[1]), _VECTORS, strict=True):
@@ -315,7 +325,7 @@ def _widths(layout: Layout, size: int) -> list[int]:
 
 
 def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Rows [S] of B runs for the projector's number of members, [B, S].
+    """Stack the B runs' rows of ``pack`` to [B, S], for the projector's number of ensemble members.
 
     For another number of members, these restart from the mean run effect with equal weights."""
     common = sum(_widths(projector.layout, 0)[:-2])

@@ -53,9 +53,9 @@ class Slice(NamedTuple):
     """Allocations along one resource, with the others at the initial allocation.
 
     Attributes:
-        resource: position.
-        rows: rows of the allocation grid, [L].
-        amounts: of the resource, in units, [L].
+        resource: position of the resource in the layout.
+        rows: L rows of the allocation grid.
+        amounts: amount of the resource in each of them, in its unit, [L].
     """
 
     resource: int
@@ -86,13 +86,12 @@ def _slice(layout: Layout, resource: int) -> Slice:
 
 
 def _usual(table: ModelTable, count: int) -> Floats:
-    """Middle of the samples' range of features, repeated, [count, F]."""
     middle = (table.feature_low + table.feature_high) / 2
     return np.tile(middle, (count, 1))
 
 
 def _logs(projector: Projector, rows: Rows, features: Floats) -> Floats:
-    """Expected natural logarithms of the metrics in the middle of a run, [B, M]."""
+    """Return the expected natural logarithms of M metrics in the middle of a run at B grid rows, [B, M]."""
     at = np.full(len(rows), projector.layout.iterations // 2)
     return np.asarray(projector.log_mean(rows, projector.point(features), at), np.float64)
 
@@ -132,7 +131,7 @@ def _told(projector: Projector) -> str:
 
 
 def _points(projector: Projector, resource: int, metric: int, samples: Floats | None) -> list[Sample]:
-    """At most ``MOST_POINTS`` measured iterations, evenly spaced, adjusted to usual features."""
+    """Return at most ``MOST_POINTS`` measured iterations, evenly spaced, adjusted to usual features."""
     if samples is None:
         return []
     layout, some = projector.layout, samples[:: -(-len(samples) // MOST_POINTS), 1:]
@@ -148,7 +147,7 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
 
 
 def _doubt(projector: Projector, one: Slice) -> Figure:
-    """Chart of the standard deviation of expected seconds between ensemble members."""
+    """Draw the relative standard deviation of expected seconds between ensemble members, by amount."""
     usual, at = _usual(projector.table, len(one.rows)), np.full(len(one.rows), projector.layout.iterations // 2)
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
@@ -167,7 +166,9 @@ ANNOUNCED = "It can't be told of runs that announce what comes: what was announc
 
 
 def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
-    """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions."""
+    """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
+
+    Returns a text alone without reports, if some are left out, or if the run announced iterations."""
     if not shown.steps:
         return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
@@ -179,7 +180,6 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
 
 
 def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
-    """Yield one chart per resource: decided allocations, and those of every heuristic."""
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
@@ -195,7 +195,6 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
 
 
 def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
-    """States of the run after the reports with the iteration numbers ``chosen``, [B]."""
     start, projector = shown.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
@@ -217,7 +216,8 @@ MOMENTS, MOST_LEVELS = 30, 24
 
 
 def policy_figures(compiled: Compiled) -> Iterator[Figure]:
-    """Yield one map per resource, with others at the initial allocation, for runs exactly on schedule."""
+    """Yield one map per resource of the change that the policy chooses, by iteration and allocation, for runs exactly
+    on schedule with the other resources at the initial allocation."""
     layout = compiled.layout
     moments = np.unique(np.linspace(0, layout.iterations - 1, min(MOMENTS, layout.iterations)).astype(np.int32))
     for position, resource in enumerate(layout.spec.resources):
@@ -242,7 +242,7 @@ def policy_figures(compiled: Compiled) -> Iterator[Figure]:
 
 
 def _policy_states(compiled: Compiled, levels: NDArray[np.int16], at: NDArray[np.int32]) -> State:
-    """States at iterations ``at`` [B] that measure what is expected and have used the due share of their targets."""
+    """Return B states at iterations ``at`` [B] with expected measurements and the due share of their targets used."""
     projector = compiled.projector
     state = begin(projector, levels)
     expected = np.exp(projector.log_mean(projector.layout.index(levels), projector.point(state.features), at))
@@ -261,12 +261,12 @@ TARGET = " Dashed: the target."
 
 
 def last(shown: Shown) -> Any:
-    """Last decision of a run as stored; the first one before any report."""
+    """Return the last decision of a run as stored; the first one before any report."""
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
 def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
-    """Iteration, allocation, cost so far, and probability of each target."""
+    """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
     decision, state = last(shown), state_of(compiled, shown.state)
     found = [
         Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
@@ -285,7 +285,7 @@ def _amounts(allocation: Mapping[str, float]) -> str:
 
 
 def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
-    """Probability that a target is met; for a complete run, whether it was."""
+    """Return the probability that a target is met or, for a complete run (``came_to``), whether it was, as text."""
     goal = target(shown.start, metric) or 0.0
     wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
@@ -326,7 +326,6 @@ def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figu
 
 
 def _bands(shown: Shown, name: str) -> Iterator[Expected]:
-    """Yield the predicted interval of metric ``name`` for each iteration that was reported."""
     for decision in [shown.first, *(one.decision for one in shown.steps)]:
         found = decision.get("predicted", {}).get(name)
         if found and decision["iteration"] < shown.iterations:
@@ -334,7 +333,7 @@ def _bands(shown: Shown, name: str) -> Iterator[Expected]:
 
 
 def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -> Figure:
-    """Chart of a metric's sum over the run; left-out iterations are filled evenly."""
+    """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
     values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
     at = np.array([one.iteration for one in shown.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
@@ -348,7 +347,7 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
 
 
 def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
-    """What the heuristics would decide now; empty if the run is complete or its state unknown."""
+    """Return what the heuristics would decide now; empty if the run is complete or its state unknown."""
     state = state_of(compiled, shown.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []

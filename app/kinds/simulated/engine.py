@@ -1,4 +1,4 @@
-"""Serving of kinds whose decisions are numbered actions."""
+"""Serving of kinds whose decisions are numbered actions. Shapes: B runs, S fields of a run's state."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class RunState(NamedTuple):
     """A run between two reports.
 
     Attributes:
-        action: action in force at its last report; −1 before the first.
-        values: fields of its state, [S].
+        action: number of the action in force at the run's last report; −1 before the first.
+        values: the S fields of its ``NumberedLayout.state``, in units of the kind.
     """
 
     action: int
@@ -35,7 +35,7 @@ class RunState(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A report, and the action that it says was taken."""
+    """A report, and the number of the action that it says was in force."""
 
     report: Any
     action: int
@@ -45,6 +45,7 @@ class Compiled:
     """A workload's snapshot, compiled for decisions.
 
     Attributes:
+        snapshot, layout: the workload, and its layout.
         rule: policy used without an agent, whose name is ``heuristic``.
         agent: promoted policy; None: none.
         voice: the policy that decides unless it fails.
@@ -65,9 +66,9 @@ class Batch(NamedTuple):
     """B runs after their reports.
 
     Attributes:
-        situation: input of policies.
+        situation: input of policies for the B runs.
         following: iterations that the decisions are for, [B].
-        before: actions that the reports say were taken, [B].
+        before: numbers of the actions that the reports say were in force, [B].
     """
 
     situation: Situation
@@ -88,15 +89,15 @@ class NumberedServing(Serving):
         self.report = report
 
     def compile(self, snapshot: Snapshot) -> Compiled:
-        """Compile a snapshot: layout, and the deciding policy."""
+        """Compile a snapshot; raises KeyError if its rule is none of the layout's baselines."""
         return Compiled(snapshot)
 
     def rules(self, compiled: Compiled) -> Sequence[str]:
-        """Names of the layout's baselines, each of which a run can choose."""
+        """Return the names of the layout's baselines, each of which a run can name to decide it."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
     def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
-        """First decision of a run: the layout's initial action."""
+        """Return the first decision of a run: the layout's initial action, by policy "initial"."""
         layout = compiled.layout
         state = RunState(-1, tuple(float(column[0]) for column in layout.begin()))
         reason = {"code": "first", "text": "the run has reported nothing yet"}
@@ -104,10 +105,10 @@ class NumberedServing(Serving):
         return msgspec.structs.replace(first, source="heuristic", policy="initial")
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: Part) -> Read:
-        """The report and its action.
+        """Return the report and the action that it says was in force.
 
         Raises:
-            InvalidInput: the iteration is beyond the last, or ``NumberedLayout.action_of`` rejects the report.
+            InvalidInput: the iteration is beyond the last, or the report is impossible in this workload.
         """
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
@@ -115,7 +116,7 @@ class NumberedServing(Serving):
         return Read(report, compiled.layout.action_of(report))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
-        """All runs advanced by their reports."""
+        """Return the B pending runs, each with its state advanced by its report."""
         layout = compiled.layout
         before = layout.state(*np.array([one.state.state.values for one in pending], np.float64).T)
         state = layout.advance(before, [one.report.report for one in pending])
@@ -123,7 +124,7 @@ class NumberedServing(Serving):
         return Batch(Situation(layout, state, layout.seen(state)), following, [one.report.action for one in pending])
 
     def agent(self, compiled: Compiled, made: Artifact) -> Policy:
-        """Policy of an artifact."""
+        """Return the policy of an artifact."""
         policy: Policy = made.policy
         return policy
 
@@ -135,12 +136,12 @@ class NumberedServing(Serving):
         memory: Memory | None,
         now: datetime,
     ) -> Choices:
-        """Action of ``agent``, or the rule if None, for each run."""
+        """Choose an action for each run of the batch by ``agent``, or by the workload's rule if None."""
         choice = (agent or compiled.rule).act(batch.situation._replace(memory=memory))
         return Choices([int(action) for action in choice.action], None, choice.memory)
 
     def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-        """Decisions with the action, its allocation, and the layout's reason, one per run."""
+        """Return one decision per run of the batch: the action, its allocation, and the layout's reason for it."""
         layout, preface = compiled.layout, voice.preface(compiled.heuristic)
         rows, found = np.stack(batch.situation.state, axis=1).tolist(), []
         columns = zip(rows, choices.each, batch.following, batch.before, strict=True)
@@ -152,7 +153,7 @@ class NumberedServing(Serving):
         return found
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
-        """Decision after a failure: the action in force by the report, else the layout's initial one."""
+        """Return a decision after a failure: the action that the report says is in force, or the initial one if −1."""
         action = one.report.action if one.report.action >= 0 else compiled.layout.initial
         state = RunState(one.report.action, one.state.state.values)
         return _written(
@@ -160,15 +161,15 @@ class NumberedServing(Serving):
         )
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
-        """A shadow's action, and whether it equals ``done``."""
+        """Return a shadow's action for run ``row``, and whether it equals ``done``; ``gain`` is None."""
         return {"action": other.each[row], "agrees": other.each[row] == done, "gain": None}
 
     def pack(self, state: RunState) -> list[Any]:
-        """Action and values of a state as a list, for JSON."""
+        """Return a state as the list of its action and its values, for JSON."""
         return [*state]
 
     def unpack(self, stored: list[Any]) -> RunState:
-        """The state from a list of ``pack``; null becomes NaN."""
+        """Return the state from a list of ``pack``; None among the values becomes NaN."""
         action, values = stored
         return RunState(action, tuple(float("nan") if one is None else float(one) for one in values))
 

@@ -22,7 +22,7 @@ def numbered_kind(
 ) -> Kind:
     """Construct a kind whose reports are numbers, read into the state of its ``layout``, a ``NumberedLayout``.
 
-    The kind's ``model`` raises IncompatibleModel for JSON that isn't a ``domain_model``.
+    The kind's ``model`` raises IncompatibleModel for bytes that aren't JSON of a ``domain_model``.
 
     Args:
         name: discriminator ``kind`` of its models.

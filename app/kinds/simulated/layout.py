@@ -27,16 +27,16 @@ class NumberedLayout:
     """States, observations and actions of one spec, shared by simulator and service.
 
     A *state* is a named tuple of arrays, [B] each, for B runs. A kind sets the attributes and implements the methods;
-    none changes its arguments.
+    none changes its arguments. Actions are numbered from 0.
 
     Attributes:
-        spec: it is derived from.
-        entries: names of the observation's entries, [D].
+        spec: spec that the layout is derived from.
+        entries: names of the observation's D entries.
         actions: number of actions N.
-        initial: action of a run without reports.
-        iterations: number per run.
+        initial: number of the action of a run without reports.
+        iterations: number of iterations of a run.
         iteration_seconds: duration of an iteration, seconds.
-        state: type of states.
+        state: type of states, a named tuple.
         baselines: heuristics, the first of which decides without an agent; they need no domain model.
     """
 
@@ -50,7 +50,7 @@ class NumberedLayout:
     baselines: Sequence[Policy]
 
     def action_of(self, report: Any) -> int:
-        """Action that a report says was taken.
+        """Return the number of the action that a report says was in force; −1: it doesn't say.
 
         Raises:
             InvalidInput: the report is impossible in this workload.
@@ -58,35 +58,39 @@ class NumberedLayout:
         raise NotImplementedError
 
     def begin(self) -> Any:
-        """State of one run without reports, [1] each; NaN by default."""
+        """Return the state of one run without reports, with fields [1] each; NaN by default."""
         return self.state(*np.full((len(self.state._fields), 1), np.nan))
 
     def advance(self, state: Any, reports: Sequence[Any]) -> Any:
-        """States of B runs after one more report each; kinds implement it (NotImplementedError by default)."""
+        """Return the states of B runs after one more report each; raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """Observation [B, D] and mask of legal actions [B, N], at least one per run; kinds implement it."""
+        """Return the observation [B, D] of B runs, and the mask [B, N] of legal actions, at least one per run.
+
+        Raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
     def allocated(self, action: int) -> Mapping[str, Any]:
-        """An action as the kind's own fields of a decision; kinds implement it."""
+        """Return an action as the kind's own fields of a decision; raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
     def explain(self, state: Any, action: int) -> Reason:
-        """Reason why an action suits one run's state, whose fields are numbers; kinds implement it."""
+        """Return the reason why an action suits the state of one run, whose fields are numbers.
+
+        Raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
     @cached_property
     def observation_space(self) -> spaces.Box:
-        """Space of observations: D unbounded numbers of order 1."""
+        """Space of observations: D unbounded float32 of order 1; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces  # from the extra `worker`, which the service doesn't install
 
         return spaces.Box(-np.inf, np.inf, (len(self.entries),), np.float32)
 
     @cached_property
     def action_space(self) -> spaces.Discrete:
-        """Space of the N actions."""
+        """Space of the N actions, from 0; raises ImportError without the extra ``worker``."""
         from gymnasium import spaces
 
         return spaces.Discrete(self.actions)
@@ -103,9 +107,9 @@ class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReportSamples(ReportCodec):
-    """Executions as little-endian float64, [n, C]: a row per report, a column per field.
+    """Codec of executions as little-endian float64, [n, C]: n reports with C numeric fields.
 
-    ``of`` makes a subclass for each kind."""
+    ``of`` makes a subclass for each kind; ``report`` is the type of its reports."""
 
     report: ClassVar[type[Part]]
     formats: ClassVar[Mapping[str, Format]] = report_formats({"type": "object"})
@@ -116,12 +120,12 @@ class ReportSamples(ReportCodec):
 
     @cached_property
     def fields(self) -> tuple[str, ...]:
-        """Name of the field in each column, [C]."""
+        """Names of the C columns: the report's fields without ``kind``."""
         return tuple(name for name in self.report.__struct_fields__ if name != "kind")
 
     @classmethod
     def of(cls, name: str, report: type[Part]) -> type[Self]:
-        """Make the codec of a kind; executions include their reports on request."""
+        """Make the codec class of the kind ``name``, and its model of a stored execution, with optional ``reports``."""
         fields: dict[str, Any] = {
             "kind": cast("Any", Literal)[name],
             "reports": (
@@ -135,7 +139,7 @@ class ReportSamples(ReportCodec):
 
     @staticmethod
     def example(executions: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, bytes]:
-        """Reports by execution, encoded in every format."""
+        """Return example bodies by media type (JSON, NDJSON) of executions, given as reports by name of execution."""
         each = [json.dumps({"execution": name, "reports": list(reports)}) for name, reports in executions.items()]
         return {JSON: f'{{"samples": [{", ".join(each)}]}}'.encode(), NDJSON: "\n".join(each).encode()}
 
@@ -145,15 +149,19 @@ class ReportSamples(ReportCodec):
         return len(self.fields)
 
     def seconds(self, table: NDArray[np.float64]) -> float:
-        """Duration in seconds of an execution, at constant seconds per iteration."""
+        """Return the duration in seconds of an execution [n, C]: n times the layout's seconds per iteration."""
         return float(self.layout.iteration_seconds * len(table))
 
     def members(self, report: Mapping[str, Any]) -> int:
-        """Number of JSON members in a report."""
+        """Return the number of JSON members in a report."""
         return len(report)
 
     def table(self, reports: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-        """Rows [n, C] of reports; raises InvalidInput with the first issue."""
+        """Convert n reports to a table, [n, C].
+
+        Raises:
+            InvalidInput: there are none or more than the workload's iterations, or a report is invalid for it.
+        """
         if not 1 <= len(reports) <= self.layout.iterations:
             accepted = f"must be 1 to {self.layout.iterations}, the workload's iterations"
             raise invalid("/reports", accepted, len(reports))
@@ -169,17 +177,21 @@ class ReportSamples(ReportCodec):
         return np.array(rows)
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
-        """Execution with one row per report; None without reports."""
+        """Convert the reports of a run to an execution with one row per report; None without reports.
+
+        Raises:
+            msgspec.ValidationError: a report isn't valid for the kind.
+        """
         told = [msgspec.convert(report, self.report) for report in reports]
         rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
         return self.packed(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:
-        """Every iteration of stored bytes, as JSON objects."""
+        """Return every report of stored bytes, in order, as numbers by name of the field."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
 
     def as_json(self, execution: Stored) -> Iterator[str]:
-        """Yield an execution as a line of JSON."""
+        """Yield a stored execution as one line of JSON, with its name and reports."""
         yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 
 
@@ -207,12 +219,12 @@ class NumberedDecision(DecisionBase):
 
 
 class Constant:
-    """Policy with a constant action; −1 is the last one."""
+    """Policy with a constant action, numbered from 0; −1 is the last one."""
 
     def __init__(self, name: str, action: int) -> None:
         self.name, self._action = name, action
 
     def act(self, situation: Situation) -> Choice:
-        """The constant action for each run, [B]."""
+        """Choose the constant action for each of B runs, [B], whether or not it is legal."""
         batch, actions = situation.view.mask.shape
         return Choice(np.full(batch, self._action % actions))
