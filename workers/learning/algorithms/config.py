@@ -16,7 +16,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One network applied to every candidate of a set of any size and order: observations [K, F] → K scores.
+    """One network for every candidate of a set in any order: observations [K, F], K candidates of F features → scores.
 
     `layers` process each candidate alone; then the `context` of all legal candidates is added: none, their mean
     (Zaheer et al., 2017) or attention to them (Vaswani et al., 2017); then the `joint` layers follow. All are widths.
@@ -30,9 +30,9 @@ class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A network Q = head(trunk(observation)), with trunk widths `layers`.
 
-    A `scorer` replaces trunk and head where an observation is a set of candidates; it adds to the environment's own
-    score of each candidate, if there is one. `centre` and `scale` (mean and deviation of each observation entry; empty:
-    0 and 1) condition the optimisation, and do not change what the network can represent.
+    A `scorer` (None: none) replaces trunk and head where an observation is a set of candidates; its output is added to
+    the environment's own score of each candidate, if there is one. `centre` and `scale` (mean and standard deviation of
+    each observation entry; empty: 0 and 1) condition the optimisation only; the network can represent the same.
     """
 
     layers: tuple[Count, ...] = (64, 64)
@@ -46,9 +46,9 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schedule of the exploration.
 
-    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)),
-    constant. `softmax`: actions drawn by their values at constant temperatures, in the reward's unit, graded from
-    start to end over the environments.
+    `linear`: ε from start to end over the first `fraction` (0 to 1) of the training. `apex`: constant
+    ε_i = start^(1 + 7i/(B−1)) of environment i of B. `softmax`: actions drawn by their values at constant temperatures,
+    in the reward's unit, spaced geometrically from start to end over the environments.
     """
 
     schedule: Literal["linear", "apex", "softmax"] = "linear"
@@ -58,10 +58,10 @@ class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Adam with a schedule: the rate rises over the first `ramp` updates, and is constant
-    for the share `hold` of the training.
+    """Adam with a schedule of the learning rate.
 
-    It then falls along half a cosine to `rate · end`. `clip` is the largest norm of a gradient.
+    The rate rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training, and
+    then falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
     """
 
     rate: Positive = 1e-3
@@ -292,7 +292,7 @@ NAMED: dict[str, BuiltIn] = {**VALUE_NAMED, **POLICY_NAMED}
 
 
 def encode(config: Config) -> bytes:
-    """Serialise a config to JSON."""
+    """Serialise a config to JSON bytes, which `registry.decode` reads."""
     return msgspec.json.encode(config)
 
 
@@ -306,7 +306,7 @@ def named(name: str) -> BuiltIn:
 
 
 def endless(config: AnyConfig) -> AnyConfig:
-    """Adapt a config to problems without end; configs of plug-ins are returned unchanged.
+    """Return a config adapted to problems without end; configs of plug-ins are returned unchanged.
 
     Rewards are centred. One decision's effect is then small against the noise: policies keep a higher entropy for
     longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy, and below
@@ -325,7 +325,10 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """Adapt an actor-critic config; on a small system PPO's entropy leaves the plain gradient 9 % from the optimum."""
+    """Adapt an actor-critic config as `endless` does.
+
+    Plain gradients need more entropy than PPO: with PPO's they end 9 % from the optimum of a small system.
+    """
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
     if config.surrogate == "clipped":
