@@ -60,8 +60,8 @@ class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Adam with a schedule of the learning rate.
 
-    The rate rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training, and
-    then falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
+    It rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training, and then
+    falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
     """
 
     rate: Positive = 1e-3

@@ -45,11 +45,11 @@ class Job(msgspec.Struct, frozen=True):
     """Start-up message of an actor process.
 
     Attributes:
-        parent: process id to die with.
-        config: of the agent, as JSON.
-        simulator: to make.
-        post: of the actor.
-        shown: number of parameters in the parameter buffer.
+        parent: id of the learner's process, with which the actor ends.
+        config: settings of the agent, as JSON.
+        simulator: description of the actor's environment.
+        post: position of the actor.
+        shown: number of parameters in the parameter buffer, P.
         slots: number of slots in the ring.
     """
 
@@ -62,20 +62,27 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def ring_fields(delivered: Fields, slots: int) -> Mapping[str, Field]:
-    """Arrays of a ring, [slots, …] each; `told` holds the sum of returns and the number of ended episodes."""
+    """Return dtype and shape of a ring's arrays, [slots, …] each, by name.
+
+    `told` [slots, 2] has the sum of returns, and the number, of the episodes that ended.
+    """
     fields = {**delivered, "told": Field("<f8", (2,))}
     return {name: Field(field.dtype, (slots, *field.shape)) for name, field in fields.items()}
 
 
 def read_job(file: int) -> Job:
-    """Read an actor's start-up message from a file descriptor, and close it."""
+    """Read an actor's start-up message from a file descriptor, and close it; msgspec.DecodeError if it is none."""
     with os.fdopen(file, "rb") as opened:
         opened.seek(0)
         return msgspec.msgpack.decode(opened.read(), type=Job)
 
 
 def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: int) -> None:
-    """Fill free slots of the ring with deliveries until the learner closes its pipe."""
+    """Fill free slots of the ring with deliveries until the learner closes its pipe.
+
+    ``ring_file``, ``free`` and ``filled`` are file descriptors: the ring's memory, and the pipes whose bytes are
+    numbers of slots. Raises BrokenPipeError if the learner ends meanwhile, and what `make_worker` raises.
+    """
     worker, product = make_worker(decode(job.config), job.simulator, job.post)
     ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
     version = 0
@@ -169,7 +176,7 @@ class ProcessFleet:
 
     Args:
         jobs: start-up message of each actor.
-        delivered: dtype and shape of the arrays of one delivery.
+        delivered: dtype and shape of each array of one delivery, by name.
     """
 
     def __init__(self, jobs: list[Job], delivered: Fields) -> None:
