@@ -362,10 +362,7 @@ def check(
 
 
 def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
-    """Group equal observations; return counts, and the return that the best single action per group loses.
-
-    ``scale`` is the best policy's mean return in magnitude, ``steps`` the decisions of an episode.
-    """
+    """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)
     order = np.argsort(group, kind="stable")

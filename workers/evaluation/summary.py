@@ -162,10 +162,7 @@ class LevelScores:
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
-        """Return the probability of a higher return than the best heuristic's in an episode, with interval.
-
-        Equal returns count half.
-        """
+        """Return the share of episodes with a higher return than the best heuristic's (ties count half), and interval."""
         return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property
@@ -175,7 +172,7 @@ class LevelScores:
         return span if span > 1e-12 else None
 
     def normalised(self, name: str) -> Floats | None:
-        """Return a policy's returns [S, E], scaled by the means of random (0) and best heuristic (1); None as `scale`."""
+        """Return the returns [S, E] scaled to means of 0 (random) and 1 (best heuristic); None without `scale`."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
     def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:

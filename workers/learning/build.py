@@ -118,16 +118,9 @@ class _Opened:
     unwired: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, node: Node, path: str, wires: Mapping[str, str], within: tuple[Component, ...]) -> None:
-        """Add one call, or for a composite all its inner calls.
+        """Add the call ``path`` ("q.trunk"), or for a composite its inner calls; ComposeError if one is invalid.
 
-        Args:
-            node: the call.
-            path: its full name ("q.trunk").
-            wires: the wire of the whole graph for each input port.
-            within: the composites that enclose the call, outermost first.
-
-        Raises:
-            ComposeError: a composite contains itself, or one of its wires or ports does not exist.
+        ``wires`` are the whole graph's wires by port, ``within`` the enclosing composites, outermost first.
         """
         missing = [port for port in node.component.takes if port not in node.inputs]
         self.unwired.extend((path, port) for port in missing)
@@ -260,13 +253,7 @@ class _Flow:
     _first: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Complete each node once the spaces of all its inputs are known.
-
-        Raises:
-            IncompleteInputError: an input has no source, or its source no space.
-            DeadLockError: components depend on each other in a circle.
-            SpaceMismatchError: a component does not support an input's space.
-        """
+        """Complete each node once the spaces of all its inputs are known; raises CompleteError as `complete`."""
         nodes = {node.name: node for node in self.graph.nodes}
         waiting = {name: self._waits_for(node, nodes) for name, node in nodes.items()}
         readers: dict[str, list[str]] = {}
@@ -333,10 +320,7 @@ def _not_given(name: str, port: str, wire: str) -> IncompleteInputError:
 
 
 def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
-    """Return an error message that names the nodes and inputs of one dependency circle.
-
-    ``waiting`` maps each uncompleted node to the nodes whose outputs it lacks.
-    """
+    """Return an error message on a dependency circle; ``waiting`` maps nodes to the nodes whose outputs they lack."""
     path, name = [], min(waiting)
     while name not in path:
         path.append(name)

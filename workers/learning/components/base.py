@@ -82,12 +82,7 @@ class SpaceError(Exception):
 
 @dataclass(frozen=True)
 class Variable:
-    """Shape and initialisation of a variable.
-
-    Attributes:
-        shape: length of each dimension.
-        fan_in: number of inputs of each unit, for He-uniform initial values (He et al., 2015); 0: zeros.
-    """
+    """Shape of a variable, and number of inputs per unit for He-uniform initial values (He et al., 2015); 0: zeros."""
 
     shape: tuple[int, ...]
     fan_in: int = 0

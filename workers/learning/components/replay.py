@@ -251,10 +251,7 @@ class Rollout(Memory):
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Append a slab [B, …]; return the trajectories [B, steps, …] if complete, else empty arrays [0, steps, …].
-
-        Raises ValueError as `push`.
-        """
+        """Append a slab [B, …] as `push`; return the trajectories [B, steps, …] if complete, else [0, steps, …]."""
         self.push(inputs)
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 

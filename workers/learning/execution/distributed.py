@@ -378,13 +378,9 @@ def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
 
 
 class Post(NamedTuple):
-    """Position of an actor.
+    """Position of an actor: index ``lane`` (from 0) among ``lanes`` workers, learner included.
 
-    Attributes:
-        lane: index among the workers, from 0.
-        lanes: number of workers, the learner included.
-        generation: number of predecessors in this lane, so that each has other random numbers.
-        seed: seed of the whole training.
+    ``generation`` counts its predecessors, so that each has other random numbers by the training's ``seed``.
     """
 
     lane: int

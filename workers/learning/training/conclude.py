@@ -92,10 +92,7 @@ def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | N
 def _alone(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
 ) -> dict[str, Any] | None:
-    """Return the best trial's results without the guard (`TrainingProblem.alone`); None without a scored trial.
-
-    ``learner`` is the trial's index; Untrainable if it has left no policy.
-    """
+    """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry
@@ -281,10 +278,7 @@ def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, P
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
-    """Return the mean return of each environment's first episode; None if an action is illegal or no episode ends.
-
-    At most ``most`` steps are played.
-    """
+    """Return the mean return of each first episode that ends in ``most`` steps; None if none, or an illegal action."""
     _, mask = simulator.reset()
     returns, over = np.zeros(simulator.batch), np.zeros(simulator.batch, np.bool_)
     for _ in range(most):
