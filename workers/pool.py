@@ -19,10 +19,10 @@ LOOK_SECONDS = 1.0
 
 
 class Inbox(SimpleQueue):
-    """A pipe whose lock is held only while a message is read."""
+    """A pipe of messages whose lock is held only while a message is read."""
 
     def get_payload(self) -> bytes:
-        """Return the next message as bytes; block until there is one."""
+        """Return the next message as bytes, waiting for one; EOFError if the pipe was closed."""
         while True:
             if self._reader.poll(LOOK_SECONDS):
                 with self._rlock:

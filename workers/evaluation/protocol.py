@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A unit of work: "playing" a policy at a level under the ``seed``-th seed; or "tuning", "checking" (level None)."""
+    """A unit of work: "playing" a policy at a level under the ``seed``-th seed, or "tuning", "checking" without one."""
 
     phase: str
     level: Level | None = None

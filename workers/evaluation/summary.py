@@ -162,7 +162,7 @@ class LevelScores:
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
-        """Return the share of episodes with a higher return than the best heuristic's (ties count half), and interval."""
+        """Return the share of episodes with a higher return than the best heuristic's (ties: half), with interval."""
         return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property

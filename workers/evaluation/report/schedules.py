@@ -40,7 +40,7 @@ class Clock:
         return round((seconds - self.first) / self.seconds, 5)
 
     def axis(self, domain: tuple[float, float] | None = None) -> Json:
-        """Return the Vega-Lite channel of the field ``time``, limited to ``domain`` (clock's unit) unless it is None."""
+        """Return the Vega-Lite channel of the field ``time``, limited to ``domain`` (in the clock's unit) if given."""
         within = {} if domain is None else {"domain": list(domain)}
         return quantity("time", f"time ({self.unit})", zero=False, scale={"nice": False, **within})
 
