@@ -67,7 +67,7 @@ def _check_places(consumer: Any) -> None:
     ``Message.ack_log_error``) and never repeated: the slot stays taken, and nothing is consumed any more.
 
     Raises:
-        ConnectionResetError: ``LOOKS`` checks in a row found such a slot; Celery then reconnects.
+        ConnectionResetError: 3 checks in a row found such a slot; Celery then reconnects.
     """
     qos = consumer.task_consumer.channel.qos
     taken = state.reserved_requests or qos.can_consume()
@@ -112,7 +112,7 @@ celery.steps["consumer"].add(Consumption)
 
 
 def is_consuming() -> bool:
-    """Return whether this worker has consumed messages for ``SETTLED_SECONDS``, or consumes on its first connection."""
+    """Return whether this worker has consumed messages for 2 seconds, or consumes on its first connection."""
     since = Consumption.since
     return since is not None and time.monotonic() - since >= SETTLED_SECONDS
 

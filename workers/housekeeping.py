@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class Overdue:
-    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within ``GRACE_SECONDS``.
+    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within 4 seconds.
 
     Args:
         is_stopping: function that returns whether this worker has received SIGTERM.
@@ -77,7 +77,7 @@ class Overdue:
 def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
     """Release the jobs of children (by process name), so that they do not count as lost, and kill the children.
 
-    Waits at most ``GIVING_SECONDS`` for the database, and ``ENDING_SECONDS`` for the processes to end.
+    Waits at most 2 seconds for the database, and 5 seconds for the processes to end.
     """
     if not found:
         return

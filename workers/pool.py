@@ -32,7 +32,7 @@ class Inbox(SimpleQueue):
 
 
 class BlockingProcesses(Pool):
-    """Billiard's process pool with an ``Inbox``."""
+    """Billiard's process pool, whose processes take work from an ``Inbox``."""
 
     def _setup_queues(self) -> None:
         super()._setup_queues()
@@ -41,7 +41,7 @@ class BlockingProcesses(Pool):
 
 
 class Processes(TaskPool):
-    """Celery's prefork pool with an ``Inbox``."""
+    """Celery's prefork pool on ``BlockingProcesses``, which stops idle processes at once."""
 
     BlockingPool = BlockingProcesses
     _pool: Any

@@ -69,7 +69,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number of columns R + F."""
+        """Number of columns: R resources plus F features."""
         return len(self.resources) + len(self.features)
 
     def check(self, X: Floats) -> None:
@@ -258,7 +258,7 @@ PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):
-    """Measurements: inputs [n, D], natural log of the metric [n], execution index [n], iteration bin [n]."""
+    """n measurements: D inputs ``X`` [n, D], natural log of the metric, execution index, iteration bin, [n] each."""
 
     X: Floats
     logs: Floats

@@ -374,7 +374,7 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Minimise ``objective`` by L-BFGS-B in at most ``SEARCH_STEPS`` steps; return the arguments, and their value."""
+    """Minimise ``objective`` by L-BFGS-B in at most 40 steps (`SEARCH_STEPS`); return arguments and value."""
     found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return found.x, float(found.fun)
 
@@ -434,7 +434,7 @@ class GradientBoosting(Predictor):
 
 
 def _direction(column: Floats, logs: Floats) -> int:
-    """Return the sign (−1 or 1) of a column's Spearman correlation with ``logs`` if at least ``CLEAR``, else 0."""
+    """Return the sign (−1 or 1) of a column's Spearman correlation with ``logs`` if that is at least 0.9, else 0."""
     if np.ptp(column) == 0 or np.ptp(logs) == 0:
         return 0
     correlation = float(np.corrcoef(rankdata(column), rankdata(logs))[0, 1])

@@ -293,7 +293,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
 
 
 def _merged(folds: Integers) -> Integers:
-    """Return the folds [n] merged to at most ``INNER`` folds, numbered from 0."""
+    """Return the folds [n] merged to at most 3 folds (`INNER`), numbered from 0."""
     _, place = np.unique(folds, return_inverse=True)
     return (place % INNER).astype(np.intp)
 

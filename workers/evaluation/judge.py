@@ -108,7 +108,7 @@ class Judgement:
 
     @property
     def detectable(self) -> float:
-        """Smallest true gain in return over the policy in use that such a verdict finds with probability ``POWER``."""
+        """Smallest true gain in return over the policy in use that such a verdict finds with probability 0.8."""
         return self._detectable(self._of(self.baselines, self.champion, self.incumbent), self.needed)
 
     @property

@@ -61,7 +61,7 @@ class Disturbed:
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the next episodes follow the held-out models of these indices, [B]."""
+        """Let the next B episodes follow the held-out models of the indices ``models`` [B]."""
         self.model = models
 
     def conditions(self) -> Conditions:
@@ -292,7 +292,7 @@ class Problem(Protocol):
         ...
 
     def world(self, batch: int, seed: int) -> World:
-        """Make a fresh world of ``batch`` equal episodes, the one given by ``seed``."""
+        """Make a fresh world of ``batch`` episodes, all equal to the episode that ``seed`` gives."""
         ...
 
     def unavailable(self, level: Level) -> str | None:

@@ -98,10 +98,10 @@ def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str,
 
 
 def confidence_at(look: int, confidence: float = 0.95) -> float:
-    """Return the confidence level (0 to 1) at look 1, 2, … such that all `LOOKS` looks are right with ``confidence``.
+    """Return the confidence level (0 to 1) at look 1, 2, … such that all looks are right with ``confidence``.
 
     Look i gets 1 / (i · (i + 1)) of the error probability, which sums to 1 (union bound; Darling and Robbins 1967,
-    "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS`` keep the level of that look: otherwise
+    "Confidence sequences for mean, variance, and median"). Looks after the 12th (`LOOKS`) keep its level: otherwise
     later changes could never be detected.
     """
     counted = min(look, LOOKS)

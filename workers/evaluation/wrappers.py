@@ -117,7 +117,7 @@ class World(Simulator, Protocol):
         ...
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the next episodes follow the held-out models of these indices, [B]."""
+        """Let the next B episodes follow the held-out models of the indices ``models`` [B]."""
         ...
 
 
@@ -188,7 +188,7 @@ class Wrapper(Simulator, Disturbance):
         return {}
 
     def recall(self, own: dict[str, NDArray[Any]]) -> None:
-        """Restore the attributes that ``own`` returned."""
+        """Restore the attributes that ``own`` returned, copying their arrays."""
         vars(self).update({name: values.copy() for name, values in own.items()})
 
     def begin(self, world: World) -> None:
@@ -355,7 +355,7 @@ def of_groups(parameters: Sequence[str], groups: Collection[str]) -> list[str]:
 
 
 class Parameters(Wrapper):
-    """Multiplies each parameter by a factor drawn log-uniformly from the range of its group."""
+    """Multiplies each parameter by a factor drawn log-uniformly from its group's range (lowest, highest factor)."""
 
     level: ClassVar[Level] = Level.PARAMETERS
     name: ClassVar[str] = "parameters"
@@ -400,7 +400,7 @@ class Load(Wrapper):
         return bool(of_groups(world.parameters, cls.loads))
 
     def begin(self, world: World) -> None:
-        """Scale the load parameters of the next episodes."""
+        """Multiply the load parameters of the next episodes by the factors in ``loads``."""
         names = of_groups(world.parameters, self.loads)
         world.scale({name: np.full(world.variety, self.loads[name.partition(".")[0]]) for name in names})
 

@@ -244,7 +244,7 @@ def settled(
         config: settings; returned unchanged without a field `place`.
         observation: Box of shape [D], or [K, F] for a set of K candidates.
         actions: Discrete(N).
-        advice: as for `make_agent`.
+        advice: slice of the features that score each candidate in the reward's unit; None without such scores.
         slab: number of environments in lock-step while timing.
 
     Raises:

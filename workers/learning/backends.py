@@ -120,11 +120,11 @@ class NumpyBackend(Backend):
     xp = np
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """The array itself, not copied."""
+        """Return the array itself, not a copy."""
         return np.asarray(array)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """The array itself, not copied."""
+        """Return the array itself, not a copy."""
         return np.asarray(array)
 
 
@@ -168,7 +168,7 @@ def resolve(
     """Return the config with the fastest of the devices that it permits; a single one is not timed.
 
     ``trial`` prepares a workload on a backend and returns the function to time: one warm-up run, then the minimum of
-    `REPEATS` runs, by ``clock`` (seconds).
+    3 runs, by ``clock`` (seconds).
 
     Raises:
         BackendError: a device to be timed is unavailable.

@@ -23,11 +23,11 @@ class Step(NamedTuple):
     """Result of a step in B environments with D observation entries and N actions.
 
     Attributes:
-        observation: of the next decision (after a reset where an episode ended), [B, D].
-        mask: legal actions of the next decision, [B, N].
+        observation: observation for the next decision (after a reset where an episode ended), [B, D].
+        mask: whether each action is legal in the next decision, [B, N].
         reward: reward for learners, scaled to order 1, [B].
         done: whether the episode ended with this step, [B].
-        final_observation: as ``observation``, but before the reset; equal to it where no episode ended, [B, D].
+        final_observation: observation before that reset; equal to ``observation`` where no episode ended, [B, D].
         discount: factor (0 to 1) on later rewards besides the learner's γ, for decisions of unequal duration, [B];
             None: 1.
         truncated: whether the ended episode was only cut off by time, [B]: rewards continue with ``observation``, the

@@ -237,7 +237,7 @@ class RunningJob:
         Raises:
             LeaseLost: another process has the lease, or the workload was deleted.
             Cancelled: a caller has cancelled the job.
-            SQLAlchemyError: the database refused, or was unavailable in all of ``PUBLISH_ATTEMPTS`` attempts.
+            SQLAlchemyError: the database refused, or was unavailable in 5 attempts (`PUBLISH_ATTEMPTS`).
         """
         for attempt in range(1, PUBLISH_ATTEMPTS):
             self.check()

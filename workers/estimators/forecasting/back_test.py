@@ -69,7 +69,7 @@ def forecaster(
 
     Args:
         name: name of the series.
-        series: counts of at least ``FEWEST`` intervals.
+        series: counts of at least 24 intervals (`FEWEST`).
         horizons: numbers of intervals; those longer than an eighth of the series are left out.
         seed: seed of networks and trees.
         names: names of the families to try; the hybrid needs the ARIMA.
@@ -155,7 +155,7 @@ def kept(series: Series) -> int:
 
 
 def back_test(asked: Asked) -> BackTest:
-    """Choose families on the first ``CHOOSING`` folds, and refit and score only the chosen ones on the later folds."""
+    """Choose families on the first 2 of 4 folds, and refit and score only the chosen ones on the other folds."""
     count = len(asked.series.counts)
     cuts = np.linspace(count * (1 - HELD_OUT), count, FOLDS + 1).astype(np.int64).tolist()
     folds = [*pairwise(cuts)]
@@ -245,7 +245,7 @@ MOST_TRAINED = 4
 
 
 def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
-    """Count arrivals by class in whole intervals of ``SECONDS``; empty where there are fewer than ``FEWEST`` intervals.
+    """Count arrivals by class in whole intervals of 600 seconds (`SECONDS`); empty for fewer than 24 intervals.
 
     Args:
         times: arrival times in ascending order, in seconds since 1970 or since any other origin, [n].
@@ -266,7 +266,7 @@ def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[
 def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
     """Fit a forecaster to each series; return all as serialised bytes, uint8 [n] (n = 0 without series), and reports.
 
-    Networks and trees are tried for the ``MOST_TRAINED`` series with the most arrivals only.
+    Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]

@@ -208,7 +208,7 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     """Calibrate a family from its medians [m] and the actual values [m], both scaled; return an array [4].
 
     Its entries: offsets of the median for the lower and upper bound (scaled), and slope and intercept of the mean
-    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below ``FEW`` counts an
+    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below 5 counts per
     interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """
     apart, count = np.sort(came - medians), len(came)
@@ -234,7 +234,7 @@ def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
     """Return F families' stacking weights [F] (≥ 0, sum 1) of least mean absolute error of counts in some folds.
 
     They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
-    Weights below ``LEAST`` become 0; all are equal where the solver fails.
+    Weights below 0.01 become 0; all are equal where the solver fails.
     """
     told, came = _counts(families, folds)
     rows, count = told.shape

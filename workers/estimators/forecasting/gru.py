@@ -21,7 +21,7 @@ LEAST_UPDATES = 8  # per round
 
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:
-    """Fit ``MEMBERS`` networks to a series, each stopped early at its least error on the held-out end of the series.
+    """Fit 4 networks (`MEMBERS`) to a series, each with the weights of least error on the series' held-out end.
 
     Args:
         series: counts per interval.

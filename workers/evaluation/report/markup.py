@@ -131,6 +131,6 @@ def count(value: float) -> str:
 
 
 def listed(names: Any) -> str:
-    """Join names to text: “a, b and c”."""
+    """Join names to a text such as “a, b and c”; empty without names."""
     texts = [str(name) for name in names]
     return " and ".join(([", ".join(texts[:-1])] if len(texts) > 1 else []) + texts[-1:])

@@ -145,7 +145,7 @@ def ranked(pictures: Sequence[Json]) -> list[Json]:
 
 
 def chosen(pictures: Sequence[Json]) -> list[Json]:
-    """Return at most ``MOST_LINES`` pictures for line and Gantt charts: the first and the best others, as `ranked`."""
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, `ranked`."""
     others = ranked(pictures[1:])[: MOST_LINES - 1]
     return ranked([*pictures[:1], *others])
 
@@ -194,7 +194,7 @@ def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json
 
 
 def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Average ``values`` over at most ``BINS`` bins; return pairs of left edge and mean, the last mean twice."""
+    """Average ``values`` over at most 80 bins (`BINS`); return pairs of left edge and mean, the last mean twice."""
     wide = -(-len(values) // BINS)
     means = [sum(part) / len(part) for at in range(0, len(values), wide) for part in [values[at : at + wide]]]
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))

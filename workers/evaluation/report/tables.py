@@ -38,7 +38,7 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Return a candidate's status at a level: "passed", "failed", "unknown" (not played), "beyond" (its class)."""
+    """Return a candidate's status at a level: passed, failed, unknown (not played), beyond (passed above its class)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"

@@ -149,12 +149,12 @@ class SequenceInputs(StepInputs):
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split trajectory indices at random into minibatches of about `wanted` steps."""
+        """Split the trajectories' indices at random into minibatches of about ``wanted`` of ``count`` steps."""
         trajectories = count // self.rollout
         return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
-        """Select all steps of the trajectories at these indices, in order."""
+        """Return all steps, in order, of the trajectories at the indices ``places``, from the arrays in ``names``."""
         steps = (places[:, None] * self.rollout + np.arange(self.rollout)).reshape(-1)
         return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
 
@@ -176,7 +176,7 @@ ACTOR = (CORE, POLICY)
 
 
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
-    """Spaces of the graph's root inputs for an environment's observation and action space."""
+    """Return the spaces of the graph's root inputs, by name, for an environment's observation and action space."""
     mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
     numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
     core: Spaces = {}

@@ -111,8 +111,8 @@ class Buffer(Protocol):
     """Collects transitions until they make batches.
 
     Attributes:
-        slabs: environment steps per entry.
-        updates: maximal number of updates after one entry.
+        slabs: number of slabs (a step in each environment) per entry.
+        updates: largest number of updates after one entry.
     """
 
     slabs: int

@@ -62,7 +62,10 @@ class ReplayBuffer:
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """After the warm-up, yield `updates_per_slab` batches after every `slabs_per_update` slabs."""
+        """Yield `updates_per_slab` batches if the warm-up is over and `slabs_per_update` slabs came since the last.
+
+        ``progress`` (0 to 1) sets the importance weights' exponent.
+        """
         warm_up = min(self.config.memory.warm_up, self.config.memory.capacity)
         if self.memory.size < warm_up or self.inserted % self.config.slabs_per_update:
             return
@@ -104,7 +107,7 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Zeros for ``batch`` transitions, one array per field of the memory."""
+        """Return zero-filled arrays [batch, …] by port, for ``batch`` transitions."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:

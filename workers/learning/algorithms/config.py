@@ -297,10 +297,10 @@ def encode(config: Config) -> bytes:
 
 
 def named(name: str) -> BuiltIn:
-    """Config of a built-in algorithm by its name in requests.
+    """Return the config of the built-in algorithm of that name in requests.
 
     Raises:
-        KeyError: no such algorithm.
+        KeyError: no built-in algorithm has that name.
     """
     return NAMED[name]
 

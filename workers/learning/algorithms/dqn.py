@@ -249,7 +249,10 @@ class ValueLearner(NetworkLearner):
         return centred(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Return the state after a step along a gradient [P]; updates target network and running average too."""
+        """Return the state after a step along a gradient [P] of P parameters, at ``progress`` (0 to 1).
+
+        Target network and running average are updated too.
+        """
         state = self.stepped(state, gradient, learning_rate(self.config.optimiser, progress))
         if state.values["updates"] % self.config.target_every == 0:
             state = self.blended(state, "target", self.config.target_share)

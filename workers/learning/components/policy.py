@@ -107,7 +107,7 @@ def discounted(xp: Any, terms: Array, factor: Array) -> Array:
 
 
 class Normalise(Component):
-    """Standardise numbers over the batch to mean 0 and standard deviation 1."""
+    """Standardise `advantage`, one number per example, over the batch to mean 0 and standard deviation 1."""
 
     takes: ClassVar = ("advantage",)
 
@@ -231,7 +231,7 @@ class ClippedSurrogate(Surrogate):
 
 
 class NegativeLogLikelihood(Component):
-    """Loss −log π(action) of behaviour cloning."""
+    """Loss of behaviour cloning, −`log_prob`: the natural log of the action's probability, in nats, negated."""
 
     takes: ClassVar = ("log_prob",)
 

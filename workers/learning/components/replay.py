@@ -42,7 +42,7 @@ class Replay(Memory):
         self.rng, self.size, self.head = rng, 0, 0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Insert n transitions [n, …], at most the last `capacity`, over the oldest; return their indices."""
+        """Insert n transitions [n, …], or the last `capacity` of more, over the oldest; return their indices."""
         count = min(len(batch["reward"]), self.capacity)
         end = self.head + count
         for port, ring in self.rings.items():
@@ -88,7 +88,7 @@ class Replay(Memory):
 
 
 class SumTree:
-    """Binary tree of partial sums of priorities, with vectorised update and search."""
+    """Binary tree of partial sums of ``capacity`` priorities (initially 0), with vectorised update and search."""
 
     def __init__(self, capacity: int) -> None:
         self.depth = max(1, int(capacity - 1).bit_length())
@@ -219,7 +219,7 @@ class Rollout(Memory):
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:
-        """Drop the slabs so far."""
+        """Delete the slabs of the incomplete rollout."""
         self.filled = 0
 
     @property

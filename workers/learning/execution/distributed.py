@@ -149,7 +149,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass
 class Worker:
-    """An agent, its collector of transitions, and its random generator."""
+    """An agent that collects transitions, in an actor or in the learner: agent, collector, and random generator."""
 
     agent: Agent
     collector: Collector
@@ -348,7 +348,7 @@ class Fleet(Protocol):
         """Return a delivery, or None if there is none; does not wait.
 
         Raises:
-            ExecutionError: actors end repeatedly.
+            ExecutionError: several actors in a row ended before their first delivery.
         """
         ...
 

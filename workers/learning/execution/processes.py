@@ -124,7 +124,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Actor:
-    """The learner's view of an actor process: the process, its ring, and the pipes that pass slots to and fro."""
+    """An actor process as the learner holds it: the process, its ring, and the pipes with the numbers of slots.
+
+    Starts the process; OSError where that fails.
+    """
 
     def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
@@ -218,7 +221,7 @@ class ProcessFleet:
         """Return the next delivery, or None; replace ended actors.
 
         Raises:
-            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+            ExecutionError: 4 actors in a row ended before their first delivery (`MOST_FAILED_STARTS`).
         """
         if not self._waiting:
             for key, _ in self._pipes.select(timeout=0):
@@ -288,7 +291,7 @@ class Processes(Distributed):
 
 
 def spare_cores() -> int:
-    """Number of processor cores available to this process minus one for the learner, at least 1."""
+    """Return the number of processor cores available to this process minus 1 for the learner, at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
 

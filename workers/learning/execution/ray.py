@@ -94,7 +94,7 @@ class RayFleet:
         """Return the result of a completed request, or None; replace ended actors.
 
         Raises:
-            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+            ExecutionError: 4 actors in a row ended before their first delivery (`MOST_FAILED_STARTS`).
         """
         if not self._in_flight:
             return None

@@ -238,7 +238,7 @@ WORTH_STEPS = 50_000
 
 
 def worthwhile(request: Request) -> bool:
-    """Return whether a training's budget is at least `WORTH_STEPS`, so that baselines' returns are shown during it."""
+    """Return whether a training has at least 50,000 steps (`WORTH_STEPS`), so that baselines are shown during it."""
     return (request.budget or STEPS) >= WORTH_STEPS
 
 
@@ -250,8 +250,8 @@ def yardsticks(
 ) -> dict[str, float]:
     """Return the mean returns, in the learners' reward, of experts and plan in the learners' simulator, by name.
 
-    Policies that cannot act there, or exceed the time limit, are left out; empty for a short training. ``clock``
-    returns processor seconds.
+    Policies that cannot act there, or come after 3 seconds (`SECONDS`) by ``clock``, processor seconds, are left out;
+    empty for a short training.
     """
     if not worthwhile(request):
         return {}

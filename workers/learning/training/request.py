@@ -140,9 +140,9 @@ class Request:
 
     Attributes:
         algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
-        budget: environment steps per seed, shared by the competing algorithms; None: `STEPS`.
+        budget: environment steps per seed, shared by the competing algorithms; None: 2,000,000 (`STEPS`).
         seed: seed of all random numbers.
-        seeds: number of seeds, from `seed` on; None: `SEEDS` for `auto`, else 1.
+        seeds: number of seeds, from `seed` on; None: 3 (`SEEDS`) for `auto`, else 1.
         executor: a name of `workers.learning.execution.EXECUTORS`.
         device: `auto`, `cpu` or `cuda`, for networks.
         imitate: expert to imitate first: a baseline of the kind, or `planner`; None: nobody.

@@ -104,7 +104,7 @@ class Trial:
         """Warm-start from a published agent and imitate an expert, as requested; only once.
 
         Raises:
-            Untrainable: either is impossible.
+            Untrainable: the warm start or the imitation is impossible.
         """
         if self._prepared:
             return
