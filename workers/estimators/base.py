@@ -91,7 +91,7 @@ class Prediction(NamedTuple):
 
 
 class Estimator(Protocol):
-    """A regression family of one positive metric.
+    """A regression family that predicts one positive metric from R resources and F features.
 
     Attributes:
         name: key of the family in reports.
@@ -271,7 +271,7 @@ class Rows(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Iteration effects: level and elasticity of each of I bins, [I] each, and the remaining rows for a family."""
+    """Iteration effects: natural-log level and elasticity of I bins, [I] each, and the remaining rows for a family."""
 
     level: Floats
     elasticity: Floats

@@ -65,7 +65,7 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 
 
 class Ernest(Predictor):
-    """Ernest over any number of resources: 1, and for each resource s/m, m and ln m; s is the first positive feature.
+    """Ernest over resources m: a non-negative sum of 1, s/m, m and ln m of each; s is the first positive feature.
 
     A metric that behaves like a throughput (its reciprocal fits clearly better) is modelled by its reciprocal.
     ``serial`` adds a term proportional to s: work on the data that more machines do not speed up.

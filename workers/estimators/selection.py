@@ -111,7 +111,7 @@ class Selection:
 
     @property
     def chosen(self) -> Candidate:
-        """The candidate of the chosen family."""
+        """Results of the chosen family in cross-validation."""
         return next(c for c in self.candidates if c.family == self.family)
 
     @property
@@ -221,7 +221,7 @@ class _Task:
 
 
 class _Searched:
-    """Fitted families whose hyper-parameters were searched on the same rows; each is fitted on first use and cached."""
+    """Cache of families whose hyper-parameters were searched on the same rows; each is fitted on first use."""
 
     def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
         self.task, self.stages = task, stages
@@ -322,7 +322,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
 
 
 def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
-    """Choose the form of the iteration effects by cross-validating one simple family."""
+    """Return the form of the iteration effects that cross-validation of one simple family chooses."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
     errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}

@@ -43,21 +43,24 @@ class Disturbed:
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """None: all episodes are independent."""
+        """None, which means that all episodes are independent."""
         return None
 
     def renew(self) -> None:
-        """Clear the seed, factors and models that disturbances have set."""
+        """Reset the seed to the world's own, and clear the factors and models that disturbances have set."""
         self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))
         self.factors: dict[str, NDArray[np.floating]] = {}
         self.model: NDArray[np.integer] | None = None
 
     def reseed(self, seed: int) -> None:
-        """Draw the next episodes independently of each other, from ``seed``."""
+        """Let the next episodes differ from each other, with all random numbers from ``seed``."""
         self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; replaces factors of the same name."""
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; they replace those of the same name.
+
+        V parameter sets alternate among the episodes.
+        """
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
@@ -154,10 +157,10 @@ class SimulatedWorld(Disturbed):
 
     @property
     def situation(self) -> Situation:
-        """Layout, state and view of the present decision.
+        """Layout, state and view of the present decision of B episodes.
 
         Raises:
-            RuntimeError: before the first ``reset``.
+            RuntimeError: ``reset`` was not called yet.
         """
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
@@ -190,7 +193,7 @@ class SimulatedWorld(Disturbed):
         return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resume from a state returned by ``get_state``."""
+        """Resume from a state that ``get_state`` returned; KeyError if an entry is missing."""
         kind = type(self.begin())
         self._state, self._taken = kind(**{n: np.array(value) for n, value in state["rows"].items()}), state["taken"]
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
@@ -276,7 +279,7 @@ class Problem(Protocol):
 
     @property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Axes of the policies' heat maps."""
+        """The two axes of policies' heat maps, with their bins, and the name of the mapped value."""
         ...
 
     def player(self, contender: bytes | Policy) -> Player:

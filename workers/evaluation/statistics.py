@@ -217,7 +217,7 @@ class Equivalence:
 
     @property
     def margin(self) -> float:
-        """Largest difference in return that still counts as equal."""
+        """Largest difference in return that still counts as equal, in units of return."""
         return self.share * abs(self.reference)
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
@@ -290,7 +290,7 @@ class Records:
         return iter(self._records)
 
     def append(self, record: Record) -> None:
-        """Add the record of the next unit."""
+        """Append the record of the next unit of work."""
         self._records.append(record)
 
     def to_bytes(self) -> bytes:
@@ -330,7 +330,7 @@ class Level(IntEnum):
 
     @property
     def label(self) -> str:
-        """``train``, or ``L0`` to ``L4``."""
+        """Name of the level in reports: ``train``, or ``L0`` to ``L4``."""
         return "train" if self is Level.TRAIN else f"L{int(self)}"
 
 

@@ -61,7 +61,7 @@ class Evaluation:
       assessed), ``levels`` (empty if outdated; ``level``, ``passed``, ``reason``, ``advantage``,
       ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
       ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.shown``), ``aliasing`` (by ``judge.check``),
-          ``curve``;
+      ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
     - ``pictures``: plots of what policies did, null where the kind draws none;
@@ -124,7 +124,7 @@ class LevelScores:
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
 
     def rename(self, name: str, other: str) -> None:
-        """Rename a policy in all scores; no effect where it did not play."""
+        """Rename the policy ``name`` to ``other`` in all scores; do nothing where it did not play."""
         names = {one: other if one == name else one for one in self.scores}
         self.records = {names[one]: played for one, played in self.records.items()}
         self.scores = {names[one]: values for one, values in self.scores.items()}
@@ -136,7 +136,7 @@ class LevelScores:
 
     @property
     def equivalence(self) -> Equivalence:
-        """Equivalence margin, as a share of the best heuristic's mean return."""
+        """Equivalence margin, a share of the best heuristic's mean return, for comparisons with that heuristic."""
         return Equivalence(self.settings.equivalence_margin, self.mean(self.best))
 
     def ahead(self, name: str) -> Floats:

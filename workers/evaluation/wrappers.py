@@ -60,7 +60,7 @@ class Disturbance(Protocol):
     """A source of conditions, queried by a world before every episode and every step."""
 
     def begin(self, world: World) -> None:
-        """Draw random values for the next episodes, and configure ``world`` for them."""
+        """Draw this source's random values for the next episodes, and set ``world`` up for them."""
         ...
 
     def conditions(self, world: World) -> Conditions | None:
@@ -109,7 +109,7 @@ class World(Simulator, Protocol):
         ...
 
     def reseed(self, seed: int) -> None:
-        """Seed the next episodes with ``seed``."""
+        """Let the next episodes differ from each other, with all random numbers from ``seed``."""
         ...
 
     def scale(self, factors: Mapping[str, Floats]) -> None:
@@ -279,7 +279,7 @@ class Drift(Wrapper):
 
 
 class Failures(Wrapper):
-    """Makes each step fail with probability ``rate``; a uniformly drawn share of its work has to be repeated."""
+    """Makes each step fail with probability ``rate``; a uniformly drawn share (0 to 1) of its work is repeated."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "failures"

@@ -99,7 +99,7 @@ class Backend(ABC):
 
 
 def flatten(values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    """Concatenate the values, in order, to one float32 vector [P]."""
+    """Concatenate the values, in order, to one float32 vector [P]; P counts their entries."""
     parts = [np.asarray(value, dtype=np.float32).reshape(-1) for value in values.values()]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 

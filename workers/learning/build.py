@@ -73,12 +73,12 @@ class Graph:
 
     Attributes:
         inputs: names of the root inputs.
-        calls: the nodes as given.
+        calls: the nodes as given to `compose`, composites included.
         nodes: calls of non-composite components, inner ones by their path ("q.trunk"); a wire is a root input or the
             output of one of them.
-        aliases: the inner wire of each output of a composite.
+        aliases: each output of a composite ("q.values") → the wire of the inner node that computes it.
         unwired: (path, port) of inputs without a wire.
-        seconds: duration of the stage.
+        seconds: duration of the stage in seconds.
     """
 
     inputs: tuple[str, ...]
@@ -90,7 +90,7 @@ class Graph:
 
 
 def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
-    """Join nodes to a graph.
+    """Join nodes to a graph whose root inputs are called ``inputs``, and replace composites by their inner calls.
 
     Raises:
         ComposeError: a wire or call outside the graph, two nodes of one name, or a component that contains itself.
@@ -111,7 +111,7 @@ def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
 
 @dataclass
 class _Opened:
-    """The graph while composites are being replaced by their inner calls."""
+    """State of `compose` while composites are replaced by inner calls; its attributes become those of `Graph`."""
 
     nodes: list[Node] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class _Opened:
                 self.aliases[f"{path}.{port}"] = source
 
     def source(self, wire: str) -> str:
-        """Resolve an output of a composite to the wire that computes it."""
+        """Return the wire that computes a wire: of an inner node for a composite's output, else the wire itself."""
         seen = set()
         while wire in self.aliases and wire not in seen:
             seen.add(wire)

@@ -27,7 +27,7 @@ from workers.learning.components.base import Node, Space, reals
 
 @dataclass(frozen=True)
 class Input:
-    """Source wire of a component's input, and its space as text."""
+    """The wire that a component's input is connected to, and the wire's space as text ("reals[64]")."""
 
     wire: str
     space: str
@@ -257,7 +257,10 @@ class WrongInput(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Print the graph built from a config; exit status 0, or 2 if the arguments cannot be read or built."""
+    """Print the graph built from a config; return 0, or 2 with a message if the arguments cannot be read or built.
+
+    SystemExit, from argparse, for an unknown option.
+    """
     wanted = _parser().parse_args(arguments)
     try:
         config = read_config(wanted.config)

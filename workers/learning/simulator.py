@@ -59,7 +59,7 @@ class Simulator(Protocol):
 
     @property
     def observation_space(self) -> spaces.Box:
-        """Observation space of one environment, [D]."""
+        """Observation space of one environment, a Box of shape [D], or [K, F] for K candidates."""
         ...
 
     @property
@@ -236,7 +236,7 @@ class Situated(Simulator, Protocol):
 
     @property
     def situation(self) -> Any:
-        """Situation of B runs, each at its next decision, as an argument of `Policy.act`."""
+        """Situation of the B environments, each at its next decision, as an argument of `Policy.act`."""
         ...
 
 

@@ -97,15 +97,15 @@ PUBLISH_ATTEMPTS = 5
 
 
 class Cancelled(Exception):
-    """A caller has cancelled the job."""
+    """A caller has cancelled the job that this process runs."""
 
 
 class WorkerStopping(Exception):
-    """This worker is stopping; the job is returned to the queue."""
+    """This worker is stopping; the job was returned to the queue with a checkpoint."""
 
 
 def never() -> bool:
-    """Default stop check of a worker without stop signal: False."""
+    """Return False: the stop check of a process that receives no stop signal."""
     return False
 
 
@@ -154,7 +154,7 @@ class RunningJob:
                 logger.warning("job %s: no heartbeat, trying again: %s", self.lease.job_id, error)
 
     def check(self) -> None:
-        """End the attempt if there is a reason to.
+        """Raise an exception if the attempt has to end; do nothing otherwise.
 
         Raises:
             LeaseLost: another process has taken the lease over.

@@ -194,7 +194,7 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
 
 
 def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
-    """Schedule the next window, or finish the job after the last one."""
+    """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
     told = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:
         newest = kept.versions[-1] if kept.versions else None

@@ -79,7 +79,7 @@ def _trained(gru: Gru, series: Series, seed: int) -> Weights:
 
 
 def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
-    """Train the network; return its weights of the round with the least held-out error."""
+    """Train the network for 25 rounds; return its weights of the round with the least held-out error."""
     starts = np.arange(sequence.first, sequence.held - WINDOW + 1)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)

@@ -25,7 +25,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
     """Write charts of schedules to a file, in the format of its suffix.
 
     Raises:
-        ValueError: the suffix is none of ``SUFFIXES``.
+        ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
     write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
@@ -35,7 +35,7 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
     """Write a file in the format of its suffix: the HTML page, or the chart as an SVG or PNG image.
 
     Raises:
-        ValueError: the suffix is none of ``SUFFIXES``.
+        ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
     suffix = file.suffix.lower()

@@ -104,7 +104,7 @@ class StepInputs:
 
 
 class SequenceInputs(StepInputs):
-    """Network inputs of a recurrent policy with memory [B, H]: every example is a whole trajectory."""
+    """Network inputs of a recurrent policy of H ``units``: every example is a whole trajectory of ``rollout`` steps."""
 
     fetches = ("core.memory",)
 
@@ -144,7 +144,7 @@ class SequenceInputs(StepInputs):
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """Network feeds for the step after the trajectories: its observations, and the memory after the last step."""
+        """Return the network feeds for the step after the trajectories, with the memory [B, H] after the last step."""
         memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
         return self._sequence(batch["last_observation"], memory)
 
@@ -199,7 +199,7 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
 
 
 def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
-    """Nodes of the graph: act, store, estimate, loss, optimise, average.
+    """Return the graph's nodes: actor, critic, choice, rollout, advantage estimator, losses, optimiser, average.
 
     Actor and critic share no network except a recurrent core.
     """

@@ -135,7 +135,7 @@ class Buffer(Protocol):
         """Yield the batches of the updates that are due at ``progress`` (0 to 1), each drawn after `correct`."""
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Update the priorities of a batch's examples from an update's statistics."""
+        """Update the priorities of a batch's examples by the errors in an update's statistics, if both exist."""
 
     def entry(self, batch: int) -> Host:
         """Return a zero-filled entry of ``batch`` environments, to receive data; ValueError for unknown shapes."""
@@ -215,7 +215,7 @@ class Differentiable(Protocol):
 
 @runtime_checkable
 class WarmStartable(Protocol):
-    """A learner that can start from an exported policy."""
+    """A learner that can start from the arrays of an exported policy."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
         """Return ``state`` with the parameters of a published policy's arrays; ``config`` is checked unless None.

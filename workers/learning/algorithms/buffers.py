@@ -111,7 +111,7 @@ class ReplayBuffer:
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays of demonstrations and, with ``memory``, of replay memory and n-step window; number of insertions."""
+        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of slabs."""
         arrays: Arrays = {}
         if memory:
             arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
@@ -148,7 +148,7 @@ class RolloutBuffer:
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the stored rollout once, and clear the slabs."""
+        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and clear the slabs."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
@@ -195,7 +195,7 @@ class SlabBuffer:
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the latest slab once, as a batch."""
+        """Yield the latest slab once as a batch at ``progress`` (0 to 1)."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)

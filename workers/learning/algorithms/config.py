@@ -74,7 +74,7 @@ class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Torch device to learn on; `auto` is decided by timing when the agent is built.
 
-    `compiled`: compile the pure functions first, where the backend can.
+    `compiled`: whether to compile the pure functions by torch.compile first.
     """
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -85,7 +85,7 @@ class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Weight of the policy's entropy in the loss: linear from start to end over a `fraction` of the training."""
+    """Weight of the policy's entropy (nats) in the loss: linear from start to end over a `fraction` of the training."""
 
     start: NonNegative = 0.01
     end: NonNegative = 0.0
@@ -95,8 +95,8 @@ class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Behaviour cloning before the training (Pomerleau, 1991): raises the likelihood of an expert's actions.
 
-    `epochs` passes over the demonstrations in minibatches of `batch`, at the learning rate `rate`. `entropy` is the
-    weight of the policy's entropy against −log π, so that later exploration remains possible.
+    `epochs` passes over the demonstrations in minibatches of `batch` examples, at the learning rate `rate`. `entropy`
+    is the weight of the policy's entropy against −log π, so that later exploration remains possible.
     """
 
     epochs: Count = 8
@@ -109,16 +109,18 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     """Config of the actor-critic agent; its switches give the members of the family.
 
     `temperature`, in the reward's unit, is the value of one logit: exported values are temperature · logits, and a
-    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs.
+    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs (steps), `gamma` is
+    the discount factor per step.
 
     `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are truncated
     at `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. Each rollout is used
     for `epochs` passes in random minibatches of `batch` examples (None: all at once), until the KL divergence exceeds
-    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values likewise. `asynchronous`:
-    actors may compute gradients and apply them to shared parameters (A3C).
+    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values (None: not), `value_weight`
+    is the weight of their loss. `normalise`: standardise advantages. `asynchronous`: actors may compute gradients and
+    apply them to shared parameters (A3C).
 
     `recurrent`: number of GRU units (None: no memory); gradients flow back through one rollout, and the memory at its
-    start is a constant. `average` and `centred` are those of `DQN`.
+    start is a constant. `average`, `average_from` and `centred` are those of `DQN`. `place` is the device.
     """
 
     network: Network = Network()
@@ -168,8 +170,8 @@ POLICY_NAMED: dict[str, ActorCritic] = {
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Replay memory of `capacity` transitions; updates start after `warm_up` transitions.
 
-    `alpha` and `beta` are those of prioritised replay (Schaul et al., 2016); β grows linearly from `beta` to 1 over the
-    training.
+    `prioritised`: draw by priority (Schaul et al., 2016) with exponents `alpha` of priorities and β of importance
+    weights, which grows linearly from `beta` to 1 over the training; otherwise uniformly.
     """
 
     capacity: Count = 65_536
@@ -196,6 +198,10 @@ class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     """Config of the value-based agent; its switches give the members of the family.
+
+    `double`: Double DQN's target. Returns are over `n_step` steps with the discount factor `gamma` per step; errors
+    above `huber` have a linear loss. `updates_per_slab` updates on `batch` transitions each follow every
+    `slabs_per_update` slabs. `imitation` None: without demonstrations; `place`: the device.
 
     `target_share` of the online network is blended into the target every `target_every` updates (1 is a hard copy).
     `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
@@ -230,7 +236,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
 
     `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
     `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
-    with its visits, from 1 to `rate`. `centred` is that of `DQN`.
+    with its visits, from 1 to `rate`. `gamma` is the discount factor per step; `centred` is that of `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()

@@ -181,8 +181,9 @@ class TableLearner:
         return Acted(action, np.zeros(len(observation), np.float32))
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Move each visited (cell, action) toward the mean of its targets in the slab; first, choose the bins.
+        """Return the state with each visited (cell, action) moved toward the mean of its targets, and statistics.
 
+        Before the bins are chosen, observations are only added, and there are 0 updates.
         n visits at rate α are one step of 1 − (1 − α)ⁿ; early on the step is n / visits, the running mean.
         """
         del rng
@@ -245,7 +246,7 @@ class TableLearner:
         return "table", {**state.values["cut"]}, {"q": state.arrays["table"]}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Warm-start from a published table with its bins; its cells count as visited 1 / rate times.
+        """Return the state with a published table and its bins (``config``); cells count as visited 1 / rate times.
 
         Raises:
             ValueError: the config is missing, or the table has another number of cells or actions.

@@ -132,7 +132,7 @@ class Component(ABC):
         return type(self).__name__
 
     def calls(self) -> tuple[Node, ...]:
-        """Inner calls of a composite, wired to its inputs or to inner outputs; empty for other components."""
+        """Return a composite's inner calls, wired to its inputs or to inner outputs; none for other components."""
         return ()
 
     def results(self) -> Mapping[str, str]:
@@ -194,4 +194,4 @@ class Memory(Component):
 
     @abstractmethod
     def restore(self, state: HostArrays) -> None:
-        """Restore a state returned by `state` for the same spaces."""
+        """Restore arrays that `state` returned for the same spaces; KeyError if one is missing."""

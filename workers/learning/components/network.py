@@ -32,7 +32,7 @@ class Composite(Component):
 
     @abstractmethod
     def calls(self) -> tuple[Node, ...]:
-        """Inner calls; each wire is an input of the composite, or "call.port" of another call's output."""
+        """Return the inner calls; each wire is an input of the composite, or "call.port", another call's output."""
 
     @abstractmethod
     def results(self) -> Mapping[str, str]:
@@ -54,7 +54,7 @@ class Composite(Component):
         }
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Run the inner calls in topological order; used only outside a built graph."""
+        """Run the inner calls in topological order, and return the outputs [B, …]; only for use outside a graph."""
         graph, values = self._graph(), dict(inputs)
         nodes = {node.name: node for node in graph.nodes}
         wires = {name: node.inputs.values() for name, node in nodes.items()}

@@ -57,9 +57,9 @@ class Estimator(Component):
 
 
 class GAE(Estimator):
-    """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16).
+    """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16), for on-policy data.
 
-    The value target is A_t + V_t, the λ-return. For on-policy data.
+    δ_t = r_t + γ·V_{t+1} − V_t; λ is `trace` (0 to 1). The value target is A_t + V_t, the λ-return.
     """
 
     def __init__(self, gamma: float, trace: float) -> None:
@@ -273,7 +273,7 @@ class ValueLoss(Component):
 
 
 class ActorCriticLoss(Component):
-    """Total loss: policy loss + weight · value loss − entropy weight · entropy."""
+    """Total loss, one number per example: `policy` + value_weight · `value` − `entropy_weight` · `entropy` (nats)."""
 
     takes: ClassVar = ("policy", "value", "entropy", "entropy_weight")
 

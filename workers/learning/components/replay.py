@@ -260,7 +260,7 @@ class Rollout(Memory):
         return {**{port: value.copy() for port, value in self.slabs.items()}, "filled": np.array([self.filled])}
 
     def restore(self, state: HostArrays) -> None:
-        """Restore slabs returned by `state`."""
+        """Restore the slabs that `state` returned; KeyError if `filled` is missing."""
         self.slabs = {port: np.array(value) for port, value in state.items() if port != "filled"}
         self.filled = int(state["filled"][0])
 

@@ -150,7 +150,7 @@ class DuelingQuantileHead(QuantileHead):
 
 
 class Mean(Component):
-    """Expected return of each action: quantiles [N, K] → values [N]."""
+    """Expected return of each of N actions, the mean of K quantiles: quantiles [N, K] → values [N]."""
 
     takes: ClassVar = ("quantiles",)
 
@@ -377,8 +377,8 @@ class NStep(Memory):
 class LargeMargin(Component):
     """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1) (eq. 1).
 
-    It is 0 once the expert's action exceeds all others by the margin (in units of value). Without it, actions that
-    occur in no demonstration would keep arbitrary values.
+    Inputs: values Q(s, ·) [N], mask [N], the expert's `action` a_E. The loss is 0 once that exceeds all others by the
+    margin (in units of value). Without it, actions that occur in no demonstration would keep arbitrary values.
     """
 
     takes: ClassVar = ("values", "mask", "action", "expert")

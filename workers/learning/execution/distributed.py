@@ -120,7 +120,7 @@ class ParameterBuffer:
         self._version[0] += 1
 
     def read(self, known: int) -> tuple[int, NDArray[np.float32]] | None:
-        """Version number and a copy of the parameters [P]; None if the version is still `known`."""
+        """Return version number and a copy of the parameters [P]; None if the version is still ``known``."""
         while True:
             version = int(self._version[0])
             if version == known:
@@ -362,7 +362,7 @@ class Fleet(Protocol):
 
 
 class Rungs(Schedule):
-    """Exploration of one actor: every `lanes`-th entry, from `lane` on, of a schedule over all environments."""
+    """Exploration schedule of one actor: every ``lanes``-th entry, from ``lane`` on, of a schedule for all actors."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes

@@ -98,7 +98,10 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
 
 
 def main(descriptors: list[str]) -> None:
-    """Run an actor, given file descriptors of message, parameter buffer, ring, and pipes of free and filled slots."""
+    """Run an actor; ``descriptors`` are the files of message, parameter buffer, ring, free slots and filled slots.
+
+    SystemExit with status 0 where the learner has ended.
+    """
     job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
     job = read_job(job_file)
     die_with_parent(job.parent)

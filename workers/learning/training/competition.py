@@ -123,7 +123,7 @@ class Competition(Trainer):
             self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
     def conclude(self) -> TrainedAgent:
-        """Choose the best of all trials and the plan, and judge it against baselines and champion.
+        """Choose the best of all trials and the plan, judge it against baselines and champion, and return it.
 
         Raises:
             Untrainable: there is nothing to publish.
