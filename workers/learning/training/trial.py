@@ -117,7 +117,7 @@ class Trial:
         self._prepared = True
 
     def advance(self) -> None:
-        """Learn for a chunk of 131,072 environment steps, at most up to the next rung; raises what the executor does."""
+        """Learn for a chunk of 131,072 environment steps, at most up to the next rung; errors are the executor's."""
         stats = self.runner.advance()
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
