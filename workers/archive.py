@@ -72,7 +72,7 @@ def _column(values: Iterable[Any], kind: str) -> pa.Array:
 
 
 def _name(batch: Batch) -> str:
-    """File name of a batch without suffix: time of its first row (if any), and a SHA-256 prefix of all rows' keys."""
+    """Return a batch's file name without suffix: its first row's time (if any), and a SHA-256 prefix of all keys."""
     known = [[row.get(name) for name in ("id", "run_id", "iteration", "job_id", "sequence")] for row in batch.rows]
     first = next((row[name] for row in batch.rows[:1] for name in ("created_at", "reported_at") if name in row), None)
     moment = "" if first is None else f"{first:%Y%m%dT%H%M%S}-"

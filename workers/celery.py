@@ -56,18 +56,18 @@ _stopping = mmap.mmap(-1, 1)  # anonymous and shared: the children inherit it
 
 
 def is_stopping() -> bool:
-    """Whether this worker has received SIGTERM. Readable from the main process and its children; never raises."""
+    """Return whether this worker has received SIGTERM, in its main process and its children; never raises."""
     return _stopping[0] != 0
 
 
 def _check_places(consumer: Any) -> None:
-    """Reconnect to the broker where a message slot is taken though no task uses it.
+    """Check that a message slot is free or used by a task; count the checks in a row that find it lost.
 
     If the broker goes away as a task ends, the failed acknowledgement is logged by kombu (5.7,
     ``Message.ack_log_error``) and never repeated: the slot stays taken, and nothing is consumed any more.
 
     Raises:
-        ConnectionResetError: ``LOOKS`` checks in a row found such a slot; Celery then reconnects.
+        ConnectionResetError: 3 checks in a row found such a slot; Celery then reconnects.
     """
     qos = consumer.task_consumer.channel.qos
     taken = state.reserved_requests or qos.can_consume()
@@ -84,7 +84,7 @@ class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has 
         since: monotonic seconds at which consumption started; −inf for the first connection; None while not consuming.
         began: whether any connection has been made.
         lost: number of checks in a row that found a lost slot.
-        watch: timer of ``_check_places``, or None.
+        watch: timer of ``_check_places``; None while not consuming, or with a broker without event loop.
     """
 
     requires = ("celery.worker.consumer.tasks:Tasks",)
@@ -112,7 +112,7 @@ celery.steps["consumer"].add(Consumption)
 
 
 def is_consuming() -> bool:
-    """Whether this worker has consumed messages for at least ``SETTLED_SECONDS``, or is on its first connection."""
+    """Return whether this worker has consumed messages for 2 seconds, or consumes on its first connection."""
     since = Consumption.since
     return since is not None and time.monotonic() - since >= SETTLED_SECONDS
 

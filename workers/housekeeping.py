@@ -38,11 +38,11 @@ logger = logging.getLogger(__name__)
 
 
 class Overdue:
-    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within ``GRACE_SECONDS``.
+    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within 4 seconds.
 
     Args:
-        is_stopping: whether this worker has received SIGTERM.
-        clock: monotonic seconds.
+        is_stopping: function that returns whether this worker has received SIGTERM.
+        clock: function that returns monotonic seconds.
     """
 
     def __init__(self, is_stopping: Callable[[], bool], clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,7 +51,7 @@ class Overdue:
         self._stopping_since: float | None = None
 
     def step(self, database: Database) -> None:
-        """Check once, and kill the children that are overdue.
+        """Check once, return the overdue children's jobs to the queue, and kill these children.
 
         Raises:
             SQLAlchemyError: the database is unavailable; in a stopping worker the children are killed nevertheless.
@@ -75,10 +75,9 @@ class Overdue:
 
 
 def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
-    """Release the jobs of some children (by process name) and kill these; releasing
-    first keeps them from counting as lost.
+    """Release the jobs of children (by process name), so that they do not count as lost, and kill the children.
 
-    Waits at most ``GIVING_SECONDS`` for the database, and ``ENDING_SECONDS`` for the processes to end.
+    Waits at most 2 seconds for the database, and 5 seconds for the processes to end.
     """
     if not found:
         return
@@ -123,10 +122,10 @@ class Housekeeper:
     Database errors and defects of a task are logged, and the task is tried again in the next round.
 
     Args:
-        settings: of this worker.
-        name: of this process.
-        is_consuming: whether messages are consumed; a worker that does not sends no heartbeat.
-        is_stopping: whether this worker has received SIGTERM.
+        settings: intervals in seconds, and the database.
+        name: name of this process.
+        is_consuming: function that returns whether messages are consumed; a worker without sends no heartbeat.
+        is_stopping: function that returns whether this worker has received SIGTERM.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class Housekeeper:
         self._renewal = Renewal()
 
     def start(self) -> None:
-        """Start the background thread; it must not be started twice."""
+        """Start the background thread; RuntimeError if it was started before."""
         queue.use(self.settings)
         self._thread.start()
 

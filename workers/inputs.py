@@ -1,6 +1,4 @@
-"""Inputs of training and evaluation: a workload's spec, model and samples as plain
-values, without a database session.
-"""
+"""Inputs of training and evaluation: a workload's spec, model and samples as plain values, without a session."""
 
 from __future__ import annotations
 
@@ -53,12 +51,12 @@ class Workload:
     """A workload as worker tasks use it.
 
     Attributes:
-        spec: decoded by its kind.
+        spec: the workload's spec, decoded by its kind.
         model: the domain model to learn or evaluate with, serialised by its kind; empty without one.
-        samples: empty where the model suffices and nothing is held out.
+        samples: executions, oldest first; empty where the model suffices and nothing is held out.
         exogenous: exogenous series by name, read together with the samples.
-        drifts: to correct older samples for.
-        members: descriptions of the workloads named in the spec, by name.
+        drifts: drifts for which older samples are corrected.
+        members: descriptions of the workloads that the spec names, by name.
     """
 
     spec: Any
@@ -74,12 +72,11 @@ class Conditions(NamedTuple):
 
     Attributes:
         batch: number B of environments in lock-step.
-        seed: of all random numbers.
+        seed: seed of all random numbers.
         purpose: ``learning``: episodes restart as they end, and rewards are of order 1; ``evaluation``: a ``World``
-            with
-            unscaled returns, open to disturbances, all B episodes equal until it is reseeded.
+            with unscaled returns, open to disturbances, all B episodes equal until it is reseeded.
         held_out: models for the episodes of L3, as made by the kind's problem from held-out samples.
-        options: of the kind, plain values.
+        options: plain values that the kind interprets, by name.
     """
 
     batch: int
@@ -90,7 +87,7 @@ class Conditions(NamedTuple):
 
 
 class LoggedRun(NamedTuple):
-    """A finished run: its reports in order, and its start request."""
+    """A finished run: its reports in order, and the request that started it, as JSON values."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
@@ -101,8 +98,8 @@ class HoldOut:
     """Request for the samples that an evaluation holds out.
 
     Attributes:
-        executions: names to hold out; None: a share of all.
-        share: 0 to 1.
+        executions: names of the executions to hold out; None: a share of all.
+        share: share of all executions to hold out without ``executions``, 0 to 1.
         unseen: names of the executions that no candidate has learned from.
         of: unit that is held out: executions, or another unit of the kind.
     """

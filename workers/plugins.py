@@ -12,16 +12,16 @@ class PluginError(LookupError):
 
 
 def names(group: str) -> tuple[str, ...]:
-    """Names of all plug-ins of a group, sorted; imports nothing."""
+    """Return the names of all plug-ins of an entry-point group, sorted, without importing them."""
     return tuple(_found(group))
 
 
 @cache
 def load(group: str, name: str) -> Any:
-    """Import and return the object of this plug-in.
+    """Return the object of the plug-in ``name`` in an entry-point group, importing its module on first use.
 
     Raises:
-        PluginError: it is not installed, or cannot be imported.
+        PluginError: the plug-in is not installed, or cannot be imported.
     """
     found = _found(group)
     if name not in found:

@@ -19,10 +19,10 @@ LOOK_SECONDS = 1.0
 
 
 class Inbox(SimpleQueue):
-    """A pipe whose lock is held only while a message is read."""
+    """A pipe of messages whose lock is held only while a message is read."""
 
     def get_payload(self) -> bytes:
-        """Return the next message as bytes; block until there is one."""
+        """Return the next message as bytes, waiting for one; EOFError if the pipe was closed."""
         while True:
             if self._reader.poll(LOOK_SECONDS):
                 with self._rlock:
@@ -32,7 +32,7 @@ class Inbox(SimpleQueue):
 
 
 class BlockingProcesses(Pool):
-    """Billiard's process pool with an ``Inbox``."""
+    """Billiard's process pool, whose processes take work from an ``Inbox``."""
 
     def _setup_queues(self) -> None:
         super()._setup_queues()
@@ -41,7 +41,7 @@ class BlockingProcesses(Pool):
 
 
 class Processes(TaskPool):
-    """Celery's prefork pool with an ``Inbox``."""
+    """Celery's prefork pool on ``BlockingProcesses``, which stops idle processes at once."""
 
     BlockingPool = BlockingProcesses
     _pool: Any

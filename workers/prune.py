@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def archive(settings: Settings) -> Archive:
-    """Archive for deleted rows, or one that stores nothing, by the settings.
+    """Return the Parquet archive for deleted rows, or, with ``settings.archive`` false, one that stores nothing.
 
     Raises:
         ImportError: the Parquet library is not installed.
@@ -34,7 +34,10 @@ def archive(settings: Settings) -> Archive:
 
 
 def main() -> int:
-    """Run one round of deletion; exit status 0, also where another process runs one, or else EXIT_STATUS."""
+    """Run one round of archiving and deletion; return exit status 0, also if another process runs one.
+
+    EXIT_STATUS, with a message on standard error, if the Parquet library is missing, or database or archive fail.
+    """
     settings = get_settings()
     logs.configure(settings)
     database = Database(settings.database_url, settings)

@@ -19,7 +19,7 @@ LARGEST_LOG = 60.0  # predictions are clipped to e^±60
 
 
 class EstimationError(ValueError):
-    """No domain model can be estimated; ``pointer`` is the JSON pointer of the field at fault, or empty."""
+    """No domain model can be estimated; ``pointer`` is the JSON pointer of the faulty field, empty if there is none."""
 
     def __init__(self, detail: str, pointer: str = "") -> None:
         self.pointer = pointer
@@ -42,8 +42,8 @@ class CriterionMissed(EstimationError):
     """One simulated iteration takes longer than the spec's criterion allows.
 
     Attributes:
-        seconds: measured wall-clock duration of one simulated iteration.
-        allowed_seconds: the smaller of the criterion's two limits.
+        seconds: measured wall-clock duration of one simulated iteration, in seconds.
+        allowed_seconds: the smaller of the criterion's two limits, in seconds.
     """
 
     def __init__(self, seconds: float, allowed_seconds: float, reason: str) -> None:
@@ -59,7 +59,8 @@ class Inputs:
     """Names of the columns of the design matrix ``X`` [n, R + F]: R resources, then F features.
 
     Attributes:
-        most_cells: most distinct inputs on which a family of cubic cost (Gaussian process) is conditioned.
+        resources, features: the names, in the order of the columns.
+        most_cells: largest number of distinct inputs on which a family of cubic cost (Gaussian process) is conditioned.
     """
 
     resources: tuple[str, ...]
@@ -68,14 +69,14 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number of columns R + F."""
+        """Number of columns: R resources plus F features."""
         return len(self.resources) + len(self.features)
 
     def check(self, X: Floats) -> None:
-        """Check that ``X`` is [n, R + F].
+        """Check that ``X`` has two dimensions and R + F columns.
 
         Raises:
-            ValueError: wrong rank or width.
+            ValueError: the shape of ``X`` is another.
         """
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ValueError(f"X must be [n, {self.width}] for {self.resources + self.features}; got {X.shape}")
@@ -90,7 +91,7 @@ class Prediction(NamedTuple):
 
 
 class Estimator(Protocol):
-    """A regression family of one positive metric.
+    """A regression family that predicts one positive metric from R resources and F features.
 
     Attributes:
         name: key of the family in reports.
@@ -99,8 +100,7 @@ class Estimator(Protocol):
     name: str
 
     def fit(self, X: Floats, y: Floats, groups: Integers) -> Self:
-        """Fit to inputs ``X`` [n, R + F], metric ``y`` [n] (positive) and the
-        execution index of each row ``groups`` [n].
+        """Fit to inputs ``X`` [n, R + F], a positive metric ``y`` [n], and each row's execution index ``groups`` [n].
 
         Raises:
             ValueError: ``X`` has the wrong shape.
@@ -109,11 +109,11 @@ class Estimator(Protocol):
         ...
 
     def predict(self, X: Floats) -> Prediction:
-        """Predict median and 90 % interval, in the metric's unit, for ``X`` [m, R + F]."""
+        """Predict median and 90 % interval, [m] each in the metric's unit, for ``X`` [m, R + F]; after ``fit``."""
         ...
 
     def median(self, X: Floats) -> Floats:
-        """Predict the median [m], in the metric's unit, for ``X`` [m, R + F]."""
+        """Predict the median [m], in the metric's unit, for ``X`` [m, R + F]; after ``fit``."""
         ...
 
     def frozen(self) -> Estimator:
@@ -130,14 +130,14 @@ class Predictor(Estimator, Protocol):
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """Log-normal prediction [n] from mean [n] and standard deviation (scalar or [n]) of the metric's natural log."""
+    """Return the log-normal prediction for mean [n] and deviation (scalar or [n]) of the metric's natural logarithm."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
 
 
 def spread(residuals: Floats, parameters: int) -> float:
-    """Standard deviation of natural-log residuals [n], with n − ``parameters`` (at least 1) degrees of freedom."""
+    """Return the standard deviation of natural-log residuals [n]; degrees of freedom n − ``parameters``, at least 1."""
     return float(np.sqrt((residuals**2).sum() / max(len(residuals) - parameters, 1)))
 
 
@@ -150,7 +150,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 class Encoder:
-    """Column-wise encoding of ``X``: natural logarithm where all fitted values are positive, then standardisation.
+    """Encoding of each column of ``X``: natural logarithm if all fitted values are positive, then standardisation.
 
     Constant columns are dropped.
     """
@@ -166,7 +166,7 @@ class Encoder:
         return self
 
     def __call__(self, X: Floats) -> Floats:
-        """Encode ``X`` [n, D] as [n, number of columns that varied in ``fit``]; the log's argument is kept positive."""
+        """Return ``X`` [n, D] encoded, without columns that were constant in ``fit``; logarithms are always finite."""
         encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
@@ -179,7 +179,7 @@ class Encoder:
 
 
 class Cells(NamedTuple):
-    """One entry per distinct input: inputs [c, D], median natural log of the metric [c], number of executions [c]."""
+    """Aggregates of c distinct inputs: inputs [c, D], median natural log of the metric, number of executions, [c]."""
 
     X: Floats
     logs: Floats
@@ -187,7 +187,7 @@ class Cells(NamedTuple):
 
 
 def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
-    """Median of ``values`` [n] for each ``index`` [n] in 0 … ``size`` − 1, [size]; NaN for an index without values."""
+    """Return the median [size] of the ``values`` [n] at each ``index`` [n], 0 to ``size`` − 1; NaN without values."""
     order = np.lexsort((values, index))
     sorted_values = values[order]
     counts = np.bincount(index, minlength=size)
@@ -200,15 +200,17 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """Distinct rows of ``columns`` ([n] or [n, d] each): first row of each [c], and each row's index among them [n]."""
+    """Return the first row of each of c distinct rows, [c], and each row's index among them, [n].
+
+    ``columns`` are [n] or [n, d] each.
+    """
     stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
     _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.reshape(-1).astype(np.intp)
 
 
 def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
-    """Aggregate rows to one cell per distinct row of ``X`` [n, D]: the median over
-    executions of each execution's median.
+    """Aggregate rows to a cell per distinct row of ``X`` [n, D]: the median over executions of each one's median.
 
     A run effect shifts all rows of an execution together, so an execution counts once per input, whatever its length.
     ``logs`` [n] are natural logarithms of the metric, ``groups`` [n] execution indices.
@@ -221,7 +223,10 @@ def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
 
 
 def replicate_variance(X: Floats, logs: Floats, groups: Integers) -> float:
-    """Robust variance (MAD) of the natural-log metric between executions at equal input; 0 without replicates."""
+    """Return the robust variance (by MAD) of the natural-log metric ``logs`` [n] between executions at equal input.
+
+    ``groups`` [n] are execution indices; 0 where no input was repeated.
+    """
     first, run_cell = distinct(X, groups)
     per_run = grouped_median(logs, run_cell, len(first))
     rows, cell = distinct(X[first])
@@ -253,7 +258,7 @@ PRIOR_SD = 0.5  # prior standard deviation of an elasticity, with mean 1
 
 
 class Rows(NamedTuple):
-    """Measurements: inputs [n, D], natural log of the metric [n], execution index [n], iteration bin [n]."""
+    """n measurements: D inputs ``X`` [n, D], natural log of the metric, execution index, iteration bin, [n] each."""
 
     X: Floats
     logs: Floats
@@ -261,19 +266,19 @@ class Rows(NamedTuple):
     bins: Integers
 
     def where(self, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Rows:
-        """Select the rows where ``chosen`` [n] is true."""
+        """Return the rows where ``chosen`` [n] is true."""
         return Rows(self.X[chosen], self.logs[chosen], self.groups[chosen], self.bins[chosen])
 
 
 class Stages(NamedTuple):
-    """Iteration effects: level and elasticity of each of I bins, [I] each, and the remaining rows for a family."""
+    """Iteration effects: natural-log level and elasticity of I bins, [I] each, and the remaining rows for a family."""
 
     level: Floats
     elasticity: Floats
     rows: Rows
 
     def compose(self, curve: Floats, bins: Integers) -> Floats:
-        """Natural-log metric [n] from a family's log prediction ``curve`` [n] in ``bins`` [n].
+        """Return the natural-log metric [n] from a family's log prediction ``curve`` [n] in ``bins`` [n].
 
         Bins beyond the last fitted one get the median level and elasticity.
         """
@@ -283,11 +288,9 @@ class Stages(NamedTuple):
 
 
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:
-    """Estimate levels and elasticities of ``rows``, whose bins run from 0 to
-    ``bins`` − 1, for one form of the iterations.
+    """Estimate levels and elasticities of ``rows``, whose bins are 0 to ``bins`` − 1, for one form of the iterations.
 
-    The returned rows hold one entry per execution and input, with the iteration effects removed;
-    with form ``none``, all rows unchanged.
+    The returned rows have one entry per execution and input, without iteration effects; with ``none``, all as given.
     """
     if form == "none":
         return Stages(np.zeros(bins), np.ones(bins), rows)
@@ -319,7 +322,7 @@ def _alternate(rows: Rows, cell: Integers, cells: int, bins: int, *, elastic: bo
 
 
 def _weights(residual: Floats) -> tuple[Floats, float]:
-    """Huber weights [n] of ``residual`` [n], and its robust variance (from the MAD)."""
+    """Return the Huber weights [n] of ``residual`` [n], and its robust variance (from the MAD)."""
     scale = max(1.4826 * float(np.median(np.abs(residual))), 1e-4)
     return np.minimum(1.0, 1.5 * scale / np.maximum(np.abs(residual), 1e-12)), scale**2
 
@@ -331,7 +334,7 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Shrink levels [I] towards their median in proportion to their sampling noise (James and Stein 1961)."""
+    """Return the levels [I] shrunk towards their median in proportion to sampling noise (James and Stein 1961)."""
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts
@@ -341,6 +344,6 @@ def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floa
 
 
 def _filled(values: Floats) -> Floats:
-    """Fill NaN entries (bins without rows) by linear interpolation between the nearest others, [I]."""
+    """Return ``values`` [I] with NaN entries (bins without rows) interpolated linearly from the nearest others."""
     seen = np.flatnonzero(~np.isnan(values))
     return np.interp(np.arange(len(values)), seen, values[seen])

@@ -45,12 +45,15 @@ Weighting = Literal["relative", "absolute"]
 
 
 def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
-    """Ernest's design matrix [1, s/m, m, ln m], [n, 4], for m > 0 machines [n] and data shares s (scalar or [n])."""
+    """Return Ernest's design matrix [n, 4], columns 1, s/m, m, ln m, for m > 0 ``machines`` [n] and data ``share`` s.
+
+    The share is a scalar or [n], relative to any reference.
+    """
     return np.column_stack([np.ones_like(machines), share / machines, machines, np.log(machines)])
 
 
 def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "absolute") -> Floats:
-    """Non-negative least squares coefficients θ [T] of ``seconds`` [n] on ``terms`` [n, T].
+    """Return the non-negative least squares coefficients [T] of ``seconds`` [n] on T ``terms`` [n, T].
 
     ``absolute`` minimises the squared error, as published; ``relative`` the squared relative error, which suits the
     mean absolute percentage error and small durations.
@@ -62,7 +65,7 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 
 
 class Ernest(Predictor):
-    """Ernest over any number of resources: 1, and for each resource s/m, m and ln m; s is the first positive feature.
+    """Ernest over resources m: a non-negative sum of 1, s/m, m and ln m of each; s is the first positive feature.
 
     A metric that behaves like a throughput (its reciprocal fits clearly better) is modelled by its reciprocal.
     ``serial`` adds a term proportional to s: work on the data that more machines do not speed up.
@@ -121,7 +124,7 @@ class Ernest(Predictor):
 
 
 class Mean(Predictor):
-    """Constant model: the geometric mean over the distinct inputs; the reference for every other family."""
+    """Constant model: the geometric mean of the metric over the distinct inputs; the reference for other families."""
 
     name = "mean"
 
@@ -149,9 +152,10 @@ class Mean(Predictor):
 
 
 class LogLinear(Predictor):
-    """Ridge regression of ln y on the encoded inputs; with degree 2 also on their pairwise products.
+    """Ridge regression of ln y on the encoded inputs; with ``degree`` 2 also on their pairwise products.
 
-    Iteratively reweighted (Huber 1964), so that single disturbed executions have bounded influence.
+    Iteratively reweighted (Huber 1964), so that single disturbed executions have bounded influence. ``ridge`` is the
+    penalty's weight.
     """
 
     def __init__(self, inputs: Inputs, degree: int = 1, ridge: float = 1e-3) -> None:
@@ -183,7 +187,7 @@ class LogLinear(Predictor):
 
 
 def parameters(width: int, degree: int) -> int:
-    """Number of coefficients of a ``LogLinear`` model with ``width`` inputs and polynomial ``degree`` 1 or 2."""
+    """Return the number of coefficients of a ``LogLinear`` model of ``width`` inputs and ``degree`` 1 or 2."""
     return 1 + width + (width * (width + 1) // 2 if degree > 1 else 0)
 
 
@@ -209,8 +213,7 @@ Make = Callable[[Inputs], Estimator]
 
 
 class Guided(Estimator):
-    """A flexible family inside the fitted range of each input; outside it, the value
-    at the boundary scaled as by Ernest.
+    """A flexible family inside each input's fitted range; outside, its value at the boundary is scaled as by Ernest.
 
     ln f(x) = ln f(clip(x)) + ln g(x) − ln g(clip(x)), where g is Ernest with a serial term, fitted to the same rows.
     """
@@ -249,7 +252,7 @@ class Guided(Estimator):
 
 
 class Blend(Estimator):
-    """Geometric mean of several families' medians, with the mean of their log standard deviations."""
+    """Geometric mean of the medians of several families (``members``), with the mean of their log deviations."""
 
     def __init__(self, inputs: Inputs, members: Sequence[Estimator]) -> None:
         self.inputs, self.members = inputs, tuple(members)
@@ -289,13 +292,15 @@ CHUNK = 4_096
 
 
 class GaussianProcess(Estimator):
-    """Gaussian process on ln y over the encoded inputs, with one length scale per input
-    (automatic relevance determination).
+    """Gaussian process on ln y over the encoded inputs, with a length scale each (automatic relevance determination).
 
-    ``smooth`` is one Matérn 5/2 kernel; ``two_scale`` adds a short-range Matérn 3/2 to a long-range
-    squared exponential. ``trend`` makes a parametric family whose residuals are modelled: outside the
-    fitted range the prediction returns to that family rather than to a constant. A given ``kernel``
-    replaces the search for hyper-parameters.
+    Args:
+        inputs: names of the columns.
+        shape: ``smooth``, a Matérn 5/2 kernel; ``two_scale``, a squared exponential plus a short-range Matérn 3/2.
+        trend: constructor of a parametric family whose residuals are modelled, and to which predictions return outside
+            the fitted range; None: a constant.
+        seed: seed of the choice of inputs for search and conditioning.
+        kernel: kernel with hyper-parameters; None: they are searched.
     """
 
     def __init__(
@@ -369,7 +374,7 @@ class GaussianProcess(Estimator):
 
 
 def _search(objective: Callable[..., Any], start: Floats, bounds: Floats) -> tuple[Floats, float]:
-    """Minimise ``objective`` with L-BFGS-B in at most ``SEARCH_STEPS`` steps: arguments found, and their value."""
+    """Minimise ``objective`` by L-BFGS-B in at most 40 steps (`SEARCH_STEPS`); return arguments and value."""
     found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": SEARCH_STEPS})
     return found.x, float(found.fun)
 
@@ -390,7 +395,10 @@ CLEAR = 0.9  # least rank correlation for a monotonicity constraint
 
 
 class GradientBoosting(Predictor):
-    """Histogram gradient boosting on ln y (Friedman 2001; Ke et al. 2017), monotone in clearly correlated inputs."""
+    """Histogram gradient boosting of ln y (Friedman 2001; Ke et al. 2017) by ``rounds`` trees.
+
+    Monotone in inputs whose rank correlation with ln y is at least 0.9.
+    """
 
     name = "gradient_boosting"
 
@@ -426,7 +434,7 @@ class GradientBoosting(Predictor):
 
 
 def _direction(column: Floats, logs: Floats) -> int:
-    """Monotonicity constraint of a column: sign (−1 or 1) of a Spearman correlation of at least ``CLEAR``, else 0."""
+    """Return the sign (−1 or 1) of a column's Spearman correlation with ``logs`` if that is at least 0.9, else 0."""
     if np.ptp(column) == 0 or np.ptp(logs) == 0:
         return 0
     correlation = float(np.corrcoef(rankdata(column), rankdata(logs))[0, 1])

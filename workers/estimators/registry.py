@@ -22,8 +22,8 @@ class Family(NamedTuple):
     """A regression family in the registry.
 
     Attributes:
-        make: constructor from the inputs.
-        needs: fewest distinct inputs from which the family is tried.
+        make: constructor that takes the inputs' names.
+        needs: function from the inputs' names to the fewest distinct inputs from which the family is tried.
         complexity: 0 for the constant, 1 to 3 for parametric families by flexibility, ``FREE`` for non-parametric ones.
     """
 

@@ -20,7 +20,7 @@ ENOUGH_EXECUTIONS = 20  # from here on 5 % of the executions are at least one
 
 
 class Offsets(NamedTuple):
-    """Bounds of the natural-log residual at probability ``level``, and their cross-validated coverage (0 to 1)."""
+    """Bounds of the natural-log residual at probability ``level`` (0 to 1), and their cross-validated coverage."""
 
     low: float
     high: float
@@ -29,7 +29,7 @@ class Offsets(NamedTuple):
 
 
 def weighted_quantile(values: Floats, weights: Floats, probability: float) -> float:
-    """Smallest of ``values`` [n] at which the cumulated ``weights`` [n] reach a share ``probability`` of the sum."""
+    """Return the least of ``values`` [n] at which cumulated ``weights`` [n] reach a share of ``probability`` (0–1)."""
     order = np.argsort(values)
     cumulated = np.cumsum(weights[order])
     place = int(np.searchsorted(cumulated, probability * cumulated[-1] * (1 - 1e-12)))
@@ -37,15 +37,15 @@ def weighted_quantile(values: Floats, weights: Floats, probability: float) -> fl
 
 
 def execution_weights(groups: Integers) -> Floats:
-    """Weight of each row [n], such that the weights of every execution sum to 1."""
+    """Return a weight for each row [n] such that the weights of every execution (``groups`` [n]) sum to 1."""
     _, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return 1.0 / counts[inverse]
 
 
 def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
-    """Lower and upper offset of the natural-log residual of a row of a new execution, for probability ``level``.
+    """Return lower and upper bound of a new execution's natural-log residual at probability ``level`` (0 to 1).
 
-    From 20 executions on conformal quantiles; with fewer, Student's t with the spread of the executions.
+    From 20 executions (``groups`` [n]) on, conformal quantiles of ``residuals`` [n]; below, Student's t.
     """
     executions = len(np.unique(groups))
     weights = execution_weights(groups)
@@ -61,7 +61,10 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
 
 
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
-    """Bounds from held-out log ``residuals`` [n], and their coverage, for each fold by the other folds' bounds."""
+    """Return bounds from held-out natural-log ``residuals`` [n], and their coverage by the other folds' bounds.
+
+    ``groups`` and ``folds`` are each row's execution and fold, [n].
+    """
     inside = np.zeros(len(residuals))
     for fold in np.unique(folds):
         judged = folds == fold
@@ -93,8 +96,8 @@ class Spreads(NamedTuple):
     Attributes:
         drift_sd: standard deviation of the random-walk drift per iteration; 0 if not significant.
         effects: effect of each execution, [G]; NaN for one without rows.
-        within: residual of each row without its execution's effect, [n].
-        bounds: bounds of ``within``, and their coverage.
+        within: natural-log residual of each row without its execution's effect, [n].
+        bounds: bounds of ``within`` for a new row, and their coverage.
     """
 
     drift_sd: float
@@ -104,7 +107,10 @@ class Spreads(NamedTuple):
 
 
 def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int) -> Spreads:
-    """Split held-out natural-log residuals ``held_out`` [n] into run effects, drift and noise."""
+    """Split natural-log residuals ``held_out`` [n] into run effects, drift and noise.
+
+    ``groups``, ``iterations`` and ``folds`` are each row's execution, iteration and fold, [n].
+    """
     effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
     drift_variance = _drift_variance(within, groups, iterations, np.random.default_rng(seed))
@@ -113,18 +119,18 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Rescale residuals [n] to first order as if each run effect had been estimated without the row itself."""
+    """Return residuals [n], rescaled to first order as if each run effect had been estimated without the row itself."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Lower and upper offset of a row's natural-log residual at probability ``level``, given its run effect."""
+    """Return lower and upper bound of a row's natural-log residual, given its run effect, at probability ``level``."""
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 
 def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[Floats]:
-    """Residuals of each execution in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
+    """Return each execution's residuals in order of iteration, clipped to ± ``TAIL`` robust standard deviations."""
     limit = TAIL * max(1.4826 * float(np.median(np.abs(within))), 1e-9)
     clipped = np.clip(within, -limit, limit)
     order = np.lexsort((iterations, groups))
@@ -132,7 +138,7 @@ def _sequences(within: Floats, groups: Integers, iterations: Integers) -> list[F
 
 
 def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
-    """Sums of squared differences and their counts by lag 1 … ``lags``, [number of sequences, lags] each."""
+    """Return sums of squared differences and their counts by lag 1 … ``lags``, [number of sequences, lags] each."""
     sums, counts = np.zeros((len(sequences), lags)), np.zeros((len(sequences), lags))
     for i, values in enumerate(sequences):
         for k in range(1, min(lags, len(values) - 1) + 1):
@@ -142,7 +148,10 @@ def _variogram(sequences: list[Floats], lags: int) -> tuple[Floats, Floats]:
 
 
 def _slope(sums: Floats, counts: Floats) -> float:
-    """Drift variance per iteration: slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift²; 0 below 3 lags."""
+    """Return the drift variance per iteration, the slope over lag k of E (e[t+k] − e[t])² = 2·noise² + k·drift².
+
+    0 for fewer than 3 lags.
+    """
     total = counts.sum(axis=0)
     lags = np.flatnonzero(total > 0) + 1.0
     if len(lags) < 3:
@@ -154,7 +163,7 @@ def _slope(sums: Floats, counts: Floats) -> float:
 
 
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
-    """Variance per iteration of the run effect's random walk; 0 unless significant (97.5 %, execution bootstrap)."""
+    """Return the random walk's variance per iteration; 0 unless significant (97.5 %, bootstrap of executions)."""
     sequences = _sequences(within, groups, iterations)
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))
@@ -163,7 +172,7 @@ def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng:
 
 
 def mean_by_execution(values: Floats, groups: Integers) -> float:
-    """Mean of ``values`` [n] in which every execution has the same total weight."""
+    """Return the mean of ``values`` [n] in which every execution (``groups`` [n]) has the same total weight."""
     return float(np.average(values, weights=execution_weights(groups)))
 
 
@@ -177,11 +186,11 @@ MOST = 100
 
 
 class Measured(NamedTuple):
-    """Rows of one metric.
+    """Measurements of one metric, n rows of G executions.
 
     Attributes:
-        metric, unit: name, and unit as appended to a number in messages.
-        names: of the executions, [G].
+        metric, unit: name of the metric, and its unit as appended to a number in messages.
+        names: names of the executions, [G].
         groups, iterations: execution index and iteration of each row, [n].
         logs: natural logarithm of the metric, [n].
     """
@@ -195,8 +204,7 @@ class Measured(NamedTuple):
 
 
 def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
-    """Describe executions, stages and iterations that the model does not explain: at
-    most ``MOST`` entries, largest first.
+    """Return JSON entries of executions, stages and iterations that the model does not explain, at most 100.
 
     Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace
     of its own execution is part of the expectation; for a stage, the factor is the 95 % over the 5 % quantile.
@@ -221,7 +229,7 @@ def _execution(rows: Measured, group: int, factor: float) -> dict[str, Any]:
 
 
 def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
-    """Entries for iterations that vary far more than others, and the noise scale (natural log) at each row [n]."""
+    """Return entries for iterations that vary far more than others, and the noise scale (natural log) of each row."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
     counts = np.bincount(rows.iterations, minlength=size)

@@ -45,11 +45,11 @@ BLENDING_NEEDS = 7  # least number of distinct inputs per parameter of the simpl
 Name = TypeVar("Name", bound=str)
 Flags = NDArray[np.bool_]
 Reading = Callable[[Estimator, Floats, Floats], Floats]
-"""Natural log [n] of a fitted family's median at ``X`` [n, D] as its user reads it, given the fitted inputs [l, D]."""
+"""Function from a fitted family, its fitted inputs [l, D] and ``X`` [n, D] to the natural log of the median, [n]."""
 
 
 def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: ARG001 - see ``Reading``
-    """Natural log of the family's own median at ``X`` [n, D], [n]; ``learned`` [l, D] is ignored."""
+    """Return the natural log [n] of the family's median at ``X`` [n, D]: n rows of D inputs; ``learned`` is ignored."""
     return np.asarray(np.log(fitted.median(X)), np.float64)
 
 
@@ -58,11 +58,11 @@ class Candidate:
     """A family in cross-validation.
 
     Attributes:
-        family: its name.
-        held_out: cross-validated predictions of the natural-log metric, [n]; None if it could not be fitted.
+        family: name of the family.
+        held_out: cross-validated predictions of the natural-log metric, [n]; None if the family could not be fitted.
         log_error: mean absolute natural-log error; inf if not fitted.
         mape: mean absolute percentage error as a share (0.1 is 10 %); inf if not fitted.
-        reason: why it could not be fitted; empty if it was.
+        reason: why the family could not be fitted, in words; empty if it was.
     """
 
     family: str
@@ -72,11 +72,11 @@ class Candidate:
     reason: str = ""
 
     def residuals(self, logs: Floats) -> Floats:
-        """Held-out natural-log residuals [n], ``logs`` [n] minus predictions; NaN if the candidate was not fitted."""
+        """Return the natural-log residuals [n], ``logs`` [n] minus held-out predictions; NaN if it was not fitted."""
         return np.full(len(logs), np.nan) if self.held_out is None else logs - self.held_out
 
     def report(self, chosen: str) -> dict[str, Any]:
-        """Entry of the model's report: family, whether it is the ``chosen`` one, and errors or the failure's reason."""
+        """Return the JSON entry of the model's report: family, whether it is ``chosen``, errors or failure's reason."""
         found: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
         if self.held_out is None:
             return found | {"mape": None, "reason": self.reason}
@@ -90,12 +90,10 @@ class Selection:
     Attributes:
         family, form: name of the family, and form of the iteration effects.
         stages: levels and elasticities of the iterations.
-        estimator: fitted on all rows.
-        candidates: all families tried, in order of complexity, each with hyper-parameters found without the fold's
-            rows.
-        nested: predictions of rows used neither for the search nor for the choice of a family; with two executions,
-            where
-            one alone permits no choice, those of the chosen family.
+        estimator: the family fitted on all rows.
+        candidates: all families tried, in order of complexity, their hyper-parameters found without the fold's rows.
+        nested: predictions of rows used neither for the search nor for the choice of a family; those of the chosen
+            family where two executions permit no choice without one of them.
         offsets: conformal bounds of the natural-log residual, at unmeasured inputs where folds are by input.
         folds: fold of each row when split by execution only, [n].
         residuals: natural-log residuals of nested predictions in these folds, [n].
@@ -113,7 +111,7 @@ class Selection:
 
     @property
     def chosen(self) -> Candidate:
-        """The candidate of the chosen family."""
+        """Results of the chosen family in cross-validation."""
         return next(c for c in self.candidates if c.family == self.family)
 
     @property
@@ -122,17 +120,20 @@ class Selection:
         return next(c.mape for c in self.candidates if c.family == MEAN)
 
     def log_mean(self, X: Floats, bins: Integers) -> Floats:
-        """Natural log of the predicted median at ``X`` [n, D] in iteration ``bins`` [n], [n]."""
+        """Return the natural log [n] of the predicted median at ``X`` [n, D] in iteration ``bins`` [n]."""
         return self.stages.compose(np.log(self.estimator.median(X)), bins)
 
     def predict(self, X: Floats, bins: Integers | None = None) -> Prediction:
-        """Median and calibrated 90 % interval of a new execution at ``X`` [n, D], in the metric's unit; None: bin 0."""
+        """Predict median and calibrated 90 % interval of a new execution at ``X`` [n, D], in the metric's unit.
+
+        ``bins`` are iteration bins [n]; None: bin 0 for all.
+        """
         centre = self.log_mean(X, np.zeros(len(X), np.intp) if bins is None else bins)
         return Prediction(np.exp(centre), np.exp(centre + self.offsets.low), np.exp(centre + self.offsets.high))
 
 
 def execution_folds(groups: Integers, seed: int) -> Integers:
-    """Assign each row [n] to a fold; all rows of an execution share one. Up to 20 executions, each is its own fold."""
+    """Return the fold [n] of each row by its execution ``groups`` [n]; each of up to 20 executions is its own fold."""
     names, inverse = np.unique(groups, return_inverse=True)
     count = len(names) if len(names) <= MOST_ALONE else MOST_FOLDS if len(names) <= 100 else MOST_FOLDS // 2
     fold = np.random.default_rng(seed).permutation(len(names)) % count
@@ -140,8 +141,7 @@ def execution_folds(groups: Integers, seed: int) -> Integers:
 
 
 def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
-    """Assign each row [n] to a fold by input, if executions used one input each and
-    inputs were repeated; else by execution.
+    """Return each row's fold [n]: by input, if executions have one input each and inputs repeat, else by execution.
 
     Errors by input are those at an unmeasured input, as most of an allocation grid is.
     """
@@ -171,13 +171,13 @@ def select(
 
     Args:
         inputs: names of the columns of ``X``.
-        X, y: inputs and metric of each row.
-        groups: execution of each row, [n].
+        X, y: inputs and metric (in any unit) of each row.
+        groups: index of each row's execution, [n].
         bins: iteration bin of each row, [n]; None: all in bin 0.
         bin_count: number of bins.
-        seed: of the folds.
-        families: to try; None: the registry's.
-        reading: how predictions are read from a fitted family before they are scored.
+        seed: seed of the folds.
+        families: families to try, by name; None: the registry's.
+        reading: function that reads the scored predictions from a fitted family.
         reported: whether to run nested cross-validation for unbiased errors, at about half as much work again.
 
     Raises:
@@ -193,7 +193,7 @@ def select(
 
 
 class _Split(NamedTuple):
-    """Rows with folds [n], and for each form the iteration effects without each fold in turn, then of all rows."""
+    """Rows with folds [n], and by form the iteration effects: without each fold in turn, and last of all rows."""
 
     rows: Rows
     folds: Integers
@@ -214,14 +214,14 @@ class _Task:
     reading: Reading
 
     def split(self, rows: Rows, folds: Integers) -> _Split:
-        """Estimate the iteration effects in each form: without each fold in turn, and last on all rows."""
+        """Estimate the iteration effects in each form: without each of ``folds`` [n] in turn, and last on all rows."""
         forms: tuple[Form, ...] = ("none", "levels", "elastic") if self.bins > 1 else ("none",)
         learned = [*(rows.where(folds != fold) for fold in range(int(folds.max()) + 1)), rows]
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
 
 
 class _Searched:
-    """Fitted families whose hyper-parameters were searched on the same rows; each is fitted on first use and cached."""
+    """Cache of families whose hyper-parameters were searched on the same rows; each is fitted on first use."""
 
     def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
         self.task, self.stages = task, stages
@@ -237,9 +237,9 @@ class _Searched:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Result of one cross-validation: form of the iterations, candidates, and errors by execution of the fitted ones.
+    """Result of one cross-validation: form of the iterations, candidates by name, and errors by execution, [G] each.
 
-    ``searched`` holds the families with the hyper-parameters used, by fold.
+    ``complexity`` is the families', ``searched`` holds by fold the families with the hyper-parameters used.
     """
 
     form: Form
@@ -249,11 +249,11 @@ class _Choice:
     searched: Sequence[_Searched]
 
     def family(self, able: Collection[str]) -> str:
-        """Name of the chosen family among the names in ``able``."""
+        """Return the name of the chosen family among the names in ``able``."""
         return _simplest({name: error for name, error in self.errors.items() if name in able}, self.complexity)
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
-        """Families to fit: ``family`` itself, or for the blend the ``BLENDED`` best ones in ``able``."""
+        """Return the names to fit: ``family`` itself, or for the blend the ``BLENDED`` best families in ``able``."""
         return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
 
 
@@ -293,7 +293,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
 
 
 def _merged(folds: Integers) -> Integers:
-    """Merge ``folds`` [n] to at most ``INNER`` folds."""
+    """Return the folds [n] merged to at most 3 folds (`INNER`), numbered from 0."""
     _, place = np.unique(folds, return_inverse=True)
     return (place % INNER).astype(np.intp)
 
@@ -322,7 +322,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
 
 
 def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
-    """Choose the form of the iteration effects by cross-validating one simple family."""
+    """Return the form of the iteration effects that cross-validation of one simple family chooses."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
     errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}
@@ -330,12 +330,12 @@ def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
 
 
 def _form_of(name: str, form: Form) -> Form:
-    """Form of the iterations for a family: always ``none`` for the constant model."""
+    """Return the form of the iterations for a family: always ``none`` for the constant model."""
     return "none" if name == MEAN else form
 
 
 def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
-    """Names of the fitted candidates except mean and blend, in ascending order of log error."""
+    """Return the names of the fitted candidates except mean and blend, in ascending order of log error."""
     able = [c for c in candidates.values() if c.held_out is not None and c.family not in (MEAN, BLEND)]
     return [c.family for c in sorted(able, key=lambda c: c.log_error)]
 
@@ -354,7 +354,7 @@ def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: For
 def _predicted(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
-    """Predict the natural-log metric of the rows ``judged`` [n] of a fold by a family fitted to the other folds."""
+    """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
     form, rows = _form_of(name, form), split.rows
     stages = split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
@@ -382,7 +382,7 @@ def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integ
 def _attempted(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """As ``_predicted``, but None where the family cannot be fitted to these rows."""
+    """Predict as ``_predicted``; None where the family cannot be fitted to these rows."""
     try:
         return _predicted(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):
@@ -395,7 +395,7 @@ def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
 
 
 def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> Name:
-    """Name of the best among the least complex choices that are not clearly worse than the best (``errors`` [n])."""
+    """Return the name of the best of the least complex choices whose errors [G] are not clearly above the least."""
     mean = {name: float(error.mean()) for name, error in errors.items()}
     best = errors[min(mean, key=lambda name: mean[name])]
     near = [name for name, error in errors.items() if not _clearly_worse(error, best)]
@@ -403,7 +403,7 @@ def _simplest(errors: Mapping[Name, Floats], complexity: Mapping[Name, int]) -> 
 
 
 def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
-    """Mean absolute natural-log error of each execution, [G]; inf for a candidate that could not be fitted."""
+    """Return the mean absolute natural-log error of each of G executions; inf for a candidate that was not fitted."""
     _, execution = np.unique(rows.groups, return_inverse=True)
     held_out = np.full(len(rows.logs), np.inf) if candidate.held_out is None else candidate.held_out
     counts = np.bincount(execution)

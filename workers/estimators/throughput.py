@@ -18,8 +18,7 @@ Batch = Literal["local", "global"]
 
 
 class Parameters(NamedTuple):
-    """Pollux's parameters: constant (α, seconds) and slope (β, seconds per unit) of three
-    parts of a step, and the overlap γ.
+    """Pollux's parameters: constant α (seconds) and slope β (seconds per unit) of a step's three parts, and overlap γ.
 
     Parts: computation (c; slope per example), synchronisation across nodes (n) and within a node (r; slopes per replica
     beyond the second). γ = 1 is no overlap, γ = 10 almost full overlap.
@@ -35,12 +34,12 @@ class Parameters(NamedTuple):
 
 
 def computation_seconds(p: Parameters, batch: Floats) -> Floats:
-    """T_acc: seconds to compute the gradients of a local ``batch`` [n]."""
+    """Return T_acc [n], the seconds to compute the gradients of a ``batch`` [n] (examples per replica)."""
     return p.alpha_c + p.beta_c * batch
 
 
 def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
-    """T_net: seconds to synchronise ``replicas`` [n] placed on ``nodes`` [n], [n]."""
+    """Return T_net [n], the seconds to synchronise ``replicas`` [n] placed on ``nodes`` [n]."""
     conditions = [nodes > 1, replicas > 1]
     constant = np.select(conditions, [p.alpha_n, p.alpha_r], SMALL)
     slope = np.select(conditions, [p.beta_n, p.beta_r], SMALL)
@@ -48,7 +47,7 @@ def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
 
 
 def step_seconds(p: Parameters, nodes: Floats, replicas: Floats, batch: Floats) -> Floats:
-    """T = (T_acc^γ + T_net^γ)^{1/γ}: seconds of one optimiser step with a local ``batch`` [n] per replica, [n]."""
+    """Return the seconds [n] of an optimiser step, (T_acc^γ + T_net^γ)^{1/γ}, with a ``batch`` [n] per replica."""
     computing, network = np.log(computation_seconds(p, batch)), np.log(network_seconds(p, nodes, replicas))
     return np.asarray(np.exp(np.logaddexp(p.gamma * computing, p.gamma * network) / p.gamma), np.float64)
 
@@ -61,7 +60,7 @@ def fit_parameters(
     computing: Floats | None = None,
     start: Parameters | None = None,
 ) -> Parameters:
-    """Fit parameters to step durations ``seconds`` [n], and to their ``computing`` parts [n], in seconds, if given.
+    """Fit parameters to step durations ``seconds`` [n], and, unless None, to their ``computing`` parts [n] in seconds.
 
     Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)² over γ and the logarithms of α and β by L-BFGS-B with forward
     differences, from ``start``, or else from three guesses. Durations are scaled by the longest step, so that the fit
@@ -96,7 +95,7 @@ def fit_parameters(
 
 
 def _scaled(p: Parameters, factor: float) -> Parameters:
-    """Convert the parameters to another unit of time: all but γ multiplied by ``factor``."""
+    """Return the parameters in another unit of time, all but γ multiplied by ``factor``."""
     return Parameters._make([*(factor * value for value in p[:6]), p.gamma])
 
 
@@ -168,5 +167,5 @@ class Throughput(Predictor):
 
 
 def _grows(replicas: Floats, logs: Floats) -> bool:
-    """Whether ``logs`` [n] and ln ``replicas`` [n] have positive covariance."""
+    """Return whether ``logs`` [n] and ln ``replicas`` [n] have positive covariance."""
     return float(((np.log(np.maximum(replicas, SMALL)) - np.log(np.maximum(replicas, SMALL)).mean()) * logs).sum()) > 0

@@ -59,12 +59,12 @@ class Bare(Player):
 
 
 class Scores(NamedTuple):
-    """Results of a player in E episodes, paired by position with those of any other player in the same arena.
+    """Results of a player in E episodes, paired by position with those of any other player under the same seed.
 
     Attributes:
-        returns: undiscounted, in the reward's unit, [E].
-        terms: sum of each reward term over an episode, mean over the episodes, [T].
-        outcomes: in users' units, [E, O].
+        returns: undiscounted returns in the reward's unit, [E].
+        terms: sum of each of T reward terms over an episode, mean over the episodes, [T].
+        outcomes: O outcomes in users' units, [E, O].
         guarded: share (0 to 1) of the decisions that the guard gave to a heuristic; None without a guard.
         clusters: index of each episode's group of dependent episodes, [E]; None: all are independent.
     """
@@ -80,14 +80,14 @@ Watcher = Callable[[Situation, NDArray[np.integer], NDArray[np.bool_]], None]
 
 
 def play(world: World, level: Level, seed: int, player: Player, watch: Watcher | None = None) -> Scores:
-    """Play every episode of a fresh ``world`` at ``level`` to its end with ``player``.
+    """Play every episode of a fresh ``world`` at ``level`` to its end with ``player``; return the results.
 
     Args:
-        world: not wrapped yet.
-        level: which sources of randomness are on.
-        seed: of all random numbers; equal seeds give equal episodes to every player.
+        world: a world that no wrapper disturbs yet.
+        level: level whose sources of randomness are on.
+        seed: seed of all random numbers; equal seeds give equal episodes to every player.
         player: chooses the actions.
-        watch: called before every step with the situation, the actions, and which episodes have not ended, [B].
+        watch: function of situation, actions [B], and which of B episodes have not ended [B], before every step.
     """
     simulator = wrapped(world, level, seed)
     player.begin(world, seed)

@@ -31,10 +31,10 @@ class Candidate:
     """An agent to evaluate, or one algorithm trained under several seeds.
 
     Attributes:
-        name: in reports.
+        name: name in reports.
         contenders: artifacts, which act behind the guard, or bare policies; several are one algorithm trained under
             several seeds, and are assigned to the evaluation's seeds in turn.
-        curve: learning curve: pairs of environment steps and return.
+        curve: learning curve: pairs of environment steps and mean return.
         outdated: verdict in words for a candidate that is outdated and therefore not played; empty: it is evaluated.
     """
 
@@ -50,14 +50,14 @@ class Settings:
 
     Attributes:
         seeds: number of seeds, at least 5.
-        episodes: per seed, at least 2.
-        seed: of all random numbers; also selects the fixed episode of L0.
-        confidence: of all intervals, 0 to 1.
+        episodes: number of episodes per seed, at least 2.
+        seed: seed of all random numbers; also selects the fixed episode of L0.
+        confidence: confidence level of all intervals, 0 to 1.
         equivalence_margin: share of the best heuristic's return by which a candidate may be worse and still count as
             equally good.
-        trials: of the tuner.
-        tuning_episodes: per trial.
-        demonstrations: episodes per demonstrator in the check for state aliasing.
+        trials: number of the tuner's trials.
+        tuning_episodes: number of episodes per trial of the tuner.
+        demonstrations: number of episodes per demonstrator in the check for state aliasing.
         level: the highest level to play, ``L0`` to ``L4``.
 
     Raises:
@@ -83,16 +83,16 @@ class Settings:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 
     def skipped(self, level: Level) -> str | None:
-        """Reason in words why ``level`` is above the highest one to play; None if it is to be played."""
+        """Return in words that ``level`` is above the highest one to play; None if it is to be played."""
         return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
 
     def as_dict(self) -> dict[str, Any]:
-        """The settings as a dictionary of plain values."""
+        """Return the settings as plain values by name."""
         return asdict(self)
 
 
 class Listed(NamedTuple):
-    """A policy of the evaluation: its name, its role (candidate, heuristic, optimum …) and its title."""
+    """A policy's name, its title, and its role: candidate, heuristic, optimum, plan, tuner or random."""
 
     name: str
     role: str
@@ -137,11 +137,11 @@ class RandomLegal:
     _random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False)
 
     def begin(self, seed: int) -> None:
-        """Reset the random generator to ``seed``."""
+        """Seed the random generator with ``seed``."""
         self._random = np.random.default_rng([seed, 7])
 
     def act(self, situation: Situation) -> Choice:
-        """Draw a legal action for each of B episodes."""
+        """Draw the index of a legal action for each of the situation's B episodes."""
         drawn = self._random.random(situation.view.mask.shape, np.float32)
         return Choice(np.where(situation.view.mask, drawn, -1).argmax(axis=1))
 
@@ -151,11 +151,11 @@ class Tuned:
     """Result of the tuner of static settings.
 
     Attributes:
-        settings: the best values, by name; empty where there are none to tune.
+        settings: the best values by setting's name; empty where there are none to tune.
         mean: mean return of the best values on the training episodes; None without a trial.
-        history: pairs of trial number and best return so far.
-        seconds: wall-clock duration of the search.
-        reason: why there was no trial; None if there was.
+        history: pairs of trial number (from 0) and best return so far.
+        seconds: wall-clock duration of the search in seconds.
+        reason: why there was no trial, in words; None if there was one.
     """
 
     settings: Mapping[str, int]
@@ -166,7 +166,7 @@ class Tuned:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Restore a result from ``as_dict``.
+        """Restore a result from the values that ``as_dict`` returned.
 
         Raises:
             KeyError: a field is missing.
@@ -175,7 +175,7 @@ class Tuned:
         return cls(data["settings"], data["return"], history, data["seconds"], data["reason"])
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields as plain JSON values, and the number of trials."""
+        """Return the fields and the number of ``trials`` as plain JSON values by name; ``mean`` is ``return``."""
         return {
             "trials": len(self.history),
             "seconds": self.seconds,
@@ -193,9 +193,10 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
     Without tunables or trials the result holds no settings, and the reason.
 
     Args:
+        problem: the workload.
         trials: number of trials; repeated settings are not played again.
-        episodes: per trial.
-        seed: of episodes and search.
+        episodes: number of episodes per trial.
+        seed: seed of episodes and search.
     """
     if not problem.tunables() or trials < 1:
         return Tuned({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
@@ -215,7 +216,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
 
 
 def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[int, float]]:
-    """Run Optuna's ask-and-tell loop: pairs of trial number and best return so far."""
+    """Run Optuna's ask-and-tell loop on ``score``; return pairs of trial number and best return so far."""
     import optuna
 
     verbosity = optuna.logging.get_verbosity()
@@ -235,5 +236,5 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
 
 
 def tuner(problem: Problem, tuned: Tuned) -> Policy | None:
-    """The static policy of the tuner's best settings; None if it found none."""
+    """Return the static policy of the tuner's best settings; None if it found none."""
     return problem.static(tuned.settings) if tuned.settings else None

@@ -38,9 +38,9 @@ class Counted(NamedTuple):
 
     Attributes:
         outcomes: names and units of the O outcomes.
-        agent: the agent's, [E, O].
-        baselines: each baseline's by name, [E, O].
-        champion: the current champion's, [E, O]; None where a baseline is in use.
+        agent: the agent's outcomes, [E, O].
+        baselines: each baseline's outcomes by name, [E, O].
+        champion: the current champion's outcomes, [E, O]; None where a baseline is in use.
     """
 
     outcomes: Sequence[Outcome]
@@ -54,14 +54,14 @@ class Judgement:
     """Returns of an agent, the baselines and the current champion on the same E episodes, and the verdict from them.
 
     Attributes:
-        returns: the agent's, [E].
-        baselines: each baseline's by name, [E].
+        returns: the agent's undiscounted returns, [E].
+        baselines: each baseline's returns by name, [E].
         answering: name of the baseline in use while there is no agent; None: the one of the highest mean return.
         champion: the current champion's returns, [E]; None where a baseline is in use.
-        equivalence_margin: as a share of the best baseline's mean return.
+        equivalence_margin: difference that counts as none, as a share of the best baseline's mean return.
         counted: outcomes in users' units, which the reason states before returns; None: no outcomes.
         clusters: index of each episode's group of dependent episodes, [E] or [E, 2]; None: all are independent.
-        confidence: of the verdict and of all intervals, 0 to 1.
+        confidence: confidence level of the verdict and of all intervals, 0 to 1.
         gain_margin: margin that the gain over the incumbent must exceed, as a share like ``equivalence_margin``, which
             is its default.
     """
@@ -98,29 +98,29 @@ class Judgement:
 
     @property
     def advantage(self) -> dict[str, float]:
-        """Mean paired difference of the agent's return to the best baseline's, with its confidence interval."""
+        """Mean paired return of agent minus best baseline: `mean`, and `low` and `high` of its confidence interval."""
         return self._interval(self.returns - self.baselines[self.best])
 
     @property
     def gain(self) -> dict[str, float]:
-        """Mean paired difference of the agent's return to that of the policy in use, with its confidence interval."""
+        """Mean paired return of agent minus policy in use: `mean`, and `low` and `high` of its confidence interval."""
         return self._interval(self.returns - self._of(self.baselines, self.champion, self.incumbent))
 
     @property
     def detectable(self) -> float:
-        """Smallest true gain in return over the policy in use that such a verdict finds with probability ``POWER``."""
+        """Smallest true gain in return over the policy in use that such a verdict finds with probability 0.8."""
         return self._detectable(self._of(self.baselines, self.champion, self.incumbent), self.needed)
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired return of champion minus baseline in use without it, with interval; None without a champion."""
+        """Mean paired return of champion minus the baseline that would be in use, as `advantage`; None without one."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])
 
     @property
     def champion_worse(self) -> bool:
-        """Whether the champion is worse than the baseline in use without it; False without a champion."""
+        """Whether the champion is worse than the baseline that would be in use without it; False without a champion."""
         ahead = self.champion_advantage
         return ahead is not None and self.equivalence.worse(ahead)
 
@@ -155,7 +155,7 @@ class Judgement:
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
-        """Comparison of the agent with a rival (a baseline's name or ``CHAMPION``) in words."""
+        """Return a comparison, in words, of the agent with a rival (a baseline's name or ``CHAMPION``)."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
         mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
@@ -184,7 +184,7 @@ class Judgement:
         return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
-        """Name, unit and intervals of each outcome by policy (``agent`` and the given rivals); [] without outcomes."""
+        """Return name, unit and intervals by policy (``agent`` and the rivals) of each outcome; [] without outcomes."""
         if self.counted is None:
             return []
         counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
@@ -213,7 +213,7 @@ class Judgement:
         return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
-        """The part of the agent's report that is common to all kinds, as plain JSON values."""
+        """Return the part of the agent's report that is common to all kinds, as plain JSON values by name."""
         return {
             "outcomes": self.rows(*dict.fromkeys((self.best, self.incumbent))),
             "return": self._interval(self.returns),
@@ -234,9 +234,10 @@ class Judgement:
 
 
 def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
-    """Reason why a supposed optimum is not one: another policy's return [E] is higher with 95 % confidence; else None.
+    """Return a reason in words why a supposed optimum is none: another policy is better with 95 % confidence.
 
-    ``optimum`` are its returns on the same episodes, [E]; ``clusters`` as of ``Judgement``.
+    ``optimum`` and ``others`` (by name) are returns on the same E episodes, [E]; ``clusters`` as of ``Judgement``.
+    None: no policy is better.
     """
     ahead = {name: mean_interval(returns - optimum, clusters) for name, returns in others.items()}
     sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
@@ -250,7 +251,7 @@ def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | N
 
 
 def gap(agent: Floats, optimum: Floats) -> float:
-    """Gap of an agent's mean return to the optimum's, as a share of the latter's magnitude; positive if behind."""
+    """Return the optimum's mean return minus the agent's, as a share of the former's magnitude; both [E]."""
     best = float(optimum.mean())
     return (best - float(agent.mean())) / max(abs(best), 1e-12)
 
@@ -276,13 +277,13 @@ class Demonstrations:
     """Situations labelled with the value of every action, collected as a ``Watcher``.
 
     Attributes:
-        problem: that the situations come from.
+        problem: the workload whose situations are collected.
         encoder: the observation of the policy under test.
         teacher: policy whose ``Choice.values`` give every action's value, in units of return.
-        most: most rows to collect.
-        rows: observations, one array [b, E] per call.
-        losses: loss of value of each action against the best legal one, [b, N] per call; inf for illegal ones.
-        masks: legal actions, [b, N] per call.
+        most: largest number of rows to collect.
+        rows: observations of E entries, one array [b, E] of b episodes per call.
+        losses: loss of return of each of N actions against the best legal one, [b, N] per call; inf if illegal.
+        masks: whether each action is legal, [b, N] per call.
         situations: situation and episode index of each row.
         count: number of rows so far.
     """
@@ -298,7 +299,7 @@ class Demonstrations:
     count: int = 0
 
     def watch(self, situation: Situation, _action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
-        """Label the episodes of a situation that have not ended, up to ``most`` rows in all.
+        """Label the episodes of a situation that have not ended (``going`` [B]), up to ``most`` rows in all.
 
         Raises:
             ValueError: the teacher gives no action values.
@@ -327,10 +328,10 @@ def check(
     """Check for state aliasing: equal observations whose best actions differ, and the return lost by them.
 
     Args:
-        problem: source of situations.
-        encoder: the policy's observation; None: it reads the whole state, nothing to check.
-        seed: of the episodes.
-        episodes: to collect from the teacher and from each heuristic.
+        problem: the workload whose situations are checked.
+        encoder: the policy's observation; None: the policy reads the whole state, so that there is nothing to check.
+        seed: seed of the episodes.
+        episodes: number of episodes of the teacher and of each heuristic.
         resolution: grid to which floating-point observations are rounded; 0: only equal ones are merged.
 
     Returns:
@@ -361,7 +362,7 @@ def check(
 
 
 def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
-    """Group equal observations, and measure what the best single action per group loses."""
+    """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)
     order = np.argsort(group, kind="stable")
@@ -388,7 +389,7 @@ def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: f
 
 
 def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: float) -> tuple[NDArray[np.intp], int]:
-    """Index of each row's group of equal observation and equal legal actions, [S], and the number of groups."""
+    """Return each row's group (equal observation [S, E] and legal actions [S, N]), [S], and the number of groups."""
     if resolution and rows.dtype.kind == "f":
         rows = np.rint(rows.astype(np.float64) / resolution).astype(np.int64)
     parts = (np.ascontiguousarray(part) for part in (rows, np.packbits(masks, axis=1)))

@@ -26,7 +26,7 @@ VARIETY = 64  # most different parameter sets among the episodes
 
 
 class Disturbed:
-    """The part of a ``World`` that stores the settings of disturbances, and clears them before every episode.
+    """The part of a ``World`` of B episodes that stores the settings of disturbances, and clears them before episodes.
 
     Attributes:
         same: whether all B episodes are the single one of the seed.
@@ -43,29 +43,32 @@ class Disturbed:
 
     @property
     def clusters(self) -> NDArray[np.intp] | None:
-        """None: all episodes are independent."""
+        """None, which means that all episodes are independent."""
         return None
 
     def renew(self) -> None:
-        """Clear the seed, factors and models that disturbances have set."""
+        """Reset the seed to the world's own, and clear the factors and models that disturbances have set."""
         self.same, self.random = True, np.random.Generator(np.random.SFC64(self.seed))
         self.factors: dict[str, NDArray[np.floating]] = {}
         self.model: NDArray[np.integer] | None = None
 
     def reseed(self, seed: int) -> None:
-        """Draw the next episodes independently of each other, from ``seed``."""
+        """Let the next episodes differ from each other, with all random numbers from ``seed``."""
         self.same, self.random = False, np.random.Generator(np.random.SFC64(seed))
 
     def scale(self, factors: Mapping[str, NDArray[np.floating]]) -> None:
-        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; replaces factors of the same name."""
+        """Multiply parameters, by name, by ``factors`` [V] in the next episodes; they replace those of the same name.
+
+        V parameter sets alternate among the episodes.
+        """
         self.factors = {**self.factors, **factors}
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the next episodes follow the held-out models of these indices, [B]."""
+        """Let the next B episodes follow the held-out models of the indices ``models`` [B]."""
         self.model = models
 
     def conditions(self) -> Conditions:
-        """Combined conditions of the next step from all disturbances."""
+        """Return the combined conditions of the next step from all disturbances."""
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
@@ -82,9 +85,9 @@ class SimulatedWorld(Disturbed):
     Attributes:
         terms_of: names of the reward's T terms; smaller is better.
         outcomes_of: outcomes in users' units; the terms by default, else the subclass overrides ``counted``.
-        weights: of the terms, [T]; the reward is −(terms · weights).
+        weights: weights of the terms, [T]; the reward is −(terms · weights).
         pay_scale: factor that brings the learners' reward to order 1.
-        layout: of the workload; the projector of each situation.
+        layout: layout of the workload, which each situation carries to policies.
     """
 
     terms_of: ClassVar[Sequence[str]]
@@ -116,29 +119,29 @@ class SimulatedWorld(Disturbed):
         self._taken = 0
 
     def begin(self) -> Any:
-        """Draw the initial state of B episodes: a NamedTuple of arrays [B, …]."""
+        """Draw and return the initial state of B episodes, a NamedTuple of arrays [B, …]; subclasses implement it."""
         raise NotImplementedError
 
     def advance(self, state: Any, actions: NDArray[np.integer], conditions: Conditions) -> tuple[Any, Any]:
-        """Take one step with ``actions`` [B] under conditions: the next state, and the reward's terms [B, T]."""
+        """Take one step with ``actions`` [B]; return the next state, and the reward's T terms [B, T]; abstract."""
         raise NotImplementedError
 
     def seen(self, state: Any) -> View:
-        """Observation [B, D] and mask of legal actions [B, N] in a state."""
+        """Return the observation [B, D] (D entries) and the mask of legal actions [B, N] in a state; abstract."""
         raise NotImplementedError
 
     def normal(self, columns: int) -> NDArray[np.float64]:
-        """Draw standard normal numbers, [B, columns]; equal rows while all episodes are the same."""
+        """Draw standard normal numbers [B, columns] for B episodes; equal rows while all episodes are the same."""
         drawn = self.random.standard_normal((1 if self.same else self.batch, columns))
         return np.tile(drawn, (self.batch, 1)) if self.same else drawn
 
     def uniform(self, columns: int) -> NDArray[np.float64]:
-        """Draw uniform numbers in [0, 1), [B, columns]; equal rows while all episodes are the same."""
+        """Draw uniform numbers [B, columns] in [0, 1) for B episodes; equal rows while all episodes are the same."""
         drawn = self.random.random((1 if self.same else self.batch, columns))
         return np.tile(drawn, (self.batch, 1)) if self.same else drawn
 
     def by_episode(self, name: str) -> NDArray[np.floating]:
-        """Factor of a parameter in each episode, [B]; 1 where none is set."""
+        """Return the factor of the parameter ``name`` in each of B episodes, [B]; 1 where none is set."""
         factors = self.factors.get(name, np.ones(self.variety))
         return factors[np.arange(self.batch) % self.variety]
 
@@ -149,22 +152,22 @@ class SimulatedWorld(Disturbed):
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """Increase of each outcome in the last step, [B, O]; by default the terms."""
+        """Increase of each of O outcomes in the last step, in users' units, [B, O]; by default the terms."""
         return self.terms
 
     @property
     def situation(self) -> Situation:
-        """Layout, state and view of the present decision.
+        """Layout, state and view of the present decision of B episodes.
 
         Raises:
-            RuntimeError: before the first ``reset``.
+            RuntimeError: ``reset`` was not called yet.
         """
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
         return Situation(self.layout, self._state, self.seen(self._state))
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes, after all disturbances have set them up: observation [B, D] and mask [B, N]."""
+        """Begin B episodes after all disturbances; return observations [B, D] and masks of legal actions [B, N]."""
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
@@ -173,7 +176,7 @@ class SimulatedWorld(Disturbed):
         return self.seen(self._state)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per episode, [B]; all episodes restart together after the last step."""
+        """Take the actions [B], an index per episode; all episodes restart together after the last step."""
         self._state, terms = self.advance(self._state, actions, self.conditions())
         self._taken += 1
         last = terms, -(terms @ self.weights)
@@ -184,13 +187,13 @@ class SimulatedWorld(Disturbed):
         return Step(now.observation, now.mask, pay, done, final.observation)
 
     def get_state(self) -> dict[str, Any]:
-        """Copy of state, step count, factors and random generator, from which ``set_state`` resumes bit-equal."""
+        """Return a copy of state, step count, factors and random generator, for ``set_state`` to resume bit-equal."""
         rows = {name: np.array(value) for name, value in self._state._asdict().items()}
         settings = {"same": self.same, "random": self.random.bit_generator.state, "model": self.model}
         return {"rows": rows, "taken": self._taken, "factors": dict(self.factors), **settings}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resume from a state returned by ``get_state``."""
+        """Resume from a state that ``get_state`` returned; KeyError if an entry is missing."""
         kind = type(self.begin())
         self._state, self._taken = kind(**{n: np.array(value) for n, value in state["rows"].items()}), state["taken"]
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
@@ -208,11 +211,11 @@ class LevelOptimum(NamedTuple):
     """The optimum of a problem at one level.
 
     Attributes:
-        policy: that attains it; None if not available.
-        exact: whether it is the optimum up to ``error``, rather than the best plan available.
-        expected: its expected return; None if unknown.
-        error: bound on the error of ``expected``, in return; None if unknown.
-        reason: why there is none, or why it is not exact.
+        policy: policy that attains the optimum; None if not available.
+        exact: whether the policy is the optimum up to ``error``, rather than the best plan available.
+        expected: expected return of the policy; None if unknown.
+        error: bound on the error of ``expected``, in units of return; None if unknown.
+        reason: why there is no optimum, or why it is not exact; None if it is.
     """
 
     policy: Policy | None = None
@@ -249,8 +252,8 @@ class Encoder(NamedTuple):
     """A policy's observation of a situation.
 
     Attributes:
-        name: in reports.
-        encode: observations of a situation's B episodes, [B, E]; the policy cannot tell equal rows apart.
+        name: name in reports.
+        encode: function to the observations [B, E] of a situation's B episodes; equal rows look equal to the policy.
     """
 
     name: str
@@ -261,10 +264,10 @@ class Problem(Protocol):
     """One workload as the evaluation protocol uses it.
 
     Attributes:
-        kind, name: of the workload.
+        kind, name: the workload's kind and name.
         terms, weights: names and weights of the reward's T terms.
         outcomes: names and units of the outcomes for users, in display order.
-        heuristics: the kind's, by name.
+        heuristics: the kind's heuristics by name.
     """
 
     kind: str
@@ -276,11 +279,11 @@ class Problem(Protocol):
 
     @property
     def heat_map_axes(self) -> HeatMapAxes:
-        """Axes of the policies' heat maps."""
+        """The two axes of policies' heat maps, with their bins, and the name of the mapped value."""
         ...
 
     def player(self, contender: bytes | Policy) -> Player:
-        """Player of an artifact (behind the guard) or of a bare policy.
+        """Return the player of an artifact (behind the guard) or of a bare policy.
 
         Raises:
             IncompatibleArtifact: the artifact is unreadable, or of another layout.
@@ -288,57 +291,56 @@ class Problem(Protocol):
         ...
 
     def title(self, contender: bytes | Policy) -> str:
-        """Short title of a contender: its algorithm's name."""
+        """Return a short title of a contender, the name of its algorithm."""
         ...
 
     def world(self, batch: int, seed: int) -> World:
-        """Make a fresh world of ``batch`` equal episodes, the one given by ``seed``."""
+        """Make a fresh world of ``batch`` episodes, all equal to the episode that ``seed`` gives."""
         ...
 
     def unavailable(self, level: Level) -> str | None:
-        """Reason in words why ``level`` cannot be played; None if it can."""
+        """Return the reason in words why ``level`` cannot be played; None if it can."""
         ...
 
     def optimum(self, level: Level, seed: int) -> LevelOptimum:
-        """The optimum at ``level``; ``seed`` is that of the fixed episode."""
+        """Return the optimum at ``level``, or the reason why there is none; ``seed`` is the fixed episode's."""
         ...
 
     def tunables(self) -> Sequence[Tunable]:
-        """Static settings that the tuner may set; empty if there are none."""
+        """Return the static settings that the tuner may set; empty if there are none."""
         ...
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """Policy with the given static settings, by name."""
+        """Return the policy with the given values of the static settings, by name."""
         ...
 
     def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
-        """Values of the axes ``x``, ``y`` and ``value`` for B situations and actions, [B] each; NaN is not drawn."""
+        """Return the heat map's ``x``, ``y`` and ``value``, [B] each, of B episodes' actions [B]; NaN is not drawn."""
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """A contender's observation; None where it reads the whole state."""
+        """Return how a contender observes situations; None where it reads the whole state."""
         ...
 
     def labels(self) -> tuple[str, Policy] | None:
-        """Name and policy of a teacher whose ``Choice.values`` are returns of every action; None if there is none."""
+        """Return name and policy of a teacher whose ``Choice.values`` are every action's return; None without one."""
         ...
 
     def named_observation(self, situation: Situation, row: int) -> Mapping[str, float]:
-        """Observation of episode ``row`` by entry name."""
+        """Return the observation of the episode with index ``row`` in a situation, by entry's name."""
         ...
 
     def action_name(self, action: int) -> str:
-        """Display name of the action with this index."""
+        """Return the name that users see for the action with this index."""
         ...
 
     def description(self, level: Level) -> str:
-        """Description of the randomness at ``level``, for users of this kind."""
+        """Return a description of the randomness at ``level`` for users of this kind."""
         ...
 
     def pictures(self, shown: Mapping[str, bytes | Policy], seed: int) -> dict[str, Any] | None:
-        """Plots of the episode of ``seed`` as played by the given contenders, for the
-        report; None if the kind draws none.
+        """Return plots of the episode of ``seed``, played by each contender, for the report; None if the kind has none.
 
-        ``shown`` lists contenders by name: candidates first, then the best heuristic.
+        ``shown`` has the contenders by name: candidates first, then the best heuristic.
         """
         ...

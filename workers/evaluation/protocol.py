@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A unit of work: one policy at one level under one seed index; or the tuning, or a candidate's aliasing check."""
+    """A unit of work: "playing" a policy at a level under the ``seed``-th seed, or "tuning", "checking" without one."""
 
     phase: str
     level: Level | None = None
@@ -51,7 +51,7 @@ def evaluate(
     settings: Settings = DEFAULT,
     progress: Callable[[float, dict[str, Any]], None] | None = None,
 ) -> Evaluation:
-    """Evaluate ``candidates`` to the end; call ``progress`` after each chunk with the share done (0 to 1) and ``live``.
+    """Evaluate ``candidates``; call ``progress`` after each chunk with share done (0 to 1) and `EvaluationRun.live`.
 
     Raises:
         ValueError: two policies of one name, or no candidate.
@@ -70,10 +70,10 @@ class EvaluationRun:
 
     Args:
         problem: the workload.
-        candidates: to evaluate.
+        candidates: the agents to evaluate.
         settings: size and statistics.
-        checkpoint: bytes from ``checkpoint`` of a run with the same arguments, to resume from.
-        clock: monotonic seconds.
+        checkpoint: bytes from ``checkpoint`` of a run with the same arguments, to resume from; None: begin anew.
+        clock: function that returns monotonic seconds.
 
     Raises:
         ValueError: two policies of one name, no candidate, or a checkpoint of another evaluation.
@@ -103,7 +103,7 @@ class EvaluationRun:
         self._result: Evaluation | None = None
 
     def _planned(self) -> list[Unit]:
-        """All units of work in order; empty where all candidates are outdated."""
+        """Return all units of work in order; none where all candidates are outdated."""
         if not self.candidates:
             return []
         levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
@@ -152,7 +152,7 @@ class EvaluationRun:
         self.records.seconds += self.clock() - begun
 
     def checkpoint(self) -> bytes:
-        """Serialise the records so far, to resume from."""
+        """Serialise the records so far to bytes from which a run with the same arguments resumes."""
         return self.records.to_bytes()
 
     def result(self) -> Evaluation:
@@ -187,7 +187,7 @@ class EvaluationRun:
         return Record(scores.returns, scores.outcomes.astype(np.float32), None if heat is None else heat.sums, details)
 
     def _player(self, name: str, level: Level, seed: int) -> Player | None:
-        """Player of the policy of that name at a level under a seed index; None where it is not available."""
+        """Return the player of the policy ``name`` at a level for the seed with index ``seed``; None if unavailable."""
         if name in self._players:
             contenders = self._players[name]
             return contenders[seed % len(contenders)]
@@ -229,14 +229,14 @@ NOT_REQUESTED = "not asked for"
 
 
 class Chosen(NamedTuple):
-    """Names of the held-out executions (or other units ``of``), and how many of them no candidate learned from."""
+    """Names of the held-out executions (or other units ``of``); no candidate learned from ``unseen`` of them."""
 
     names: tuple[str, ...]
     unseen: int
     of: str = "executions"
 
     def report(self, reason: str | None, note: str | None) -> dict[str, Any]:
-        """Entry of the evaluation's report; ``reason``: why L3 is unavailable, or None; ``note``: a remark, or None."""
+        """Return the report's JSON entry, with the reason why L3 is unavailable (or None) and a remark (or None)."""
         names = list(self.names[:MOST_NAMES])
         count = {"of": self.of, self.of: len(self.names)}
         return {**count, "unseen": self.unseen, "names": names, "reason": reason, "note": note}
@@ -251,7 +251,7 @@ class KeptBack(NamedTuple):
 
 
 def not_requested() -> dict[str, Any]:
-    """Report entry of an evaluation whose highest level is below L3."""
+    """Return the JSON entry, on held-out samples, of an evaluation whose highest level is below L3."""
     return Chosen((), 0).report(NOT_REQUESTED, None)
 
 
@@ -267,12 +267,12 @@ def choose(
     """Choose the executions to hold out: those named in the request, else a random share, unseen ones first.
 
     Args:
-        names: of all executions, oldest first.
+        names: names of all executions, oldest first.
         request: executions or share to hold out.
-        seed: of the random order.
-        fewest: least number for a share.
-        most: upper limit; None: no limit.
-        carries: whether these executions suffice for a model; a share grows until they do, up to half of all.
+        seed: seed of the random order.
+        fewest: least number of executions, if the request gives a share.
+        most: largest number of executions; None: no limit.
+        carries: whether executions of these names suffice for a model; a share grows until they do, up to half of all.
     """
     if request.executions is not None:
         chosen = [name for name in request.executions if name in set(names)]
@@ -286,6 +286,6 @@ def choose(
 
 
 def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
-    """All names in a random order by ``seed``, unseen ones first."""
+    """Return all names in a random order by ``seed``, unseen ones first."""
     order = np.random.default_rng(seed).permutation(len(names))
     return sorted((names[index] for index in order), key=lambda name: name not in unseen)

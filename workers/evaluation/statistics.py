@@ -30,38 +30,36 @@ class Interval(NamedTuple):
     high: float
 
     def as_dict(self) -> dict[str, float]:
-        """The three numbers as a dictionary."""
+        """Return ``mean``, ``low`` and ``high`` by name."""
         return {"mean": self.mean, "low": self.low, "high": self.high}
 
 
 class Estimate(NamedTuple):
-    """A mean, its standard error, and the error's degrees of freedom; 0 and an infinite error for a single cluster."""
+    """A mean, its standard error, and the error's degrees of freedom (of a single cluster: infinite, and 0)."""
 
     mean: float
     error: float
     freedom: float
 
     def interval(self, confidence: float = 0.95) -> Interval:
-        """Two-sided confidence interval by Student's t; infinitely wide for 0 degrees of freedom."""
+        """Return the two-sided interval by Student's t at a ``confidence`` of 0 to 1; infinite for ``freedom`` 0."""
         half = self._errors((1 + confidence) / 2)
         return Interval(self.mean, self.mean - half, self.mean + half)
 
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
-        """Smallest true mean whose confidence interval lies above 0 with probability
-        ``power``; inf for 0 degrees of freedom.
+        """Return the smallest true mean whose interval lies above 0 with probability ``power``; inf for ``freedom`` 0.
 
         The sum of two quantiles of Student's t, times the standard error (Bloom 1995, "Minimum detectable effects").
         """
         return self._errors((1 + confidence) / 2) + self._errors(power)
 
     def _errors(self, chance: float) -> float:
-        """Quantile of Student's t at probability ``chance``, times the standard error."""
+        """Return the quantile of Student's t at probability ``chance``, times the standard error."""
         return float(stdtrit(self.freedom, chance)) * self.error if self.freedom > 0 else float("inf")
 
 
 def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Mean of ``values`` [E] and its standard error, with dependence within
-    ``clusters`` [E]; None: all are independent.
+    """Estimate the mean of ``values`` [E], with dependence within ``clusters`` [E] (indices); None: independent values.
 
     With ``clusters`` [E, 2], values depend on each other in two ways, as results of several models on several days do.
     The variances of both ways add up, with Satterthwaite's degrees of freedom (1946, "An approximate distribution of
@@ -82,7 +80,7 @@ def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def _clustered(values: Floats, clusters: Clusters) -> Estimate:
-    """Cluster-robust mean and standard error; ``clusters`` are numbered from 0 without gaps."""
+    """Estimate the mean of values [E], cluster-robust; ``clusters`` [E] are numbered from 0 without gaps."""
     mean = float(values.mean())
     share = np.bincount(clusters) / len(values)
     if len(share) == 1:
@@ -95,15 +93,15 @@ def _clustered(values: Floats, clusters: Clusters) -> Estimate:
 
 
 def mean_interval(values: Floats, clusters: Clusters | None = None) -> dict[str, float]:
-    """Mean of ``values`` [E] and its 95 % confidence interval as a dictionary; infinitely wide for a single cluster."""
+    """Return ``mean``, ``low`` and ``high`` of the 95 % interval of ``values`` [E]; infinite for a single cluster."""
     return estimate(values, clusters).interval().as_dict()
 
 
 def confidence_at(look: int, confidence: float = 0.95) -> float:
-    """Confidence level of the interval at look 1, 2, …, such that all of ``LOOKS`` looks are right with ``confidence``.
+    """Return the confidence level (0 to 1) at look 1, 2, … such that all looks are right with ``confidence``.
 
     Look i gets 1 / (i · (i + 1)) of the error probability, which sums to 1 (union bound; Darling and Robbins 1967,
-    "Confidence sequences for mean, variance, and median"). Looks after ``LOOKS`` keep the level of that look: otherwise
+    "Confidence sequences for mean, variance, and median"). Looks after the 12th (`LOOKS`) keep its level: otherwise
     later changes could never be detected.
     """
     counted = min(look, LOOKS)
@@ -111,7 +109,7 @@ def confidence_at(look: int, confidence: float = 0.95) -> float:
 
 
 def interquartile_mean(values: NDArray[np.floating]) -> float:
-    """Mean of the middle half of ``values``, of any shape; entries at the quartiles have fractional weights."""
+    """Return the mean of the middle half of ``values`` of any shape; entries at quartiles have fractional weights."""
     ordered = np.sort(np.asarray(values, np.float64).reshape(-1))
     quarter = len(ordered) / 4
     upper = np.clip(np.arange(1, len(ordered) + 1), quarter, 3 * quarter)
@@ -120,7 +118,7 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 
 
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
-    """Interquartile mean of ``values`` [E] and its standard error, with ``clusters`` as for ``estimate``.
+    """Estimate the interquartile mean of ``values`` [E], with ``clusters`` as for ``estimate``.
 
     The influence of each value is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
     significance procedures"), whose dependence is that of the values.
@@ -130,8 +128,7 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 
 
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
-    """Mean of ``values`` [E] in 0 to 1 and its confidence interval within 0 to 1,
-    with ``clusters`` as for ``estimate``.
+    """Return the mean and its interval, within 0 to 1, of ``values`` [E] in 0 to 1; ``clusters`` as for ``estimate``.
 
     Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
     effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
@@ -158,8 +155,7 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
 
 
 def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> Estimate:
-    """Jackknife estimate from G leave-one-cluster-out values: the ``whole`` value with
-    the standard error of pseudo-values.
+    """Return the ``whole`` value with the jackknife's standard error, from G leave-one-cluster-out values.
 
     Source: Tukey 1958; Miller 1974, "The jackknife – a review".
 
@@ -174,7 +170,7 @@ def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> E
 
 
 def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
-    """Element-wise 1 where ``ours`` is larger, 0.5 where equal, 0 where smaller; both of one shape."""
+    """Return element-wise 1 where ``ours`` is larger, 0.5 where equal, 0 where smaller; both have one shape."""
     won: Floats = (ours > theirs) + 0.5 * (ours == theirs)
     return won
 
@@ -182,7 +178,7 @@ def wins(ours: NDArray[np.floating], theirs: NDArray[np.floating]) -> Floats:
 def profile(
     scores: Floats, tau: Sequence[float] | Floats, clusters: Clusters | None = None, confidence: float = 0.95
 ) -> Floats:
-    """Performance profile: share of ``scores`` [E] above each of ``tau`` [T], with lower and upper bound; [3, T].
+    """Return the share of ``scores`` [E] above each of ``tau`` [T], its lower, and its upper bound, as rows of [3, T].
 
     Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
     """
@@ -212,7 +208,7 @@ class Equivalence:
     """Margin of practical equivalence.
 
     Attributes:
-        share: of the reference's magnitude, 0 or more.
+        share: margin as a share of the reference's magnitude, 0 or more.
         reference: mean return of the best baseline, of any sign.
     """
 
@@ -221,19 +217,19 @@ class Equivalence:
 
     @property
     def margin(self) -> float:
-        """Largest difference in return that still counts as equal."""
+        """Largest difference in return that still counts as equal, in units of return."""
         return self.share * abs(self.reference)
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
-        """Whether an interval of differences (``mean``, ``low``, ``high``) shows a policy as good: low ≥ −margin."""
+        """Return whether an interval of differences (``mean``, ``low``, ``high``) has low ≥ −margin."""
         return difference["low"] >= -self._rounded
 
     def better(self, difference: Mapping[str, float]) -> bool:
-        """Whether an interval of differences lies wholly above the margin."""
+        """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly above the margin."""
         return difference["low"] > self._rounded
 
     def worse(self, difference: Mapping[str, float]) -> bool:
-        """Whether an interval of differences lies wholly below the negative margin."""
+        """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly below −margin."""
         return difference["high"] < -self._rounded
 
     @property
@@ -254,10 +250,10 @@ class Record:
     """Result of one unit of an evaluation's work.
 
     Attributes:
-        returns: of the episodes, [E]; None for a unit without episodes.
-        outcomes: in users' units, [E, O].
-        heat: sums and counts of a heat map, [2, Y, X].
-        details: plain JSON values.
+        returns: undiscounted returns of E episodes, [E]; None for a unit without episodes.
+        outcomes: O outcomes in users' units, [E, O]; None as ``returns``.
+        heat: sums and counts in the Y × X bins of a heat map, [2, Y, X]; None without one.
+        details: further results as plain JSON values.
     """
 
     returns: NDArray[np.float32] | None = None
@@ -271,7 +267,7 @@ class Records:
 
     Args:
         signature: plain JSON values that identify the evaluation.
-        data: bytes from ``to_bytes`` with the same signature, or None.
+        data: bytes from ``to_bytes`` with the same signature; None: no records yet.
 
     Raises:
         ValueError: ``data`` belongs to another evaluation.
@@ -294,11 +290,11 @@ class Records:
         return iter(self._records)
 
     def append(self, record: Record) -> None:
-        """Add the record of the next unit."""
+        """Append the record of the next unit of work."""
         self._records.append(record)
 
     def to_bytes(self) -> bytes:
-        """Serialise all records, seconds and the signature as safetensors."""
+        """Serialise all records, seconds and the signature to safetensors bytes."""
         arrays = {f"returns.{i}": r.returns for i, r in enumerate(self) if r.returns is not None}
         arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
@@ -334,7 +330,7 @@ class Level(IntEnum):
 
     @property
     def label(self) -> str:
-        """``train``, or ``L0`` to ``L4``."""
+        """Name of the level in reports: ``train``, or ``L0`` to ``L4``."""
         return "train" if self is Level.TRAIN else f"L{int(self)}"
 
 

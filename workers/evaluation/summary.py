@@ -61,7 +61,7 @@ class Evaluation:
       assessed), ``levels`` (empty if outdated; ``level``, ``passed``, ``reason``, ``advantage``,
       ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
       ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.shown``), ``aliasing`` (by ``judge.check``),
-          ``curve``;
+      ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
     - ``pictures``: plots of what policies did, null where the kind draws none;
@@ -71,11 +71,11 @@ class Evaluation:
     document: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON document, not copied."""
+        """Return the JSON document itself, not a copy."""
         return self.document
 
     def class_of(self, name: str) -> str:
-        """Class of a candidate: ``none`` or ``L0`` to ``L4``.
+        """Return the class of the candidate called ``name``: ``none`` or ``L0`` to ``L4``.
 
         Raises:
             StopIteration: no candidate of that name.
@@ -96,15 +96,15 @@ class LevelScores:
     Episodes of one seed depend on each other; where several contenders take turns, so do all episodes of one contender.
 
     Args:
-        level: of the scores.
-        records: of each policy, one per seed.
-        heuristics: their names.
-        settings: of the evaluation.
+        level: the level of randomness.
+        records: results by policy, one per seed.
+        heuristics: names of the policies that are heuristics.
+        settings: confidence level and equivalence margin.
         turns: number of contenders, by the candidate's name.
 
     Attributes:
-        scores: returns of every policy, [S, E].
-        outcomes: of every policy in users' units, [S, E, O].
+        scores: undiscounted returns by policy, [S, E].
+        outcomes: O outcomes in users' units by policy, [S, E, O].
         best: name of the heuristic of the highest mean return.
     """
 
@@ -124,45 +124,45 @@ class LevelScores:
         self.best = max(heuristics, key=lambda name: float(self.scores[name].mean()))
 
     def rename(self, name: str, other: str) -> None:
-        """Rename a policy in all scores; no effect where it did not play."""
+        """Rename the policy ``name`` to ``other`` in all scores; do nothing where it did not play."""
         names = {one: other if one == name else one for one in self.scores}
         self.records = {names[one]: played for one, played in self.records.items()}
         self.scores = {names[one]: values for one, values in self.scores.items()}
         self.outcomes = {names[one]: values for one, values in self.outcomes.items()}
 
     def mean(self, name: str) -> float:
-        """Mean return over a policy's S · E episodes."""
+        """Return a policy's mean return over its S · E episodes."""
         return float(self.scores[name].mean())
 
     @property
     def equivalence(self) -> Equivalence:
-        """Equivalence margin, as a share of the best heuristic's mean return."""
+        """Equivalence margin, a share of the best heuristic's mean return, for comparisons with that heuristic."""
         return Equivalence(self.settings.equivalence_margin, self.mean(self.best))
 
     def ahead(self, name: str) -> Floats:
-        """Paired difference of a policy's returns to the best heuristic's, [S, E]."""
+        """Return a policy's returns minus the best heuristic's in the same episodes, [S, E]."""
         return self.scores[name] - self.scores[self.best]
 
     def clusters(self, name: str, values: Floats) -> Clusters:
-        """Cluster index of each of a policy's ``values`` [S, …], flattened: its seed, or its contender."""
+        """Return the cluster index (seed or contender) of each of a policy's ``values`` [S, …], flattened."""
         seeds = np.arange(len(values))
         turns = self.turns.get(name, 1)
         return np.repeat(seeds if turns == 1 else seeds % turns, values[0].size)
 
     def interval(self, name: str, values: Floats) -> Interval:
-        """Mean of a policy's ``values`` [S, …], with its confidence interval."""
+        """Return the mean of a policy's ``values`` [S, …] with its confidence interval."""
         return estimate(values.ravel(), self.clusters(name, values)).interval(self.settings.confidence)
 
     def share(self, name: str, values: Floats) -> Interval:
-        """Mean of a policy's ``values`` [S, E] in 0 to 1, with its confidence interval within 0 to 1."""
+        """Return the mean of a policy's ``values`` [S, E] in 0 to 1, with its confidence interval within 0 to 1."""
         return share_interval(values.ravel(), self.clusters(name, values), self.settings.confidence)
 
     def advantage(self, name: str) -> Interval:
-        """Mean paired difference of return to the best heuristic, with its confidence interval."""
+        """Return a policy's mean paired return minus the best heuristic's, with its confidence interval."""
         return self.interval(name, self.ahead(name))
 
     def improvement(self, name: str) -> Interval:
-        """Probability of a higher return than the best heuristic's in an episode (ties count half), with interval."""
+        """Return the share of episodes with a higher return than the best heuristic's (ties: half), with interval."""
         return self.share(name, wins(self.scores[name], self.scores[self.best]))
 
     @cached_property
@@ -172,11 +172,11 @@ class LevelScores:
         return span if span > 1e-12 else None
 
     def normalised(self, name: str) -> Floats | None:
-        """Returns scaled to 0 at the random policy's mean and 1 at the best heuristic's, [S, E]; None without scale."""
+        """Return the returns [S, E] scaled to means of 0 (random) and 1 (best heuristic); None without `scale`."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
     def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
-        """Mean and interval of each outcome in users' units, by the outcome's name."""
+        """Return ``mean``, ``low`` and ``high`` of each outcome of a policy in users' units, by the outcome's name."""
         values = self.outcomes[name].astype(np.float64)
         return {
             one.name: (self.share if one.unit == SHARE else self.interval)(name, values[:, :, i]).as_dict()
@@ -184,7 +184,7 @@ class LevelScores:
         }
 
     def figures(self, name: str, terms: Sequence[str], outcomes: Sequence[Outcome]) -> dict[str, Any]:
-        """A policy's JSON entry under ``policies`` of a level."""
+        """Return a policy's JSON entry under ``policies`` of a level; ``terms`` are the names of the reward's terms."""
         values, records, normalised = self.scores[name], self.records[name], self.normalised(name)
         middle = interquartile(values.ravel(), self.clusters(name, values))
         guarded = [record.details["guarded"] for record in records]
@@ -201,7 +201,7 @@ class LevelScores:
         }
 
     def profiles(self) -> dict[str, Any] | None:
-        """Performance profiles of all policies as JSON; None where scores cannot be normalised."""
+        """Return the performance profiles of all policies as JSON; None where scores cannot be normalised."""
         if self.scale is None:
             return None
         scores = {name: (values - self.mean(RANDOM)) / self.scale for name, values in self.scores.items()}
@@ -216,7 +216,10 @@ class Summary:
     """Builds the JSON document of an evaluation.
 
     Args:
-        problem, candidates, everybody, settings: of the evaluation.
+        problem: the workload.
+        candidates: the agents under evaluation.
+        everybody: all policies in display order.
+        settings: size and statistics of the evaluation.
         played: records by level and policy, one per seed; empty where all candidates are outdated.
     """
 
@@ -250,8 +253,8 @@ class Summary:
         """Build the ``document`` of an ``Evaluation``.
 
         Args:
-            checked: result of the aliasing check, by candidate.
-            tuned: result of the tuner as JSON, or None.
+            checked: result of the aliasing check, by candidate's name.
+            tuned: result of the tuner as JSON; None: it did not run.
             seconds: wall-clock duration of the evaluation.
         """
         problem = self.problem
@@ -274,7 +277,7 @@ class Summary:
         }
 
     def _pictures(self) -> dict[str, Any] | None:
-        """Plots of the fixed episode as played by candidates, best heuristic and optimum; None if none was played."""
+        """Return plots of L0's episode as candidates, best heuristic and optimum play it; None if none was played."""
         if not self.level_scores:
             return None
         shown: dict[str, bytes | Policy] = {one.name: one.contenders[0] for one in self.candidates if not one.outdated}
@@ -307,7 +310,7 @@ class Summary:
         }
 
     def _outdated(self, candidate: Candidate) -> str:
-        """Statement that a candidate is outdated, with reason and remedy; empty where it is not."""
+        """Return a sentence that a candidate is outdated, with reason and remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
         played = self.level_scores[Level.TRAIN].records[candidate.name]
@@ -337,7 +340,7 @@ class Summary:
         }
 
     def _verdict(self, name: str, level: Level) -> Verdict:
-        """Verdict on a candidate at a level."""
+        """Return whether and why a candidate passed a level."""
         scored = self.level_scores.get(level)
         if scored is None:
             return Verdict(None, str(self._unavailable(level)))
@@ -355,7 +358,7 @@ class Summary:
         return Verdict(False, f"not shown to be at least as good: {comparison}")
 
     def _counted(self, name: str, scored: LevelScores) -> str:
-        """Mean outcomes of a candidate and of the best heuristic in words."""
+        """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""
         ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
         return "".join(
             f"{one.name} {amount(mine, one.unit)} against {amount(other, one.unit)}, "
@@ -375,7 +378,7 @@ class Summary:
         }
 
     def _gap(self, name: str, there: LevelScores) -> dict[str, Any]:
-        """Train-to-test gap of the return and of the advantage: intervals of training minus level, paired by seed."""
+        """Return intervals of the train-to-test gap, training minus level, of return and advantage, paired by seed."""
         train = self.level_scores[Level.TRAIN]
 
         def gap(ours: Floats, theirs: Floats) -> dict[str, float]:
@@ -394,7 +397,7 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """The supposed optimum, downgraded to a plan where another policy beats it on the level's episodes."""
+    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.beaten`)."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
@@ -414,7 +417,7 @@ def _optimum_json(found: LevelOptimum) -> dict[str, Any]:
 
 
 def _class(verdicts: Mapping[Level, Verdict]) -> Level | None:
-    """Highest level such that it and all levels below were passed; None if L0 was not."""
+    """Return the highest level such that it and all levels below were passed; None if L0 was not."""
     reached = None
     for level in CLASSES:
         if not verdicts[level].passed:

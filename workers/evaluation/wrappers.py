@@ -30,8 +30,8 @@ class Conditions(NamedTuple):
     """Effect of the environment on one step of B episodes with C channels (measured quantities).
 
     Attributes:
-        slowdown: added to the natural log of every channel, [B].
-        noise: added to the natural log of each channel in this step only, [B, C].
+        slowdown: addend to the natural log of every channel, [B].
+        noise: addend to the natural log of each channel in this step only, [B, C].
         repeated: share (0 to 1) of the step's work that has to be repeated, [B].
         capacity: available share (0 to 1) of each resource's range above its minimum, [B].
     """
@@ -42,7 +42,7 @@ class Conditions(NamedTuple):
     capacity: Floats
 
     def combined(self, other: Conditions) -> Conditions:
-        """Combine two conditions of one step: logs and shares add up, the smaller capacity holds."""
+        """Return both conditions of one step together: logs and repeated shares add up, the smaller capacity holds."""
         return Conditions(
             self.slowdown + other.slowdown,
             self.noise + other.noise,
@@ -52,7 +52,7 @@ class Conditions(NamedTuple):
 
 
 def neutral(batch: int, channels: int) -> Conditions:
-    """Conditions without effect, for B episodes and C channels."""
+    """Return conditions without effect for ``batch`` episodes and ``channels`` measured quantities."""
     return Conditions(np.zeros(batch), np.zeros((batch, channels)), np.zeros(batch), np.ones(batch))
 
 
@@ -60,11 +60,11 @@ class Disturbance(Protocol):
     """A source of conditions, queried by a world before every episode and every step."""
 
     def begin(self, world: World) -> None:
-        """Draw random values for the next episodes, and configure ``world`` for them."""
+        """Draw this source's random values for the next episodes, and set ``world`` up for them."""
         ...
 
     def conditions(self, world: World) -> Conditions | None:
-        """Conditions of the next step; None if neutral."""
+        """Return the conditions of the next step; None if they have no effect."""
         ...
 
 
@@ -76,10 +76,10 @@ class World(Simulator, Protocol):
     Attributes:
         channels: number C of measured quantities per step.
         steps: maximal number of decisions in an episode.
-        parameters: names of the parameters that can be scaled, ``group.detail``.
+        parameters: names of the parameters that can be scaled, such as "price.cpu" (group and detail).
         variety: number V of different parameter sets among the episodes.
         held_out: number of models of held-out executions.
-        disturbances: queried in this order.
+        disturbances: sources of conditions, queried in this order.
         terms: reward terms of the last step (after a reset: of the time before the first decision), [B, T].
         paid: unscaled reward of the last step, [B].
     """
@@ -100,16 +100,16 @@ class World(Simulator, Protocol):
 
     @property
     def counted(self) -> NDArray[np.floating]:
-        """Increase of each outcome in the last step, in users' units, [B, O]."""
+        """Increase of each of O outcomes in the last step, in users' units, [B, O]."""
         ...
 
     @property
     def situation(self) -> Situation:
-        """The situation that a policy decides on now."""
+        """Situation of the B episodes, each at its next decision."""
         ...
 
     def reseed(self, seed: int) -> None:
-        """Seed the next episodes with ``seed``."""
+        """Let the next episodes differ from each other, with all random numbers from ``seed``."""
         ...
 
     def scale(self, factors: Mapping[str, Floats]) -> None:
@@ -117,7 +117,7 @@ class World(Simulator, Protocol):
         ...
 
     def compose(self, models: NDArray[np.integer]) -> None:
-        """Let the next episodes follow the held-out models of these indices, [B]."""
+        """Let the next B episodes follow the held-out models of the indices ``models`` [B]."""
         ...
 
 
@@ -126,7 +126,7 @@ class Wrapper(Simulator, Disturbance):
 
     Args:
         inner: the world, or another wrapper around it.
-        seed: of the wrapper's random numbers.
+        seed: seed of the wrapper's random numbers.
     """
 
     level: ClassVar[Level]
@@ -142,7 +142,7 @@ class Wrapper(Simulator, Disturbance):
 
     @classmethod
     def applies(cls, world: World) -> bool:  # noqa: ARG003 (most do not look)
-        """Whether ``world`` has anything for this wrapper to disturb."""
+        """Return whether ``world`` has anything for this wrapper to disturb; by default True."""
         return True
 
     @property
@@ -162,7 +162,7 @@ class Wrapper(Simulator, Disturbance):
 
     @property
     def situation(self) -> Situation:
-        """The situation that a policy decides on now, from the inner world."""
+        """Situation of the inner world's B episodes, each at its next decision."""
         return self.world.situation
 
     @override
@@ -174,7 +174,7 @@ class Wrapper(Simulator, Disturbance):
         return self.inner.step(actions)
 
     def get_state(self) -> dict[str, Any]:
-        """The inner simulator's state, the random generator's state, and the values drawn for the present episodes."""
+        """Return the states of inner simulator and random generator, and the values drawn for the present episodes."""
         return {"inner": self.inner.get_state(), "random": self.random.bit_generator.state, "own": self.own()}
 
     @override
@@ -184,11 +184,11 @@ class Wrapper(Simulator, Disturbance):
         self.recall(state["own"])
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """Values drawn for the present episodes, by name."""
+        """Return the values drawn for the present episodes, by attribute name; none by default."""
         return {}
 
     def recall(self, own: dict[str, NDArray[Any]]) -> None:
-        """Restore values returned by ``own``."""
+        """Restore the attributes that ``own`` returned, copying their arrays."""
         vars(self).update({name: values.copy() for name, values in own.items()})
 
     def begin(self, world: World) -> None:
@@ -205,9 +205,9 @@ class Capacity(Wrapper):
     """Reduces the capacity during a random period in a share of the episodes.
 
     Attributes:
-        affected: share of episodes with such a period.
-        left: lowest and highest remaining share of the resources' range.
-        lasting: longest period, as a share of the episode.
+        affected: share (0 to 1) of episodes with such a period.
+        left: lowest and highest remaining share (0 to 1) of the resources' range.
+        lasting: longest period, as a share of the episode's steps.
     """
 
     level: ClassVar[Level] = Level.ENVIRONMENT
@@ -225,13 +225,13 @@ class Capacity(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """Available share of the resources' range in this step, [B]; 1 outside the period."""
+        """Return this step's conditions: capacity [B] is the share of the resources' range, 1 outside the period."""
         self.now = self.now + 1
         short = (self.now > self.first) & (self.now <= self.last + 1)
         return neutral(world.batch, world.channels)._replace(capacity=np.where(short, self.stays, 1.0))
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """Period and remaining share of each episode, and the present step."""
+        """Return period (steps) and remaining share of each episode, [B] each, and the present step."""
         return {"stays": self.stays, "first": self.first, "last": self.last, "now": self.now}
 
 
@@ -242,8 +242,8 @@ class Drift(Wrapper):
     """Adds a random walk to the natural log of all measurements, and in a share of the episodes one permanent shift.
 
     Attributes:
-        per_episode: standard deviation of the walk at the episode's end, in log units.
-        shifted: share of episodes with a shift.
+        per_episode: standard deviation of the walk at the episode's end, in natural log units.
+        shifted: share (0 to 1) of episodes with a shift.
         shift: lowest and highest factor of a shift, drawn log-uniformly.
     """
 
@@ -263,7 +263,7 @@ class Drift(Wrapper):
         self.now = np.array(0)
 
     def conditions(self, world: World) -> Conditions:
-        """Advance the random walk by one step; slowdown is walk plus shift, in log units, [B]."""
+        """Advance the walk by a step; return conditions whose slowdown [B] is walk plus shift, in natural log units."""
         self.now = self.now + 1
         deviation = self.per_episode / max(world.steps, 1) ** 0.5
         self.walk = self.walk + self.random.normal(0, deviation, world.batch)
@@ -271,7 +271,7 @@ class Drift(Wrapper):
         return neutral(world.batch, world.channels)._replace(slowdown=factor)
 
     def own(self) -> dict[str, NDArray[Any]]:
-        """Shift and present state of the walk of each episode, and the present step."""
+        """Return step and size of each episode's shift, the walk's present value, [B] each, and the present step."""
         return {"when": self.when, "size": self.size, "walk": self.walk, "now": self.now}
 
 
@@ -279,14 +279,14 @@ class Drift(Wrapper):
 
 
 class Failures(Wrapper):
-    """Makes each step fail with probability ``rate``; a uniformly drawn share of its work has to be repeated."""
+    """Makes each step fail with probability ``rate``; a uniformly drawn share (0 to 1) of its work is repeated."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "failures"
     rate: float = 0.02
 
     def conditions(self, world: World) -> Conditions:
-        """Draw which steps fail, and the share of each to repeat, [B]."""
+        """Return conditions whose repeated share [B] is drawn uniformly where the step fails, and 0 elsewhere."""
         fails = self.random.random(world.batch) < self.rate
         lost = self.random.random(world.batch)
         return neutral(world.batch, world.channels)._replace(repeated=np.where(fails, lost, 0.0))
@@ -303,7 +303,7 @@ class HeldOut(Wrapper):
 
     @classmethod
     def applies(cls, world: World) -> bool:
-        """Whether the world has models of held-out executions."""
+        """Return whether ``world`` has models of held-out executions."""
         return world.held_out > 0
 
     def begin(self, world: World) -> None:
@@ -332,7 +332,7 @@ class Noise(Wrapper):
     scale: float = 0.05
 
     def conditions(self, world: World) -> Conditions:
-        """Draw the noise of each episode and channel for this step, [B, C]."""
+        """Return conditions with the noise [B, C] of this step drawn for each episode and channel."""
         drawn = self.random.standard_t(FREEDOM, (world.batch, world.channels))
         return neutral(world.batch, world.channels)._replace(noise=self.scale * np.clip(drawn, -LARGEST, LARGEST))
 
@@ -350,12 +350,12 @@ RANGES: Mapping[str, tuple[float, float]] = {
 
 
 def of_groups(parameters: Sequence[str], groups: Collection[str]) -> list[str]:
-    """The parameters (``group.detail``) that belong to one of the groups."""
+    """Return the parameters (named "group.detail") that belong to one of the groups."""
     return [name for name in parameters if name.partition(".")[0] in groups]
 
 
 class Parameters(Wrapper):
-    """Multiplies each parameter by a factor drawn log-uniformly from the range of its group."""
+    """Multiplies each parameter by a factor drawn log-uniformly from its group's range (lowest, highest factor)."""
 
     level: ClassVar[Level] = Level.PARAMETERS
     name: ClassVar[str] = "parameters"
@@ -396,11 +396,11 @@ class Load(Wrapper):
 
     @classmethod
     def applies(cls, world: World) -> bool:
-        """Whether the world has a parameter in a group of ``loads``."""
+        """Return whether ``world`` has a parameter in a group of ``loads``."""
         return bool(of_groups(world.parameters, cls.loads))
 
     def begin(self, world: World) -> None:
-        """Scale the load parameters of the next episodes."""
+        """Multiply the load parameters of the next episodes by the factors in ``loads``."""
         names = of_groups(world.parameters, self.loads)
         world.scale({name: np.full(world.variety, self.loads[name.partition(".")[0]]) for name in names})
 
@@ -412,18 +412,18 @@ WRAPPERS: tuple[type[Wrapper], ...] = (Seeds, Parameters, HeldOut, Noise, Drift,
 
 
 def switched_on(level: Level, *, held_out: bool) -> tuple[type[Wrapper], ...]:
-    """Wrapper classes of ``level``, innermost first; ``HeldOut`` only with ``held_out``."""
+    """Return the wrapper classes of ``level``, innermost first; ``HeldOut`` only with ``held_out``."""
     reached = Level.SEEDS if level is Level.TRAIN else level
     return tuple(w for w in WRAPPERS if w.level <= reached and (held_out or w is not HeldOut))
 
 
 def applied(level: Level, world: World) -> tuple[type[Wrapper], ...]:
-    """Wrapper classes of ``level`` that have something to disturb in ``world``, innermost first."""
+    """Return the wrapper classes of ``level`` that have something to disturb in ``world``, innermost first."""
     return tuple(w for w in switched_on(level, held_out=True) if w.applies(world))
 
 
 def wrapped(world: World, level: Level, seed: int) -> World | Wrapper:
-    """Wrap ``world`` with all wrappers of ``level``, each seeded with ``seed``; the outermost simulator."""
+    """Wrap ``world`` with all wrappers of ``level``, each seeded with ``seed``; return the outermost simulator."""
     outermost: World | Wrapper = world
     for wrapper in applied(level, world):
         outermost = wrapper(outermost, seed)

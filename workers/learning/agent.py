@@ -1,4 +1,7 @@
-"""The agent: a learner together with its state, replay buffer and exploration schedule."""
+"""The agent: a learner together with its state, replay buffer and exploration schedule.
+
+Shapes: B environments, D observation entries, N actions, P parameters.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -43,9 +46,9 @@ class Agent:
 
     Attributes:
         learner: pure functions to act and learn.
-        learned: the learner's state.
-        buffer: replay or rollout buffer.
-        schedule: exploration by environment; executors with their own exploration replace it.
+        learned: the learner's state, with the parameters.
+        buffer: replay, rollout or slab buffer.
+        schedule: ε or temperature by environment; executors with their own exploration replace it.
     """
 
     def __init__(self, learner: Learner, rng: np.random.Generator) -> None:
@@ -66,22 +69,25 @@ class Agent:
         return getattr(self.learner, "report", None)
 
     def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
-        """Choose an action for each environment with exploration: [B, D], [B, N] → [B]."""
+        """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
+
+        ``progress`` (0 to 1) sets ε or temperature, ``rng`` draws.
+        """
         strayed = self.schedule.epsilon(progress, len(observation))
         acted = self.learner.act(self.learned, observation, mask, strayed, rng, self._carry)
         self._acted = acted.carry
         return acted
 
     def greedy(self, observation: Observations, mask: Masks) -> Actions:
-        """Choose the legal action of the highest value in each environment, [B], as the exported policy does."""
+        """Return the index [B] of each environment's legal action of highest value, as the exported policy chooses."""
         return np.where(mask, self.values(observation, mask), -np.inf).argmax(axis=1)
 
     def values(self, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Values of every action under the exported parameters: [B, D], [B, N] → [B, N]."""
+        """Return the values [B, N] of N actions under the exported parameters, for observations [B, D]."""
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
-        """Add one slab [B] of transitions that followed `act`; return the buffer entry completed by it, or None."""
+        """Add the slab of B transitions after `act`; return the buffer entry that it completes, or None."""
         batch, before = len(experience.reward), self._carry
         if self._acted is not None and (before is None or len(before) != batch):
             before = np.zeros((batch, self._acted.shape[1]), np.float32)
@@ -90,13 +96,13 @@ class Agent:
         return entry
 
     def remember(self, experience: Experience) -> None:
-        """Add one slab [B] of transitions to the buffer."""
+        """Add the slab of B transitions after `act` to the buffer."""
         entry = self.collect(experience)
         if entry is not None:
             self.buffer.insert(entry)
 
     def learn(self, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Run the updates that are due; their joint statistics, or None if there were none. ``progress`` is 0 to 1."""
+        """Run the updates due at ``progress`` (0 to 1); return their joint statistics, or None without updates."""
         found = []
         for batch in self.buffer.batches(progress):
             self.learned, stats = self.learner.update(self.learned, batch, rng)
@@ -105,7 +111,7 @@ class Agent:
         return self._summed(found, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
-        """Run the updates that are due as gradient steps; return the gradients [P] too.
+        """Run the updates that are due as gradient steps; return their gradients [P], and joint statistics or None.
 
         Raises:
             TypeError: the learner has no gradients.
@@ -122,7 +128,7 @@ class Agent:
         return gradients, self._summed(found, progress)
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
-        """Take one optimiser step along a gradient [P] computed by another process.
+        """Take one optimiser step along a gradient [P] of another process, at the learning rate of ``progress``.
 
         Raises:
             TypeError: the learner has no gradients.
@@ -140,7 +146,7 @@ class Agent:
         return LearnStats(stats.updates, stats.loss, stats.rate, explored)
 
     def imitate(self, slabs: Iterable[Experience], rng: np.random.Generator) -> LearnStats:
-        """Learn from an expert's transitions, before the training.
+        """Learn from an expert's transitions before the training; return the updates' statistics.
 
         Raises:
             ValueError: the learner cannot imitate, or there are too few transitions.
@@ -151,7 +157,7 @@ class Agent:
         return stats
 
     def start_from(self, arrays: Host, config: Mapping[str, Any] | None = None) -> None:
-        """Warm-start from a published policy's arrays and config.
+        """Warm-start from a published policy's arrays; its ``config`` is checked unless None.
 
         Raises:
             ValueError: the arrays are of another network, or the learner cannot warm-start.
@@ -161,7 +167,7 @@ class Agent:
         self.learned = self.learner.start(self.learned, arrays, config)
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and plain values for `restore`; `memory`: including the buffer's transitions."""
+        """Return arrays and plain values for `restore`, by name; with ``memory`` including the buffer's transitions."""
         host = self.learner.backend.to_numpy
         kept, values = self.buffer.state(memory=memory)
         arrays = {name: host(value).copy() for name, value in self.learned.arrays.items()}
@@ -169,7 +175,7 @@ class Agent:
         return {**arrays, **kept, **carried}, {**values, **self.learned.values}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Restore a state returned by `state`."""
+        """Restore arrays and plain values that `state` returned; KeyError if a value is missing."""
         give = self.learner.backend.asarray
         found = {name: give(arrays[name].copy()) for name in self.learned.arrays if name in arrays}
         self.learned = self.learned.but(found, **{name: values[name] for name in self.learned.values})
@@ -177,12 +183,12 @@ class Agent:
         self._carry = np.array(arrays[CARRY]) if CARRY in arrays else None
 
     def parameters(self, names: tuple[str, ...] | None = None) -> NDArray[np.float32]:
-        """Copy of some vectors of the state, by default those that `act` depends on, concatenated to [P]."""
+        """Return a copy of the state's arrays ``names`` (None: those that `act` needs), concatenated to [P]."""
         host, wanted = self.learner.backend.to_numpy, self.learner.acting if names is None else names
         return np.concatenate([host(self.learned.arrays[name]).reshape(-1) for name in wanted])
 
     def load(self, parameters: NDArray[np.float32], names: tuple[str, ...] | None = None) -> None:
-        """Replace the parameters by a vector [P] as returned by `parameters`, as an actor does with its learner's."""
+        """Replace the state's arrays ``names`` (None: those that `act` needs) by a vector [P] from `parameters`."""
         wanted = self.learner.acting if names is None else names
         shapes = [self.learned.arrays[name].shape for name in wanted]
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
@@ -194,7 +200,7 @@ class Agent:
         self.learned = self.learned.but(given)
 
     def export(self) -> Exported:
-        """The policy's type ("network", "table"), config and arrays for the artifact."""
+        """Return the policy's type ("network", "scorer", "table"), config and arrays; ValueError if it has none yet."""
         return self.learner.export(self.learned)
 
 
@@ -209,15 +215,15 @@ def make_agent(
     """Build the agent of a config for an environment's spaces.
 
     Args:
-        config: algorithm and its settings.
-        observation: Box of shape [D].
+        config: settings, whose type determines the algorithm.
+        observation: Box of shape [D], or [K, F] for a set of K candidates.
         actions: Discrete(N).
         advice: slice of the features that score each candidate in the reward's unit; None without such scores.
         rng: draws initial parameters, and later batches; owned by the executor.
         backend: replaces the config's, for example a backend without gradients for an actor; None: the config's.
 
     Raises:
-        BuildError: the config does not fit the spaces; names component and input.
+        BuildError, ValueError: the config does not fit the spaces.
         BackendError: the config's device is unavailable.
     """
     agent_spaces = registry.AgentSpaces(observation, actions, advice)
@@ -230,16 +236,16 @@ def make_agent(
 def settled(
     config: AnyConfig, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
 ) -> AnyConfig:
-    """The config with its device chosen; ``auto`` is decided by timing the config's own updates.
+    """Return the config with its device chosen; ``auto`` is decided by timing the config's own updates.
 
     A training that must resume bit-equal elsewhere stores the device chosen at its start.
 
     Args:
-        config: returned as it is if it has no field `place`.
-        observation: Box of shape [D].
+        config: settings; returned unchanged without a field `place`.
+        observation: Box of shape [D], or [K, F] for a set of K candidates.
         actions: Discrete(N).
-        advice: as for `make_agent`.
-        slab: environments in lock-step while timing.
+        advice: slice of the features that score each candidate in the reward's unit; None without such scores.
+        slab: number of environments in lock-step while timing.
 
     Raises:
         BackendError: the config's device is unavailable.
@@ -261,7 +267,7 @@ def _built(config: Config, seen: registry.AgentSpaces, backend: Backend, rng: np
 
 
 def _until_learned(agent: Agent, seen: Observations, actions: int, rng: np.random.Generator) -> Callable[[], None]:
-    """Workload for the timing: random slabs until the agent has run its updates once."""
+    """Return the function to time: it adds random slabs until the agent has run its updates once."""
     slab, mask = len(seen), np.ones((len(seen), actions), np.bool_)
     reward, done = rng.standard_normal(slab, np.float32), rng.random(slab) < 1 / 32
 

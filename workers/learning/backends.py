@@ -38,7 +38,7 @@ Layout = Mapping[str, tuple[slice, tuple[int, ...]]]
 
 @dataclass
 class Store:
-    """One set of variables: the vector `flat` [P], views of it by name, and their layout."""
+    """One set of variables: the vector `flat` [P] of P parameters, views of it by variable's name, and their layout."""
 
     flat: Array
     views: Views
@@ -49,8 +49,8 @@ class Backend(ABC):
     """Arrays, variables and gradients of one numeric library.
 
     Attributes:
-        name: of the library.
-        xp: its array namespace.
+        name: name of the library ("numpy", "torch").
+        xp: array namespace of the library, by the Python array API.
     """
 
     name: str
@@ -65,12 +65,12 @@ class Backend(ABC):
         """Convert an array to NumPy, sharing memory where possible."""
 
     def store(self, values: Mapping[str, NDArray[Any]]) -> Store:
-        """New variables initialised with copies of the values."""
+        """Return new variables that are initialised with copies of the values, by name."""
         flat, places = self.asarray(flatten(values)), layout(values)
         return Store(flat, self.cut(places, flat), places)
 
     def cut(self, layout: Layout, flat: Array) -> Views:
-        """Views of a flat vector [P] as variables by name, sharing its memory."""
+        """Return a flat vector [P] cut into variables by name, which share its memory."""
         return {name: flat[place].reshape(shape) for name, (place, shape) in layout.items()}
 
     def gradient(
@@ -94,18 +94,18 @@ class Backend(ABC):
         return function
 
     def without_gradient(self) -> AbstractContextManager[Any]:
-        """Context manager that disables the recording for differentiation."""
+        """Return a context manager in which operations are not recorded for differentiation."""
         return nullcontext()
 
 
 def flatten(values: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
-    """Concatenate the values, in order, to one float32 vector [P]."""
+    """Concatenate the values, in order, to one float32 vector [P]; P counts their entries."""
     parts = [np.asarray(value, dtype=np.float32).reshape(-1) for value in values.values()]
     return np.concatenate(parts) if parts else np.zeros(0, dtype=np.float32)
 
 
 def layout(values: Mapping[str, NDArray[Any]]) -> Layout:
-    """Slice and shape of each value in the vector made by `flatten`."""
+    """Return slice and shape, by name, of each value in the vector that `flatten` makes of them."""
     places, start = {}, 0
     for name, value in values.items():
         places[name] = (slice(start, start + int(np.size(value))), np.shape(value))
@@ -120,11 +120,11 @@ class NumpyBackend(Backend):
     xp = np
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """The array itself, not copied."""
+        """Return the array itself, not a copy."""
         return np.asarray(array)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """The array itself, not copied."""
+        """Return the array itself, not a copy."""
         return np.asarray(array)
 
 
@@ -140,10 +140,10 @@ REPEATS = 3
 
 
 def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Backend:
-    """A new backend.
+    """Return a new backend; ``device`` ("cpu", "cuda") and ``compiled`` are for "torch" only.
 
     Raises:
-        BackendError: unknown name, or unavailable device.
+        BackendError: the name is unknown, or the device or a compiler is unavailable.
     """
     if name not in BACKENDS:
         raise BackendError(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}")
@@ -153,10 +153,9 @@ def get_backend(name: str, device: str = "cpu", *, compiled: bool = False) -> Ba
 
 
 def candidates(place: DeviceConfig) -> list[DeviceConfig]:
-    """The devices that a config permits; for `auto` every device visible to torch.
+    """Return the config with each device that it permits; for `auto`, every device that torch can use.
 
-    Raises:
-        BackendError: a device is unavailable.
+    An unavailable device is returned too; `backend_of` refuses it.
     """
     seen = import_module(TORCH).devices()
     wanted = seen if place.device == "auto" else (place.device,)
@@ -166,13 +165,13 @@ def candidates(place: DeviceConfig) -> list[DeviceConfig]:
 def resolve(
     place: DeviceConfig, trial: Callable[[Backend], Callable[[], None]], clock: Callable[[], float] = perf_counter
 ) -> DeviceConfig:
-    """Choose the device with the least running time of `trial` among those that a config permits.
+    """Return the config with the fastest of the devices that it permits; a single one is not timed.
 
-    `trial` prepares a workload on a backend and returns the function to time: one warm-up run, then the minimum of
-    `REPEATS` runs, by ``clock`` (seconds). With a single candidate nothing is timed.
+    ``trial`` prepares a workload on a backend and returns the function to time: one warm-up run, then the minimum of
+    3 runs, by ``clock`` (seconds).
 
     Raises:
-        BackendError: a device is unavailable.
+        BackendError: a device to be timed is unavailable.
     """
     found = candidates(place)
     if len(found) == 1:
@@ -181,10 +180,10 @@ def resolve(
 
 
 def backend_of(place: DeviceConfig) -> Backend:
-    """The learning backend on the device of a config without `auto`.
+    """Return the torch backend on a config's device, which must not be `auto`.
 
     Raises:
-        BackendError: the device is unavailable.
+        BackendError: the device or, for `compiled`, a compiler is unavailable.
     """
     return get_backend(LEARNS, place.device, compiled=place.compiled)
 

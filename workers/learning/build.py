@@ -37,7 +37,7 @@ from workers.learning.components.base import Component, Memory, Node, Space, Spa
 
 
 class BuildError(Exception):
-    """Base class of errors while an agent is built."""
+    """Base class of all errors that `compose`, `complete` and `bind` raise."""
 
 
 class ComposeError(BuildError):
@@ -73,12 +73,12 @@ class Graph:
 
     Attributes:
         inputs: names of the root inputs.
-        calls: the nodes as given.
+        calls: the nodes as given to `compose`, composites included.
         nodes: calls of non-composite components, inner ones by their path ("q.trunk"); a wire is a root input or the
             output of one of them.
-        aliases: the inner wire of each output of a composite.
+        aliases: each output of a composite ("q.values") → the wire of the inner node that computes it.
         unwired: (path, port) of inputs without a wire.
-        seconds: duration of the stage.
+        seconds: duration of the stage in seconds.
     """
 
     inputs: tuple[str, ...]
@@ -90,7 +90,7 @@ class Graph:
 
 
 def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
-    """Join nodes to a graph.
+    """Join nodes to a graph whose root inputs are called ``inputs``, and replace composites by their inner calls.
 
     Raises:
         ComposeError: a wire or call outside the graph, two nodes of one name, or a component that contains itself.
@@ -111,14 +111,17 @@ def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
 
 @dataclass
 class _Opened:
-    """The graph while composites are being replaced by their inner calls."""
+    """State of `compose` while composites are replaced by inner calls; its attributes become those of `Graph`."""
 
     nodes: list[Node] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     unwired: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, node: Node, path: str, wires: Mapping[str, str], within: tuple[Component, ...]) -> None:
-        """Add a call with these input wires of the whole graph; for a composite, its inner calls."""
+        """Add the call ``path`` ("q.trunk"), or for a composite its inner calls; ComposeError if one is invalid.
+
+        ``wires`` are the whole graph's wires by port, ``within`` the enclosing composites, outermost first.
+        """
         missing = [port for port in node.component.takes if port not in node.inputs]
         self.unwired.extend((path, port) for port in missing)
         if not node.component.calls():
@@ -135,7 +138,7 @@ class _Opened:
         own = set(node.component.takes)
 
         def outside(wire: str) -> str | None:
-            """The wire's name in the whole graph; None for an own input that nothing is wired to."""
+            """Translate an inner wire to its name in the whole graph; None for an unwired input of the composite."""
             return wires.get(wire) if wire in own else f"{path}.{wire}"
 
         for call in inner:
@@ -151,7 +154,7 @@ class _Opened:
                 self.aliases[f"{path}.{port}"] = source
 
     def source(self, wire: str) -> str:
-        """Resolve an output of a composite to the wire that computes it."""
+        """Return the wire that computes a wire: of an inner node for a composite's output, else the wire itself."""
         seen = set()
         while wire in self.aliases and wire not in seen:
             seen.add(wire)
@@ -182,12 +185,12 @@ class Completed:
     """Result of `complete`.
 
     Attributes:
-        graph: the input graph.
-        order: its nodes in topological order.
-        spaces: of all wires, outputs of composites included.
-        owners: for each node, the first node that calls the same component.
-        variables: of each owner, by the component's own names.
-        seconds: duration of the stage.
+        graph: the graph that was completed.
+        order: the graph's nodes in topological order.
+        spaces: space of every wire by name, outputs of composites included.
+        owners: name of each node → name of the first node that calls the same component, and owns its variables.
+        variables: owner's name → the component's variables by the component's own names for them.
+        seconds: duration of the stage in seconds.
     """
 
     graph: Graph
@@ -199,7 +202,7 @@ class Completed:
 
 
 def complete(graph: Graph, spaces: Spaces) -> Completed:
-    """Propagate the spaces of the root inputs through the graph.
+    """Propagate the spaces of the root inputs (``spaces``, by input name) through the graph.
 
     Raises:
         CompleteError: an input without source or space, a circle, or a space that a component does not support.
@@ -219,10 +222,10 @@ def complete(graph: Graph, spaces: Spaces) -> Completed:
 
 
 def prefixes(completed: Completed) -> dict[str, str]:
-    """Prefix of the variables' names, by owner.
+    """Return, for each owner (a node's name), the prefix that makes its variables' names unique in the graph.
 
-    The root call's name, if several root calls own variables; and the path inside it, if inner components of one root
-    call have variables of the same name.
+    The prefix has the root call's name if several root calls own variables, and the path inside that call if its
+    inner components have variables of the same name; otherwise it is empty.
     """
     roots: dict[str, list[str]] = {}
     for owner, needed in completed.variables.items():
@@ -240,7 +243,7 @@ def prefixes(completed: Completed) -> dict[str, str]:
 
 @dataclass
 class _Flow:
-    """Propagation of spaces through a graph."""
+    """State of the propagation of spaces through a graph; its attributes become those of `Completed`."""
 
     graph: Graph
     known: dict[str, Space]
@@ -250,7 +253,7 @@ class _Flow:
     _first: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> None:
-        """Complete each node once all its inputs are known; raises CompleteError where that never happens."""
+        """Complete each node once the spaces of all its inputs are known; raises CompleteError as `complete`."""
         nodes = {node.name: node for node in self.graph.nodes}
         waiting = {name: self._waits_for(node, nodes) for name, node in nodes.items()}
         readers: dict[str, list[str]] = {}
@@ -306,7 +309,7 @@ class _Flow:
 
 
 def _source(wire: str) -> str:
-    """Name of the node whose output a wire is."""
+    """Return the name of the node that computes a wire ("q.values" → "q"); empty for a root input."""
     return wire.rpartition(".")[0]
 
 
@@ -317,7 +320,7 @@ def _not_given(name: str, port: str, wire: str) -> IncompleteInputError:
 
 
 def _circle(nodes: Mapping[str, Node], waiting: Mapping[str, set[str]]) -> str:
-    """Describe a circle of nodes that depend on each other, in words."""
+    """Return an error message on a dependency circle; ``waiting`` maps nodes to the nodes whose outputs they lack."""
     path, name = [], min(waiting)
     while name not in path:
         path.append(name)
@@ -340,7 +343,12 @@ Program = Callable[[Sets, Feeds], dict[str, Array]]
 
 @dataclass(frozen=True)
 class BuildReport:
-    """Seconds per build stage, and the size of the graph: number of component calls, and of learned parameters."""
+    """Duration of each build stage in seconds, and the graph's size.
+
+    Attributes:
+        nodes: number of component calls, composites not counted.
+        parameters: number of learned parameters, P.
+    """
 
     compose_seconds: float
     complete_seconds: float
@@ -353,8 +361,10 @@ class Bound:
     """A graph on a backend, in which any wires can be computed from any others.
 
     Attributes:
-        stores: the variable sets by name.
-        report: durations of the build.
+        completed: the graph with its spaces.
+        backend: the numeric library that computes the wires.
+        stores: the variable sets by name ("online", "target").
+        report: durations of the build and size of the graph.
     """
 
     def __init__(
@@ -374,10 +384,15 @@ class Bound:
         self._losses: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Callable[..., Any]] = {}
 
     def run(self, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None) -> dict[str, Array]:
-        """Compute the wires `fetches` from the fed wires, running only the nodes between them.
+        """Compute wires from other wires, running only the nodes between them.
 
-        `variables` replace the stores' variable sets of the same names; with all sets given, the result is a
-        pure function of feeds and variables.
+        Args:
+            fetches: names of the wires to compute.
+            feeds: arrays [B, …] by wire, B examples each.
+            variables: variable sets that replace the stores' sets of the same names; None: the stores' sets.
+
+        Returns:
+            An array by name of each fetched wire; a pure function of feeds and variables if all sets are given.
 
         Raises:
             BindError: a wire is neither fed nor computable.
@@ -396,8 +411,10 @@ class Bound:
     def gradient(
         self, loss: str, fetches: tuple[str, ...], feeds: Feeds, variables: Sets | None = None
     ) -> tuple[Mapping[str, Array], Array]:
-        """Compute wires as `run` does, and the gradient [P] of the mean of the wire
-        `loss` by the variable set `online`.
+        """Compute the wires ``fetches`` as `run` does, and differentiate the mean of the wire ``loss``.
+
+        Returns:
+            The fetched arrays by wire, and the gradient [P] by the P parameters of the variable set `online`.
 
         Raises:
             BindError: a wire is neither fed nor computable.
@@ -442,7 +459,7 @@ class Bound:
         return program
 
     def _plan(self, fetches: tuple[str, ...], feeds: tuple[str, ...]) -> tuple[Node, ...]:
-        """Nodes between feeds and fetches in topological order."""
+        """Return the nodes between feeds and fetches in topological order; raises BindError for a wire of no node."""
         aliases = self.completed.graph.aliases
         fed = {*feeds, *(aliases[wire] for wire in feeds if wire in aliases)}
         needed, wanted = set(), [wire for wire in fetches if wire not in fed]
@@ -463,7 +480,9 @@ class Bound:
 
 
 def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bound:
-    """Put a completed graph on a backend, all variable sets with equal initial values, and allocate its memories.
+    """Put a completed graph on a backend, and allocate its memories.
+
+    All variable sets start with equal values, drawn by ``rng``, which memories keep for their own draws.
 
     Raises:
         BindError: an initial value is not finite.
@@ -481,7 +500,7 @@ def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bo
 
 
 def initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
-    """Draw the initial values of all variables, by full name.
+    """Draw the initial float32 arrays of all variables, by name in the graph (`prefixes` + the component's name).
 
     Raises:
         BindError: an initial value is not finite.

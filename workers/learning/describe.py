@@ -27,7 +27,7 @@ from workers.learning.components.base import Node, Space, reals
 
 @dataclass(frozen=True)
 class Input:
-    """Source wire of a component's input, and its space as text."""
+    """The wire that a component's input is connected to, and the wire's space as text ("reals[64]")."""
 
     wire: str
     space: str
@@ -38,14 +38,14 @@ class Call:
     """One call of a component.
 
     Attributes:
-        path: its name, with the names of the enclosing composites as prefix ("q.trunk").
-        component: class name.
-        variables: name of the variable set.
-        inputs: by port.
-        outputs: spaces by port.
-        parameters: number of learned parameters that it owns; for a composite, those of its inner components.
-        shares: path of the call that owns the parameters, if that is another one; else None.
-        composite: whether inner calls follow.
+        path: the call's name, with the names of the enclosing composites as prefix ("q.trunk").
+        component: class name of the component.
+        variables: name of the variable set ("online", "target").
+        inputs: source wire and space of each input, by port.
+        outputs: space of each output as text, by port.
+        parameters: number of learned parameters that the call owns; for a composite, those of its inner components.
+        shares: paths of the calls that own its parameters, if others do; else None.
+        composite: whether inner calls of this one follow in the list.
     """
 
     path: str
@@ -62,7 +62,8 @@ class Call:
 class Description:
     """A built graph: root inputs with spaces, calls (a composite before its inner ones), and totals.
 
-    `aliases` gives the inner wire of each output of a composite; `seconds` the duration of each build stage.
+    `inputs` maps names to spaces as text, `aliases` a composite's outputs to inner wires, `parameters` is the number of
+    learned parameters, `seconds` the duration of each build stage.
     """
 
     inputs: Mapping[str, str]
@@ -73,7 +74,7 @@ class Description:
 
 
 def describe(bound: Bound) -> Description:
-    """Describe a bound graph; unused root inputs are left out."""
+    """Return the description of a bound graph, without root inputs that no node reads."""
     completed, report = bound.completed, bound.report
     calls = tuple(call for node in completed.graph.calls for call in _calls(completed, node, node.name, node.inputs))
     read = {wire for node in completed.graph.nodes for wire in node.inputs.values()}
@@ -87,7 +88,7 @@ def describe(bound: Bound) -> Description:
 
 
 def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
-    """The call and its inner calls; `wires` are wires of the whole graph."""
+    """Return the call ``path`` and its inner calls; ``wires`` are the whole graph's wires by input port."""
     component, within = node.component, node.component.calls()
     ports = (
         component.results()
@@ -115,13 +116,13 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
 
 
 def _parameters(completed: Completed, path: str) -> int:
-    """Number of parameters that a call owns, inner components included."""
+    """Return the number of learned parameters that a call owns, inner components included."""
     inside = [owner for owner in completed.variables if owner == path or owner.startswith(f"{path}.")]
     return sum(variable.size for owner in inside for variable in completed.variables[owner].values())
 
 
 def _shared(completed: Completed, path: str) -> str | None:
-    """Paths of the other calls that own variables of this one, as text; None if there are none."""
+    """Return the paths, joined by ", ", of the other calls that own variables of this one; None if there are none."""
     inside = [name for name in completed.owners if name == path or name.startswith(f"{path}.")]
     owners = {completed.owners[name] for name in inside if completed.variables[completed.owners[name]]}
     others = {owner for owner in owners if owner != path and not owner.startswith(f"{path}.")}
@@ -132,7 +133,7 @@ def _shared(completed: Completed, path: str) -> str | None:
 
 
 def space_text(space: Space) -> str:
-    """Short text of a space: reals[64], bits[9], one of 9."""
+    """Return a short text of a space, such as "reals[64]", "bits[9]" or "one of 9"."""
     if isinstance(space, spaces.Discrete):
         return f"one of {space.n}"
     shape = "×".join(str(length) for length in space.shape or ())
@@ -151,7 +152,7 @@ NEWLINE = "\\n"  # in a label of DOT
 
 
 def text(description: Description) -> str:
-    """Format the graph as lines: inputs, calls with spaces and parameters, and milliseconds of each stage."""
+    """Return the graph as lines of text: inputs, calls with spaces and parameters, and milliseconds of each stage."""
     lines = ["inputs"]
     lines += [f"  {name:<20} {space}" for name, space in description.inputs.items()]
     lines.append("components")
@@ -175,7 +176,7 @@ def _call_lines(call: Call) -> list[str]:
 
 
 def mermaid(description: Description) -> str:
-    """Format as a Mermaid flowchart: composites are boxes around their inner calls, edges carry spaces."""
+    """Return the graph as a Mermaid flowchart: composites are boxes around inner calls, edges carry spaces."""
     lines = ["flowchart LR"]
     lines += [f'  {_id(name)}(["{name}<br/>{space}"])' for name, space in _roots(description).items()]
     lines += _nested(description, 'subgraph {id}["{label}"]', '{id}["{label}"]', "end", "<br/>")
@@ -184,7 +185,7 @@ def mermaid(description: Description) -> str:
 
 
 def dot(description: Description) -> str:
-    """Format as a Graphviz digraph, with composites as clusters."""
+    """Return the graph as a Graphviz digraph (DOT), with composites as clusters."""
     lines = ["digraph agent {", "  rankdir=LR; node [shape=box, fontsize=10]; edge [fontsize=8];"]
     lines += [f'  {_id(name)} [shape=oval, label="{name}\\n{space}"];' for name, space in _roots(description).items()]
     lines += _nested(description, 'subgraph cluster_{id} {{ label="{label}";', '{id} [label="{label}"];', "}", NEWLINE)
@@ -195,7 +196,7 @@ def dot(description: Description) -> str:
 
 
 def as_json(description: Description) -> str:
-    """Format the whole description as JSON."""
+    """Return the whole description as JSON text."""
     return json.dumps(asdict(description), indent=1, ensure_ascii=False)
 
 
@@ -213,7 +214,10 @@ def _label(call: Call, newline: str) -> str:
 
 
 def _nested(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
-    """Lines of all calls, with inner calls between the opening and closing line of their composite."""
+    """Return the lines of all calls, with inner calls between the opening and closing line of their composite.
+
+    ``opened`` and ``leaf`` are formats with {id} and {label}, ``closed`` is a line, ``newline`` a label's line break.
+    """
     lines: list[str] = []
     within: list[str] = []
     for call in description.calls:
@@ -228,7 +232,7 @@ def _nested(description: Description, opened: str, leaf: str, closed: str, newli
 
 
 def _edges(description: Description) -> list[tuple[str, str, str, str]]:
-    """Edges (from, to, port, space) between non-composite calls; root inputs are sources too."""
+    """Return the edges (source, call, input port, space) to non-composite calls, from others or root inputs."""
     found = []
     for path, call in {call.path: call for call in description.calls if not call.composite}.items():
         for port, source in call.inputs.items():
@@ -253,7 +257,10 @@ class WrongInput(Exception):
 
 
 def main(arguments: list[str]) -> int:
-    """Print the graph built from a config; exit status 0, or 2 if the arguments cannot be read or built."""
+    """Print the graph built from a config; return 0, or 2 with a message if the arguments cannot be read or built.
+
+    SystemExit, from argparse, for an unknown option.
+    """
     wanted = _parser().parse_args(arguments)
     try:
         config = read_config(wanted.config)
@@ -281,10 +288,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def read_config(name: str) -> Config:
-    """Config of an algorithm's name or of a JSON file.
+    """Return the default config of the algorithm called ``name``, or the config in the JSON file at that path.
 
     Raises:
-        WrongInput: unknown name, unreadable file, or no valid config.
+        WrongInput: the name is unknown, the file cannot be read, or has no valid config.
     """
     path = Path(name)
     if path.suffix != ".json" and not path.is_file():
@@ -301,7 +308,7 @@ def read_config(name: str) -> Config:
 
 
 def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, slice | None]:
-    """Observation space, action space, and slice of the advice in an observation (or None)."""
+    """Return observation space, action space, and slice of the advice (None: none); raises WrongInput."""
     if wanted.workload is not None:
         if wanted.observation is not None or wanted.actions is not None:
             raise WrongInput("give either --workload, or --observation and --actions")

@@ -23,13 +23,12 @@ class Step(NamedTuple):
     """Result of a step in B environments with D observation entries and N actions.
 
     Attributes:
-        observation: of the next decision (after a reset where an episode ended), [B, D].
-        mask: legal actions of the next decision, [B, N].
-        reward: for learners, of order 1, [B].
+        observation: observation for the next decision (after a reset where an episode ended), [B, D].
+        mask: whether each action is legal in the next decision, [B, N].
+        reward: reward for learners, scaled to order 1, [B].
         done: whether the episode ended with this step, [B].
-        final_observation: as ``observation``, but before the reset; equal to it where no episode ended, [B, D].
-        discount: factor (0 to 1) on later rewards in addition to the learner's γ, for decisions of unequal duration,
-            [B];
+        final_observation: observation before that reset; equal to ``observation`` where no episode ended, [B, D].
+        discount: factor (0 to 1) on later rewards besides the learner's γ, for decisions of unequal duration, [B];
             None: 1.
         truncated: whether the ended episode was only cut off by time, [B]: rewards continue with ``observation``, the
             first of the next episode, to which ``final_observation`` is equal; None: for none.
@@ -50,7 +49,7 @@ class Step(NamedTuple):
 
 
 class Simulator(Protocol):
-    """B environments in lock-step.
+    """B environments in lock-step, with D observation entries and N actions each.
 
     Attributes:
         batch: number B of environments.
@@ -60,7 +59,7 @@ class Simulator(Protocol):
 
     @property
     def observation_space(self) -> spaces.Box:
-        """Observation space of one environment, [D]."""
+        """Observation space of one environment, a Box of shape [D], or [K, F] for K candidates."""
         ...
 
     @property
@@ -70,23 +69,23 @@ class Simulator(Protocol):
 
     @property
     def advice(self) -> slice | None:
-        """Slice of the feature that scores each candidate in the reward's unit; None without such a feature."""
+        """Slice of the features that score each action or candidate in the reward's unit; None without such scores."""
         ...
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """Begin B episodes: observation [B, D] and mask [B, N]."""
+        """Begin B episodes; return observations [B, D] and masks of legal actions [B, N]."""
         ...
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take one action per environment, [B]."""
+        """Take the actions [B], one index per environment; restart ended episodes."""
         ...
 
     def get_state(self) -> dict[str, Any]:
-        """State from which ``set_state`` resumes bit-equal, as arrays and plain values."""
+        """Return the state, arrays and plain values by name, from which ``set_state`` resumes bit-equal."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resume from a state returned by ``get_state``."""
+        """Resume from a state that ``get_state`` returned."""
         ...
 
 
@@ -125,19 +124,19 @@ class JointSimulator(Protocol):
         ...
 
     def reset(self) -> Mapping[str, Seen]:
-        """Begin B episodes; each agent's first observations and masks."""
+        """Begin B episodes; return first observations [B, D] and masks [B, N] by agent."""
         ...
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
-        """Take one action per agent and environment, [B] each, all simultaneously."""
+        """Take all agents' actions, [B] by agent, simultaneously; return each agent's view of the step."""
         ...
 
     def get_state(self) -> dict[str, Any]:
-        """State from which ``set_state`` resumes bit-equal, as arrays and plain values."""
+        """Return the state, arrays and plain values by name, from which ``set_state`` resumes bit-equal."""
         ...
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Resume from a state returned by ``get_state``."""
+        """Resume from a state that ``get_state`` returned."""
         ...
 
 
@@ -149,11 +148,11 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Attributes:
         kind: name in the entry-point group ``steward.learned_kinds``, whose object makes the simulator.
-        spec: of the workload, as JSON.
-        model: its domain model, serialised by its kind.
-        batch: environments in lock-step.
-        seed: of all random numbers.
-        options: of the kind, plain values.
+        spec: the workload's spec as JSON.
+        model: the workload's domain model, serialised by its kind.
+        batch: number of environments in lock-step.
+        seed: seed of all random numbers.
+        options: plain values that the kind interprets.
     """
 
     kind: str
@@ -176,7 +175,12 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def make_any(self) -> Simulator | JointSimulator:
-        """Make the simulator for one or several agents; raises PluginError and ValueError as ``make`` does."""
+        """Make the simulator for one or several agents.
+
+        Raises:
+            PluginError: no such kind is installed.
+            ValueError: the kind has no simulator, or spec or model is invalid.
+        """
         kind = plugins.load(plugins.LEARNED_KINDS, self.kind)
         workload = Workload(read_spec(json.loads(self.spec)), self.model)
         conditions = Conditions(self.batch, self.seed, "learning", options=self.options)
@@ -184,7 +188,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return made
 
     def seeded(self, seed: int) -> SimulatorSpec:
-        """Copy with another seed."""
+        """Return a copy with another seed."""
         return msgspec.structs.replace(self, seed=seed)
 
 
@@ -198,14 +202,14 @@ DIGITS = 4
 
 
 def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
-    """The config with `centre` and `scale` of its network set from observations of random legal play.
+    """Return the config with its network's `centre` and `scale`: mean and deviation of observations in random play.
 
     Configs with a scorer, a recurrent core or no network are returned unchanged.
 
     Args:
-        config: of any algorithm.
-        simulator: a fresh one, which is used up.
-        seed: of the actions.
+        config: settings of any algorithm.
+        simulator: a fresh simulator, which is unusable for training afterwards.
+        seed: seed of the random legal actions.
     """
     if not isinstance(config, DQN | ActorCritic) or config.network.scorer is not None:
         return config
@@ -228,16 +232,16 @@ def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfi
 
 
 class Situated(Simulator, Protocol):
-    """A simulator that also shows the situation that a policy of the service decides on."""
+    """A simulator that also gives the situations that the service's policies (heuristics, planner) decide on."""
 
     @property
     def situation(self) -> Any:
-        """Situation of B runs, each at its next decision, as an argument of `Policy.act`."""
+        """Situation of the B environments, each at its next decision, as an argument of `Policy.act`."""
         ...
 
 
 def demonstrate(simulator: Situated, policy: Policy, slabs: int) -> Iterator[Experience]:
-    """Let an expert act from a reset on, and yield `slabs` slabs of its transitions, [B, …] each, with `log_prob` 0.
+    """Let an expert policy act from a reset on; yield ``slabs`` slabs of B transitions each, with `log_prob` 0.
 
     Raises:
         ValueError: the expert chose an illegal action.

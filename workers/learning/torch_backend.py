@@ -44,27 +44,30 @@ class TorchBackend(Backend):
             _check_compiler(self.device)
 
     def asarray(self, array: NDArray[Any]) -> Array:
-        """Tensor on the device: over the same memory on the CPU, a copy on a GPU or of a read-only array."""
+        """Return a tensor on the device: over the same memory on the CPU, a copy on a GPU or of a read-only array."""
         whole = np.ascontiguousarray(array)
         return torch.from_numpy(whole if whole.flags.writeable else whole.copy()).to(self.device)
 
     def to_numpy(self, array: Array) -> NDArray[Any]:
-        """The tensor's values as a detached NumPy array on the CPU."""
+        """Return the tensor's values as a NumPy array on the CPU, without gradient."""
         result: NDArray[Any] = array.detach().cpu().numpy()
         return result
 
     def cut(self, layout: Layout, flat: Array) -> Views:
-        """Leaf tensors by name, each of which a gradient can be taken by."""
+        """Return a flat vector [P] cut into variables by name, as leaf tensors that require gradients."""
         return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
 
     def compile(self, function: Function) -> Function:
-        """Compile the function if ``compiled``; numbers are passed as tensors, so that new values do not recompile."""
+        """Return the function, compiled if ``compiled``; numbers become tensors: new values do not recompile."""
         return _compiled(function, self.device) if self.compiled else function
 
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
     ) -> tuple[Mapping[str, Array], Array]:
-        """Reverse-mode gradient [P] of the scalar, and the other arrays; 0 for variables that it does not depend on."""
+        """Evaluate `function(views, *arguments)` → (scalar, arrays); return the arrays, and the scalar's gradient [P].
+
+        The gradient is 0 for variables that the scalar does not depend on.
+        """
         if self.compiled:
             if function not in self._compiled:
                 self._compiled[function] = _compiled(function, self.device)
@@ -82,17 +85,17 @@ class TorchBackend(Backend):
         return {name: value.detach() for name, value in others.items()}, flat
 
     def without_gradient(self) -> AbstractContextManager[Any]:
-        """Context manager in which torch records no gradients."""
+        """Return a context manager in which torch records no gradients."""
         return torch.no_grad()
 
 
 def devices() -> tuple[str, ...]:
-    """Torch devices available here, "cpu" first."""
+    """Return the names of the devices that torch can use here: "cpu", and "cuda" if there is a GPU."""
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
 def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
-    """Compile a function; numbers are passed as tensors."""
+    """Return the compiled function, which converts number arguments to tensors first."""
     program = torch.compile(function)
 
     def run(*arguments: Any) -> Any:

@@ -36,10 +36,10 @@ BROKEN = "broken"
 
 @dataclass
 class Step:
-    """A running attempt.
+    """A running attempt at a job.
 
     Attributes:
-        outcome: done, cancelled, failed, released or lost; `broken` until it is set.
+        outcome: how the attempt ended: done, cancelled, failed, released or lost; `broken` until it is set.
     """
 
     outcome: str = BROKEN
@@ -47,7 +47,10 @@ class Step:
 
 @contextmanager
 def step(lease: Lease, *, traces: bool) -> Iterator[Step]:
-    """Log an attempt's start and end with its ids, and export a trace span at the end if ``traces``."""
+    """Log an attempt's start, and its end with the seconds taken; export a trace span at the end if ``traces``.
+
+    The caller sets the outcome of the yielded ``Step``; errors pass through.
+    """
     trace, began_at, done = began(lease.traceparent), time.time(), Step()
     told = {"job": lease.job_id, "type": lease.type, "tenant": lease.tenant, "attempt": lease.attempts}
     with working(trace, lease.job_id):
@@ -94,15 +97,15 @@ PUBLISH_ATTEMPTS = 5
 
 
 class Cancelled(Exception):
-    """A caller has cancelled the job."""
+    """A caller has cancelled the job that this process runs."""
 
 
 class WorkerStopping(Exception):
-    """This worker is stopping; the job is returned to the queue."""
+    """This worker is stopping; the job was returned to the queue with a checkpoint."""
 
 
 def never() -> bool:
-    """Default stop check of a worker without stop signal: False."""
+    """Return False: the stop check of a process that receives no stop signal."""
     return False
 
 
@@ -110,10 +113,10 @@ class RunningJob:
     """A job under this process's lease; as a context manager, it renews the lease from a thread.
 
     Args:
-        database: of the job.
-        settings: intervals in seconds.
-        lease: of the job.
-        is_stopping: whether the worker has received SIGTERM.
+        database: database with the job.
+        settings: intervals of heartbeat, progress and checkpoints, in seconds.
+        lease: lease of the job, with its fence token and checkpoint.
+        is_stopping: function that returns whether the worker has received SIGTERM.
     """
 
     def __init__(
@@ -151,7 +154,7 @@ class RunningJob:
                 logger.warning("job %s: no heartbeat, trying again: %s", self.lease.job_id, error)
 
     def check(self) -> None:
-        """End the attempt if there is a reason to.
+        """Raise an exception if the attempt has to end; do nothing otherwise.
 
         Raises:
             LeaseLost: another process has taken the lease over.
@@ -174,11 +177,11 @@ class RunningJob:
         """Report progress between two chunks, at most every ``progress_seconds``, with a checkpoint when due.
 
         Args:
-            fraction: 0 to 1.
+            fraction: share of the job that is done, 0 to 1.
             eta_seconds: remaining wall-clock seconds; None if unknown.
-            live: figures for display.
-            checkpoint: serialises the job's state.
-            once: write even if the last report was a moment ago.
+            live: figures to show to users, plain JSON values by name.
+            checkpoint: function that serialises the job's state.
+            once: whether to write even if the last report was a moment ago.
 
         Raises:
             LeaseLost, Cancelled: as ``check``.
@@ -193,7 +196,7 @@ class RunningJob:
         self.report(write, checkpoint)
 
     def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
-        """Report progress when due: `write` gets a checkpoint or None, and returns whether the job is cancelled.
+        """Report progress when due: ``write`` takes a checkpoint or None, and returns whether the job is cancelled.
 
         Raises:
             LeaseLost, Cancelled: as ``check``.
@@ -221,10 +224,10 @@ class RunningJob:
         self.check()
 
     def publish(self, write: Callable[[Session], dict[str, Any]]) -> None:
-        """Store a result and mark the job as succeeded, in one transaction; `write` returns the job's `result`.
+        """Store a result and mark the job as succeeded, in one transaction; ``write`` returns the job's `result`.
 
         Raises:
-            LeaseLost, Cancelled: as ``check``; nothing is stored.
+            LeaseLost, Cancelled, SQLAlchemyError: as ``commit``; nothing is stored.
         """
         self.commit(lambda session: leases.finish(session, self.lease, write(session)))
 
@@ -234,7 +237,7 @@ class RunningJob:
         Raises:
             LeaseLost: another process has the lease, or the workload was deleted.
             Cancelled: a caller has cancelled the job.
-            SQLAlchemyError: the database refused, or was unavailable in all of ``PUBLISH_ATTEMPTS`` attempts.
+            SQLAlchemyError: the database refused, or was unavailable in 5 attempts (`PUBLISH_ATTEMPTS`).
         """
         for attempt in range(1, PUBLISH_ATTEMPTS):
             self.check()
@@ -264,7 +267,7 @@ def _database(_pid: int, url: str) -> Database:
 
 
 def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
-    """Run a job in this worker process under a lease; do nothing in a stopping worker."""
+    """Run a job in this worker process under a lease, as ``perform``; do nothing in a stopping worker."""
     from workers.celery import is_stopping
 
     settings = get_settings()
@@ -280,7 +283,10 @@ def perform(
     work: Callable[[RunningJob], None],
     is_stopping: Callable[[], bool] = never,
 ) -> None:
-    """Claim a job, run ``work``, and record its outcome; errors of the work are recorded and not raised."""
+    """Claim a job, run ``work``, and record its outcome; do nothing if the job is not free.
+
+    Errors of the work are recorded and not raised; SQLAlchemyError where the database fails at the claim.
+    """
     lease = leases.claim(database, job_id, process_name(), settings)
     if lease is None:
         logger.info("job %s: nothing to take", job_id)
@@ -336,7 +342,7 @@ Work = Callable[[RunningJob], None]
 
 
 def yielding(work: Work) -> Work:
-    """Wrap work to run in a thread with the niceness of trainings.
+    """Return the work wrapped to run in a thread with the niceness of trainings (`settings.training_nice`).
 
     On Linux niceness belongs to a thread and is inherited by its children; a process could not lower its own again.
     """

@@ -32,13 +32,13 @@ class EvaluateInput(NamedTuple):
     """Inputs of an evaluation, read before the session is closed.
 
     Attributes:
-        request: from the API.
-        kind, workload: to evaluate on.
-        spec_version, model_version: of these.
-        candidates: the agents.
-        versions: agents' versions, by candidate name.
-        held_out: samples to hold out; None: the evaluation ends below L3.
-        runs: finished runs, for off-policy estimates.
+        request: the request as the API received it.
+        kind, workload: kind and workload to evaluate on.
+        spec_version, model_version: versions of the workload's spec and domain model.
+        candidates: the agents to evaluate.
+        versions: agents' versions by candidate's name.
+        held_out: which samples to hold out; None: the evaluation ends below L3.
+        runs: finished runs for off-policy estimates; empty for kinds without them.
     """
 
     request: EvaluationRequest
@@ -53,7 +53,7 @@ class EvaluateInput(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Checkpoint of an evaluation, valid for one spec version and one version of the judge."""
+    """Checkpoint of an evaluation (``run``), valid for one version of the spec and one of the judge's rules."""
 
     spec_version: int
     run: bytes
@@ -64,7 +64,7 @@ def load(job: RunningJob) -> EvaluateInput:
     """Read agents, spec and evaluation data of a job.
 
     Raises:
-        LookupError: the model or an agent has been deleted.
+        LookupError: the domain model or an agent has been deleted.
     """
     request = EvaluationRequest.model_validate(job.lease.request)
     with job.database.reading() as session:
@@ -106,7 +106,10 @@ def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
 
 
 def evaluate(job: RunningJob) -> None:
-    """Run the evaluation from the last checkpoint, render the page, and publish both."""
+    """Run the evaluation from the last checkpoint, render the page, and publish both.
+
+    LookupError: domain model or agent were deleted; LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+    """
     given = load(job)
     problem, held_out = _evaluation(job, given)
     wanted = given.request
@@ -147,7 +150,7 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
 
 
 def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
-    """Checkpoint of the run to resume; None if there is none, or the spec or the judge has changed since."""
+    """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
     kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
@@ -168,7 +171,7 @@ def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) ->
 
 
 def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
-    """Class (None: no class) and reason for each agent."""
+    """Return each agent's class (None: no class) and reason, from an evaluation's report and versions by name."""
     return [
         Verdict(
             agent=versions[candidate["name"]],
@@ -181,7 +184,7 @@ def verdicts(report: dict[str, Any], versions: dict[str, int]) -> list[Verdict]:
 
 
 def finite(value: Any) -> Any:
-    """Copy of a report in which numbers that are not finite are None, as JSON requires."""
+    """Return a copy of JSON values in which numbers that are not finite are None, as JSON requires."""
     if isinstance(value, dict):
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -202,7 +205,7 @@ class PromotionTerms(NamedTuple):
 
 
 def verdict(terms: PromotionTerms, report: dict[str, Any], rivals: Mapping[str, int | None]) -> tuple[bool, str]:
-    """Decide whether a trained agent becomes champion, with reason; `rivals` are the present champions by role."""
+    """Return whether a trained agent becomes champion, and why; ``rivals`` are the present champions by role."""
     reason = str(report["reason"])
     if not report["promoted"]:
         return False, reason

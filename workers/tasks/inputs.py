@@ -26,7 +26,7 @@ from workers.inputs import STEADY, Drifts, ExogenousSeries, HoldOut, LoggedRun, 
 
 
 class Model(NamedTuple):
-    """A stored domain model; empty data and ``NO_MODEL`` where agents learn from samples alone and there is none."""
+    """A stored domain model, its version and serialised data; ``NO_MODEL`` and empty data where there is none."""
 
     version: int = NO_MODEL
     data: bytes = b""
@@ -43,7 +43,7 @@ def workload(
     with_samples: bool,
     until: datetime | None = None,
 ) -> Workload:
-    """Read a workload, with samples and exogenous series (up to ``until``) only if ``with_samples``."""
+    """Return a workload; samples, exogenous series and drifts (up to ``until``; None: all) only if ``with_samples``."""
     spec = read_spec(row.spec)
     told = members.read(session, row.tenant, spec)
     if not with_samples:
@@ -54,7 +54,7 @@ def workload(
 
 
 def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> Drifts:
-    """Drifts up to ``until``, and those at the time when each execution was stored."""
+    """Return the drifts up to ``until`` (None: now), and those at the time when each execution was stored."""
     history = drift_rows.history(session, row.id)
     if not history:
         return STEADY
@@ -64,7 +64,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
 
 
 def exogenous(session: Session, row: tables.Workload, until: datetime | None = None) -> dict[str, ExogenousSeries]:
-    """The workload's exogenous series by name, without values issued after ``until``."""
+    """Return the workload's exogenous series by name, without values issued after ``until`` (None: all values)."""
     by_series = groupby(exogenous_rows.newest(session, row.id, until), key=attrgetter("series"))
     return {name: _series(list(found)) for name, found in by_series}
 
@@ -83,17 +83,17 @@ def _samples(session: Session, row: tables.Workload, until: datetime | None) -> 
 
 
 def from_samples(row: tables.Workload) -> bool:
-    """Whether agents of this workload's kind learn from, and are judged on, its samples alone."""
+    """Return whether agents of this workload's kind learn from, and are judged on, its samples alone."""
     return not KINDS[row.kind].simulated
 
 
 def model(session: Session, row: tables.Workload, version: int | None) -> Model:
-    """The domain model of that version, or the newest (None).
+    """Return the domain model of that version, or the newest (None).
 
-    Where agents learn from samples alone, it only serves planning; an empty one if the request names no version.
+    Where agents learn from samples alone, it only serves planning: without a version, an empty model is returned.
 
     Raises:
-        LookupError: it has been deleted.
+        LookupError: there is no such domain model any more.
     """
     if version is None and from_samples(row):
         return NONE
@@ -106,10 +106,10 @@ def model(session: Session, row: tables.Workload, version: int | None) -> Model:
 def held_out(
     session: Session, row: tables.Workload, request: HeldOut, models: Sequence[int], trained: Sequence[datetime]
 ) -> HoldOut:
-    """Request for the samples to hold out.
+    """Return which samples to hold out, with the names of those that no agent has learned from.
 
     Args:
-        request: from the API.
+        request: the request as the API received it.
         models: versions of the domain models that the agents were trained on.
         trained: times of the agents' trainings; later samples are unseen, where agents learn from samples alone.
     """
@@ -124,10 +124,10 @@ def held_out(
 
 
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:
-    """The workload's most recent finished runs, newest first."""
+    """Return the workload's most recent finished runs, newest first."""
     return [LoggedRun(run.reports, run.start) for run in logged(session, row.id)]
 
 
 def window(session: Session, row: tables.Workload, since: datetime, until: datetime) -> list[LoggedRun]:
-    """Reports of the workload's runs after ``since`` and up to ``until``, newest run first."""
+    """Return the workload's runs, newest first, with their reports after ``since`` and up to ``until``."""
     return [LoggedRun(run.reports, run.start) for run in reported(session, row.id, since, until)]

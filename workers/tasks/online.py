@@ -46,7 +46,7 @@ class Kept(msgspec.Struct, frozen=True):
         windows: number of past windows.
         until: end of the last window and start of the next, in seconds since 1970; None before the first.
         learner: serialised learner; empty before the first learning.
-        versions: published agents, in order.
+        versions: versions of the published agents, in order.
         rival: version of the champion in the last window; None: a heuristic.
         looks: number of consecutive verdicts against that rival.
     """
@@ -59,7 +59,7 @@ class Kept(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """Number of the next verdict against a rival, from 1, for the correction of its confidence."""
+        """Return the number, from 1, of the next verdict against ``rival`` (None: heuristic), for its confidence."""
         return self.looks + 1 if rival == self.rival else 1
 
 
@@ -68,8 +68,8 @@ class Verdict(NamedTuple):
 
     Attributes:
         outcome: ``STAYS``, ``PUBLISHED``, ``HEURISTIC`` or ``NOTHING``.
-        reason: in words.
-        report: of the verdict; empty without one.
+        reason: why, in words.
+        report: the verdict's report as JSON values; empty if nothing was judged.
         learned: the new agent; None if nothing was learned.
     """
 
@@ -104,7 +104,7 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
 
 
 def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[datetime, list[LoggedRun]]:
-    """End of the past window, and the runs' reports in it; after missed windows, the most recent one."""
+    """Return the end of the past window, and the runs with their reports in it; after missed windows, the last one."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
         until = database_time(session)
@@ -153,9 +153,7 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
 def _published(
     session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
 ) -> tuple[dict[str, Any], int | None]:
-    """Publish an agent or retire the champion, unless the champion has changed:
-    outcome as JSON, and new version or None.
-    """
+    """Publish an agent or retire the champion, unless it has changed; return outcome as JSON, and version or None."""
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
     outcome, reason, rival = verdict.outcome, verdict.reason, given.rivals[DEFAULT_ROLE]
     if outcome in {PUBLISHED, HEURISTIC} and workload.champion(DEFAULT_ROLE) != rival:
@@ -196,7 +194,7 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
 
 
 def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
-    """Schedule the next window, or finish the job after the last one."""
+    """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
     told = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:
         newest = kept.versions[-1] if kept.versions else None

@@ -25,7 +25,7 @@ EXPECTED: dict[type[Exception], tuple[str, str]] = {
 
 
 def problem_of(error: Exception, job_id: str) -> dict[str, Any]:
-    """Problem document of the exception that ended a job: status 422 for expected ones, else 500 with traceback."""
+    """Return the problem document (RFC 9457) of a job's exception: status 422 if expected, else 500 with traceback."""
     if isinstance(error, StewardError):
         return problem(error, f"/jobs/{job_id}")
     for family, (uri, title) in EXPECTED.items():

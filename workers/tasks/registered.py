@@ -43,7 +43,7 @@ def _found(module: str, function: str) -> Callable[[RunningJob], None]:
 
 
 def do(job: RunningJob) -> None:
-    """Run a claimed job; past its time limit the kernel kills this process (SIGALRM)."""
+    """Run a claimed job in the main thread; past its type's time limit the kernel kills this process (SIGALRM)."""
     of_type = WORK[job.lease.type]
     work = _found(of_type.module, of_type.function)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -55,7 +55,7 @@ def do(job: RunningJob) -> None:
 
 
 def take(job_id: str) -> None:
-    """Run the announced job, or the one that is next in turn."""
+    """Run the announced job or, if another one is next in turn, that; do nothing if no job is free."""
     run_job(job_id, do)
 
 

@@ -37,12 +37,12 @@ class TrainInput(NamedTuple):
     """Inputs of a training, read before the session is closed.
 
     Attributes:
-        workload: with samples.
-        spec_version, model_version: of its spec and domain model.
-        train_request: from the API.
-        request: the same for the learning engine.
+        workload: the workload with its samples.
+        spec_version, model_version: versions of its spec and domain model.
+        train_request: the request as the API received it.
+        request: the same request for the learning engine.
         rivals: versions of the champions by role; None: a heuristic.
-        champion_artifact: of their policies, which have to be beaten; None: heuristics only.
+        champion_artifact: artifact of the champions' policies, which have to be beaten; None: heuristics only.
     """
 
     workload: Workload
@@ -58,7 +58,7 @@ def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> Tra
     """Read spec, model or samples, champion, and the agent to start from.
 
     Raises:
-        LookupError: the model or that agent has been deleted.
+        LookupError: the domain model or the agent to start from has been deleted.
         Invalid: the request needs an extra that is not installed here.
     """
     train_request = TrainRequest.model_validate(request)
@@ -96,7 +96,10 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
 
 
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
-    """Store the agent, and promote it if the verdict permits; the job's result."""
+    """Store the agent, and promote it if the verdict permits; return the job's result, ``{"agent": version}``.
+
+    NoResultFound: the workload was deleted.
+    """
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
     promote, reason = verdict(
         PromotionTerms(given.train_request, given.rivals), trained.report, agents.rivals(workload)
@@ -126,7 +129,10 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
 
 
 def fit(job: RunningJob) -> None:
-    """Fit a domain model to all samples of a workload, and publish it."""
+    """Fit a domain model to all samples of the job's workload, and publish it.
+
+    EstimationError where the samples permit none; LeaseLost, Cancelled as ``RunningJob.publish``.
+    """
     with job.database.reading() as session:
         workload = session.get_one(tables.Workload, job.lease.workload_id)
         kind, spec_version = workload.kind, workload.spec_version
@@ -147,21 +153,21 @@ def fit(job: RunningJob) -> None:
 
 
 class Opened(NamedTuple):
-    """What a sweep keeps from its start, whatever changes meanwhile: the spec, and the plan if there is one."""
+    """Spec, its version, and plan (None: none) at a sweep's start, which stay in force for all its steps."""
 
     spec: Any
     spec_version: int
     planned: Planned | None
 
     def pack(self) -> bytes:
-        """Serialise as the checkpoint of the training's job."""
+        """Serialise all fields to the checkpoint of the training's job."""
         plan = b"" if self.planned is None else self.planned.pack()
         header = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
         return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
 
     @classmethod
     def unpack(cls, data: bytes) -> Opened:
-        """Inverse of `pack`; raises CheckpointError for other bytes."""
+        """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, header = blob.unpack(data)
         plan = arrays["planned"].tobytes()
         return cls(
@@ -192,13 +198,13 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
 
 
 def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
-    """The inputs with the spec of the sweep's start."""
+    """Return the inputs with the spec that was in force at the sweep's start."""
     workload = replace(given.workload, spec=opened.spec)
     return given._replace(workload=workload, spec_version=opened.spec_version)
 
 
 def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
-    """Make the plan if needed, measure the baselines, and open all trials."""
+    """Make the plan if needed, measure the baselines, and open all trials; raises Cancelled if the job is cancelled."""
     planned, request = None, given.request
     if request.plans or request.imitate == PLANNER:
         live = {"phase": "planning", "algorithm": request.algorithm}
@@ -232,7 +238,7 @@ def _end(
     known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
-    """Judge the best trial or the plan, and publish it."""
+    """Judge the best trial or the plan, and publish it; raises Untrainable if there is nothing to publish."""
     live = {"phase": "judging", "algorithm": given.request.algorithm}
     job.progress(LEARNING, JUDGING_SECONDS, live, lambda: job.lease.checkpoint or b"")
     contenders = [
@@ -282,7 +288,7 @@ def trial(job: RunningJob) -> None:
 
 
 class _TrialInput(NamedTuple):
-    """Inputs of a trial, read before the session is closed; `many` is the number of trials."""
+    """Inputs of a trial, read before the session is closed; ``many`` is the sweep's number of trials."""
 
     given: TrainInput
     problem: TrainingProblem
@@ -319,7 +325,7 @@ def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: i
 
 
 def _outcome(learner: Trial, status: sweeps.TrialStatus) -> sweeps.Outcome:
-    """The better one of the present policy and the trial's previous best."""
+    """Return the better one, by validation return, of the present policy and the trial's previous best."""
     tried = learner.compared()
     before = status.score
     if before is not None and status.artifact is not None and before >= tried.validation:

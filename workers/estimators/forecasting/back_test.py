@@ -42,10 +42,10 @@ class BackTest(NamedTuple):
     """Results of a back-test over H horizons and F families.
 
     Attributes:
-        families: by horizon, each family's medians on the choosing folds, the stack's included.
-        weights: of the families in the stack, in the order of ``families``, [H, F].
-        names: name of the chosen family, by horizon.
-        answers: by horizon, medians of the chosen family on all folds.
+        families: for each horizon, each family's medians on the choosing folds by name, the stack's included.
+        weights: weights of the families in the stack, in the order of ``families``, [H, F].
+        names: name of the chosen family for each horizon.
+        answers: medians of the chosen family on all folds, for each horizon.
     """
 
     families: list[dict[str, Told]]
@@ -65,14 +65,14 @@ class BackTest(NamedTuple):
 def forecaster(
     name: str, series: Series, horizons: Sequence[int], seed: int, names: Sequence[str] = ALL
 ) -> tuple[Forecaster, dict[str, Any]]:
-    """Back-test a series, and fit the chosen family of each horizon to all of it: the forecaster, and the report.
+    """Back-test a series, and fit the chosen family of each horizon to all of it; return forecaster and JSON report.
 
     Args:
-        name: of the series.
-        series: at least ``FEWEST`` intervals.
-        horizons: in intervals; those longer than an eighth of the series are left out.
-        seed: for networks and trees.
-        names: of the families to try; the hybrid needs the ARIMA.
+        name: name of the series.
+        series: counts of at least 24 intervals (`FEWEST`).
+        horizons: numbers of intervals; those longer than an eighth of the series are left out.
+        seed: seed of networks and trees.
+        names: names of the families to try; the hybrid needs the ARIMA.
     """
     asked = Asked(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     tested = back_test(asked)
@@ -82,13 +82,13 @@ def forecaster(
 def chosen(
     name: str, asked: Asked, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
-    """Build the forecaster from the families that a back-test chose: the forecaster, and the report.
+    """Return the forecaster from the families that a back-test chose, and its JSON report.
 
     Args:
-        name: of the series.
+        name: name of the series.
         asked: series, horizons, seed and families of the back-test.
-        tested: the back-test.
-        every: the families that it needs, fitted to the whole series, by name.
+        tested: results of the back-test.
+        every: the families in ``tested.needed``, fitted to the whole series, by name.
     """
     series, answering = asked.series, _answering(asked, tested, every)
     made = Forecaster(
@@ -104,7 +104,7 @@ def chosen(
 
 
 def choose(families: Mapping[str, Told], ahead: int, *, daily: bool) -> str:
-    """Choose the family for a horizon of ``ahead`` intervals by one rule for all series.
+    """Return the name of the family for a horizon of ``ahead`` intervals, from their medians on the choosing folds.
 
     Of the families whose mean absolute error is within one standard error of the least (Breiman et al. 1984): the
     ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The standard error is that of the
@@ -125,7 +125,7 @@ def _clearly_worse(one: Told, best: Told, ahead: int) -> bool:
 
 
 def daily_course(series: Series) -> float:
-    """Share (at most 1) of the variance of the scaled counts in a series' second half that the time of day explains.
+    """Return the share (at most 1) of the scaled counts' variance, in a series' second half, by the time of day.
 
     Harmonics are fitted to the first half. 0 where the series is too short for a daily season; negative for a bad fit.
     """
@@ -138,7 +138,7 @@ def daily_course(series: Series) -> float:
 
 
 def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
-    """Select the fitted families that were chosen at some horizon, by name; build the stack from its members."""
+    """Return the fitted families that were chosen at some horizon, by name; a stack is built from its members."""
     found = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
     if STACKED in tested.names:
         own = np.where(np.array([[name == STACKED] for name in tested.names]), tested.weights, 0.0)
@@ -149,13 +149,13 @@ def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> 
 
 
 def kept(series: Series) -> int:
-    """Number of last intervals of a series to keep in a forecaster: enough for every family's features and lags."""
+    """Return how many last intervals of a series a forecaster keeps, enough for every family's features and lags."""
     day, week = (round(span / series.seconds) for span in (DAY, WEEK))
     return max(LEAST_KEPT, (DAYS + 2) * day, 2 * week)
 
 
 def back_test(asked: Asked) -> BackTest:
-    """Choose families on the first ``CHOOSING`` folds, and refit and score only the chosen ones on the later folds."""
+    """Choose families on the first 2 of 4 folds, and refit and score only the chosen ones on the other folds."""
     count = len(asked.series.counts)
     cuts = np.linspace(count * (1 - HELD_OUT), count, FOLDS + 1).astype(np.int64).tolist()
     folds = [*pairwise(cuts)]
@@ -182,10 +182,9 @@ def back_test(asked: Asked) -> BackTest:
 
 
 def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[Floats, Floats]]:
-    """By horizon, a family's medians for the intervals from ``first`` to before
-    ``last``, and the actual values, [m] each.
+    """Return, for each horizon, a family's medians and the actual values of the intervals ``first`` to ``last`` − 1.
 
-    Both are scaled: ln(1 + count / unit).
+    Both are [m], for m intervals, and scaled: ln(1 + count / unit).
     """
     series, values = asked.series.until(last), asked.series.scaled
     origins = np.arange(max(first - max(asked.horizons), 0), last - 1)
@@ -198,7 +197,7 @@ def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[F
 
 
 def coverage(told: Told) -> float:
-    """Share (0 to 1) of the later folds' counts inside the interval that the errors of the preceding folds give."""
+    """Return the share (0 to 1) of the later folds' counts inside the interval from the preceding folds' errors."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
         bounds = bounded(told.medians[fold][:, None], told.errors(range(fold))[None], told.unit)
@@ -208,7 +207,7 @@ def coverage(told: Told) -> float:
 
 
 def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
-    """Report of a back-test by horizon, as JSON: mean absolute error (counts) and coverage of the chosen family."""
+    """Return the JSON report of a back-test: by horizon, mean absolute error (counts) and coverage (0 to 1)."""
     horizons = []
     for ahead, families, name, answer in zip(
         asked.horizons, tested.families, tested.names, tested.answers, strict=True
@@ -246,12 +245,12 @@ MOST_TRAINED = 4
 
 
 def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
-    """Count arrivals by class in whole intervals of ``SECONDS``; empty where there are fewer than ``FEWEST`` intervals.
+    """Count arrivals by class in whole intervals of 600 seconds (`SECONDS`); empty for fewer than 24 intervals.
 
     Args:
         times: arrival times in ascending order, in seconds since 1970 or since any other origin, [n].
         classes: index of each arrival's class in ``names``, [n].
-        names: of the series.
+        names: names of the classes, and so of the series.
     """
     first, last = (int(times[end] // SECONDS) for end in (0, -1)) if len(times) else (0, 0)
     first = max(first, last - MOST_INTERVALS)
@@ -265,9 +264,9 @@ def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[
 
 
 def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Fit one forecaster per series: their serialised bytes (empty without series), and each series' report by name.
+    """Fit a forecaster to each series; return all as serialised bytes, uint8 [n] (n = 0 without series), and reports.
 
-    Networks and trees are tried for the ``MOST_TRAINED`` series with the most arrivals only.
+    Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]

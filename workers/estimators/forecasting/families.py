@@ -29,7 +29,7 @@ class Asked(NamedTuple):
 
 
 class Family(NamedTuple):
-    """How to fit a forecasting family, given the families fitted before it, and the fewest intervals that it needs."""
+    """Function that fits a forecasting family, given those fitted before it, and the fewest intervals that it needs."""
 
     fit: Callable[[Asked, dict[str, Forward]], Forward]
     needs: int
@@ -73,10 +73,10 @@ residuals; and a weighted sum of all these."""
 
 
 def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
-    """Fit all families in ``asked.names`` that a series is long enough for: fitted families by name.
+    """Fit all families in ``asked.names`` that a series is long enough for; return them by name.
 
     Args:
-        asked: series, horizons, seed and names.
+        asked: series, horizons (in intervals), seed and names.
         counts: number of intervals that decides which families are fitted, the same for all origins of a back-test.
     """
     found: dict[str, Forward] = {}
@@ -96,7 +96,7 @@ ORDERS = ((1, 0, 1), (2, 0, 1), (3, 0, 2))
 
 
 def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
-    """Fit an ARIMA on the residuals of a least-squares daily and weekly course; ``ORDERS`` are compared by AIC."""
+    """Fit an ARIMA, its order by AIC, to the residuals of a least-squares daily and weekly course (scaled counts)."""
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
@@ -122,7 +122,7 @@ MOST_ROWS = 10_000
 
 
 def fit_boosting(series: Series, horizons: tuple[int, ...], seed: int) -> Boosting:
-    """Fit gradient-boosted trees (scikit-learn, absolute error) to the scaled counts, one model for each horizon."""
+    """Fit gradient-boosted trees (absolute error) to the scaled counts, a model for each horizon (in intervals)."""
     known = seasons(len(series.counts), series.seconds)
     return Boosting(horizons, known, tuple(_trees(series, ahead, known, seed) for ahead in horizons))
 
@@ -145,7 +145,7 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
 
 
 def exported(model: GradientBoostingRegressor) -> Trees:
-    """Convert a fitted model to arrays [T trees, N nodes], with leaf values multiplied by the learning rate."""
+    """Return a fitted model as arrays [T, N] of T trees with N nodes, leaf values multiplied by the learning rate."""
     each = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in each)
 
@@ -172,43 +172,43 @@ FEW = 5.0
 
 
 class Told(NamedTuple):
-    """One family's medians and the actual values at one horizon, scaled as ln(1 + count / unit); [m] per fold."""
+    """One family's medians and the actual values at one horizon, for each fold [m], scaled as ln(1 + count / unit)."""
 
     medians: list[Floats]
     came: list[Floats]
     unit: float
 
     def add(self, medians: Floats, came: Floats) -> None:
-        """Append another fold: medians [m] and actual values [m], both scaled."""
+        """Append a fold's medians [m] and actual values [m], both scaled as ln(1 + count / unit)."""
         self.medians.append(medians)
         self.came.append(came)
 
     def copy(self) -> Told:
-        """Copy with lists of its own, to which folds can be added."""
+        """Return a copy with lists of its own, to which folds can be added."""
         return Told([*self.medians], [*self.came], self.unit)
 
     @property
     def absolute(self) -> list[Floats]:
-        """Absolute errors in counts, each fold's [m]."""
+        """Absolute errors [m] of each fold, in counts per interval."""
         folds = zip(self.medians, self.came, strict=True)
         return [np.abs(unscaled(medians, self.unit) - unscaled(came, self.unit)) for medians, came in folds]
 
     def error(self, folds: Sequence[int] | None = None) -> float:
-        """Mean absolute error in counts, over all folds (None) or over those with the given indices."""
+        """Return the mean absolute error, in counts per interval, over the folds of these indices (None: all)."""
         each = self.absolute
         return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
-        """Interval offsets and mean correction [4] (as by ``errors``) from the given folds together."""
+        """Return the interval's offsets and the mean's slope and intercept, [4], from the folds of these indices."""
         medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
         return errors(medians, came, self.unit)
 
 
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
-    """Calibrate a family from its medians [m] and the actual values [m], both scaled: an array [4].
+    """Calibrate a family from its medians [m] and the actual values [m], both scaled; return an array [4].
 
     Its entries: offsets of the median for the lower and upper bound (scaled), and slope and intercept of the mean
-    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below ``FEW`` counts an
+    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below 5 counts per
     interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """
     apart, count = np.sort(came - medians), len(came)
@@ -231,11 +231,10 @@ LEAST = 0.01
 
 
 def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
-    """Stacking weights [F] (non-negative, sum 1) of least mean absolute error of the
-    counts in some folds (Breiman 1996).
+    """Return F families' stacking weights [F] (≥ 0, sum 1) of least mean absolute error of counts in some folds.
 
     They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
-    Weights below ``LEAST`` become 0; all are equal where the solver fails.
+    Weights below 0.01 become 0; all are equal where the solver fails.
     """
     told, came = _counts(families, folds)
     rows, count = told.shape
@@ -250,7 +249,7 @@ def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
 
 
 def cross_fitted(families: Mapping[str, Told]) -> Told:
-    """Medians of the stack in each fold, with weights fitted to the other folds; same scale and actual values."""
+    """Return the stack's medians in each fold, with weights fitted to the other folds, and the actual values."""
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:
@@ -260,7 +259,7 @@ def cross_fitted(families: Mapping[str, Told]) -> Told:
 
 
 def _counts(families: Mapping[str, Told], folds: Sequence[int]) -> tuple[Floats, Floats]:
-    """Medians of all families in some folds [n, F], and the actual values [n], both in counts."""
+    """Return the medians of F families in some folds, [n, F], and the actual values [n], both in counts."""
     each = [np.concatenate([one.medians[fold] for fold in folds]) for one in families.values()]
     first = next(iter(families.values()))
     came = np.concatenate([first.came[fold] for fold in folds])

@@ -1,6 +1,4 @@
-"""Forecasts by a gated recurrent network (torch), trained on absolute error: on the
-counts, or on an ARIMA's residuals.
-"""
+"""Forecasts by a gated recurrent network (torch) of the counts or of an ARIMA's residuals, by absolute error."""
 
 from __future__ import annotations
 
@@ -23,12 +21,12 @@ LEAST_UPDATES = 8  # per round
 
 
 def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima | None = None) -> Gru:
-    """Fit ``MEMBERS`` networks to a series, each stopped early at its least error on the held-out end of the series.
+    """Fit 4 networks (`MEMBERS`) to a series, each with the weights of least error on the series' held-out end.
 
     Args:
         series: counts per interval.
-        horizons: in intervals.
-        seed: for initial weights and batches.
+        horizons: numbers of intervals ahead.
+        seed: seed of initial weights and batches.
         arima: model whose residuals are learned; None: the counts themselves.
     """
     values = series.scaled
@@ -49,20 +47,19 @@ class Network(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, windows: torch.Tensor) -> torch.Tensor:
-        """Predict the standardised target of each horizon: [b, W, F] → [b, W, H]."""
+        """Predict standardised targets [b, W, H] at H horizons, from b windows [b, W, F] of W intervals, F inputs."""
         state, _ = self.gru(windows)
         return self.head(torch.cat([self.drop(state), windows], dim=-1))
 
     def exported(self) -> Weights:
-        """Copy the weights to float64 arrays, for inference without torch."""
+        """Return a copy of the weights as float64 arrays, for inference without torch."""
         named = [*(getattr(self.gru, f"{name}_l0") for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"))]
         parts = [*named, self.head.weight, self.head.bias]
         return Weights(*(part.detach().double().numpy().copy() for part in parts))
 
 
 class Sequence(NamedTuple):
-    """Training data of one series: inputs ``read`` [n, F] and targets ``wanted`` [n,
-    H], NaN where the future is unknown.
+    """Training data of one series: inputs ``read`` [n, F], and targets ``wanted`` [n, H], NaN beyond the series.
 
     Intervals from ``first`` to before ``held`` are trained on; those from ``held`` on are held out.
     """
@@ -82,7 +79,7 @@ def _trained(gru: Gru, series: Series, seed: int) -> Weights:
 
 
 def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
-    """Train the network; return its weights of the round with the least held-out error."""
+    """Train the network for 25 rounds; return its weights of the round with the least held-out error."""
     starts = np.arange(sequence.first, sequence.held - WINDOW + 1)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
@@ -109,7 +106,7 @@ def _update(network: Network, optimiser: torch.optim.Optimizer, read: torch.Tens
 
 
 def _held_out(network: Network, sequence: Sequence) -> float:
-    """Mean absolute error on the held-out intervals, in standard deviations of the series."""
+    """Return the mean absolute error on the held-out intervals, in standard deviations of the series."""
     network.eval()
     tail = slice(sequence.held - WARM, None)
     with torch.no_grad():

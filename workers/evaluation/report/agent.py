@@ -28,10 +28,10 @@ DONE, REFUSED = 0, 1
 
 
 class RenderedReport(NamedTuple):
-    """Report of a training with rendered plots (which take seconds); the texts around them can still change.
+    """Rendered plots of a training's report, which take seconds; the texts around them can still change.
 
     Attributes:
-        workload: its name.
+        workload: name of the workload.
         plots: rendered plots of the training's figures, by heading.
         shown: rendered plots of the kind's own pictures.
     """
@@ -41,7 +41,7 @@ class RenderedReport(NamedTuple):
     shown: Sequence[Markup]
 
     def page(self, report: Json) -> str:
-        """Build the HTML document from these plots and the texts of ``report``."""
+        """Return the HTML document of these plots and the texts of ``report``, an agent's report."""
         top = title(self.workload, report)
         body = [
             element("h1", top),
@@ -60,13 +60,13 @@ class RenderedReport(NamedTuple):
 
 
 def rendered(workload: str, report: Json) -> RenderedReport:
-    """Render all plots of a training's report (takes seconds)."""
+    """Render all plots of a training's report, which takes seconds."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
     return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
 
 
 def title(workload: str, report: Json) -> str:
-    """Title of the report: the agent's version, if known, and its workload."""
+    """Return the title of the report: the agent's version, if the report has one, and its workload."""
     return f"Agent {report['version']} of {workload}" if "version" in report else f"An agent of {workload}"
 
 
@@ -102,7 +102,7 @@ def _own(report: Json) -> Plots:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Render the agent on standard input to the file in ``arguments``; exit status 0, or 1 if it cannot be written."""
+    """Render the agent (JSON on standard input) to the file in ``arguments``; return 0, or 1 if it is not written."""
     agent, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         Path(file).parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _now(agent: Json) -> list[str]:
-    """Lines on the agent's present state, whatever its training's verdict; empty if there is nothing to add."""
+    """Return lines on whether the agent is in use now, whatever its training's verdict; none if nothing is known."""
     answers = f"Answers now: {agent['instead']}" if agent.get("instead") else ""
     return [line for line in (agent.get("standing_reason"), answers) if line]
 

@@ -43,7 +43,7 @@ RULES = _rules()
 
 
 def readable(svg: str) -> str:
-    """Add a style to an SVG with light-ground colours that adapts it to dark ground."""
+    """Return an SVG in light-ground colours with a style that adapts it to a viewer's dark colour scheme."""
     head, end, rest = svg.partition(">")
     return f"{head}{end}{RULES}{rest}"
 
@@ -74,19 +74,19 @@ TERMS = ("#c92a2a", "#1971c2", "#f08c00", "#5f3dc4", "#2f9e44")
 
 
 def definition(chart: Json) -> Json:
-    """Complete a chart to a Vega-Lite document in the common style."""
+    """Return a chart completed to a Vega-Lite document in the common style."""
     return {"$schema": SCHEMA, "padding": PADDING, **chart, "config": {**figures.config(), "background": "white"}}
 
 
 def figure(chart: Json, caption: str) -> Markup:
-    """Render a chart to an HTML figure with an inline SVG image; no script runs, and nothing is loaded."""
+    """Render a Vega-Lite chart to an HTML figure with an inline SVG image; ValueError if it is no valid chart."""
     drawn = vl_convert.vegalite_to_svg(definition(chart), allowed_base_urls=[])
     source = f"data:image/svg+xml;base64,{base64.b64encode(readable(drawn).encode()).decode()}"
     return element("figure", element("img", src=source, alt=caption), element("figcaption", caption))
 
 
 def layers(*shown: Json, width: float, height: float, **more: Any) -> Json:
-    """Vega-Lite layer chart of the non-empty layers, with width and height in pixels."""
+    """Return a Vega-Lite layer chart of the non-empty layers, with width and height in pixels."""
     return {"layer": [one for one in shown if one], "width": width, "height": height, **more}
 
 
@@ -94,7 +94,7 @@ class Palette:
     """Fixed colour and dash of each policy in all plots; candidates have colours of their own.
 
     Args:
-        policies: with ``name`` and ``role`` each, in display order.
+        policies: dicts with ``name`` and ``role``, in display order.
     """
 
     def __init__(self, policies: Sequence[Json]) -> None:
@@ -108,21 +108,21 @@ class Palette:
         self.own = own
 
     def colour(self, names: Sequence[str], *, legend: bool = True) -> Json:
-        """Vega-Lite colour channel of the field ``policy``, restricted to ``names``; with or without a legend."""
+        """Return the Vega-Lite colour channel of the field ``policy``, restricted to ``names``."""
         shown = [name for name in self.names if name in set(names)]
         scale = {"domain": shown, "range": [self.colours[name] for name in shown]}
         key = {"orient": "right", "labelLimit": 220, "symbolLimit": 40, "symbolOpacity": 1} if legend else None
         return {"field": "policy", "type": "nominal", "title": None, "scale": scale, "legend": key}
 
     def dash(self, names: Sequence[str]) -> Json:
-        """Vega-Lite dash channel of the field ``policy``, by role, to distinguish lines without colour."""
+        """Return the Vega-Lite dash channel of the field ``policy``, by role, to distinguish lines without colour."""
         shown = [name for name in self.names if name in set(names)]
         scale = {"domain": shown, "range": [DASHES.get(self.roles[name], [1, 0]) for name in shown]}
         return {"field": "policy", "type": "nominal", "scale": scale, "legend": None}
 
 
 def advantages(candidates: Sequence[Json], palette: Palette) -> Json | None:
-    """Chart of each candidate's return minus the best heuristic's, by level, with intervals; None without data."""
+    """Return a chart of each candidate's return minus the best heuristic's by level, with intervals; None if empty."""
     rows = [
         {"level": level["level"], "policy": candidate["name"], **level["advantage"]}
         for candidate in candidates
@@ -148,13 +148,13 @@ def advantages(candidates: Sequence[Json], palette: Palette) -> Json | None:
 
 
 def returns(level: Json, palette: Palette, measure: str = "return", *, least: bool = False) -> Json | None:
-    """Chart of every policy's mean return at one level with its interval, and the interquartile mean as a tick.
+    """Return a chart of every policy's mean return at one level with its interval; the tick is the interquartile mean.
 
     None without data; the random baseline is left out.
 
     Args:
         level: the report's entry of a level.
-        palette: of the policies.
+        palette: colours of the policies.
         measure: label of the value axis.
         least: whether smaller values are better.
     """
@@ -188,7 +188,7 @@ def curves(
     steps: str = "environment steps",
     measure: str = "return while learning",
 ) -> Json | None:
-    """Learning curves: return (label ``measure``) over environment steps (label ``steps``); None without data."""
+    """Return a chart of learning curves: ``measure`` over ``steps`` (the axes' labels); None without data."""
     rows = [
         {"policy": candidate["name"], "steps": step, "return": value}
         for candidate in candidates
@@ -208,10 +208,7 @@ def curves(
 
 
 def profile(found: Json, palette: Palette) -> Json | None:
-    """Performance profile: share of one level's episodes with a normalised score above τ, with the candidates' bands.
-
-    None without data.
-    """
+    """Return a chart of the share of a level's episodes with a normalised score above τ by policy; None if empty."""
     rows = [
         {"policy": name, "tau": tau, "share": share, "low": low, "high": high}
         for name, values in found["policies"].items()
@@ -234,7 +231,7 @@ def profile(found: Json, palette: Palette) -> Json | None:
 
 
 def terms(level: Json, names: Sequence[str], weights: Mapping[str, float], palette: Palette) -> Json | None:
-    """Stacked bars of each policy's weighted reward terms at one level, mean per episode; None without data."""
+    """Return stacked bars of each policy's weighted reward terms at one level, mean per episode; None without data."""
     rows = [
         {"policy": policy, "term": term, "order": index, "paid": weights.get(term, 1.0) * scores["terms"][term]}
         for policy, scores in level["policies"].items()
@@ -255,7 +252,7 @@ def terms(level: Json, names: Sequence[str], weights: Mapping[str, float], palet
 
 
 def heat_map(found: Json) -> Json | None:
-    """Heat map of a policy's mean action over two quantities of its observation; None without data."""
+    """Return a heat map of a policy's mean action over two quantities of its observation; None without data."""
     left, low = found["x"]["edges"], found["y"]["edges"]
     rows = [
         {"x": left[i], "x2": left[i + 1], "y": low[j], "y2": low[j + 1], "value": value}
@@ -280,7 +277,7 @@ def heat_map(found: Json) -> Json | None:
 
 
 def tuning(history: Sequence[Sequence[float]]) -> Json | None:
-    """Best return so far by trial of the tuner; None without trials."""
+    """Return a chart of the tuner's best return so far by trial, from pairs (trial, return); None without trials."""
     rows = [{"trial": trial, "best": best} for trial, best in history if best is not None]
     if not rows:
         return None

@@ -13,7 +13,7 @@ EMPTY = frozenset({"img", "meta"})
 
 
 class Markup(str):
-    """Text that is HTML already and is not escaped again."""
+    """A text that is HTML already, so that `safe` does not escape it again."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ def joined(parts: Iterable[str]) -> Markup:
 
 
 def element(name: str, /, *children: str, **attributes: str) -> Markup:
-    """HTML element with escaped children and attributes; a trailing underscore (``class_``) is dropped from a name."""
+    """Return an HTML element with escaped children and attributes; names lose trailing underscores (``class_``)."""
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     if name in EMPTY:
         return Markup(f"<{name}{given}>")
@@ -37,7 +37,7 @@ def element(name: str, /, *children: str, **attributes: str) -> Markup:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterable[int] = ()) -> Markup:
-    """HTML table whose first column holds row headers; rows at the indices ``marked`` are highlighted."""
+    """Return an HTML table whose first column has row headers; rows at the indices ``marked`` are highlighted."""
     strong = set(marked)
     lines = []
     for index, (first, *cells) in enumerate(rows):
@@ -49,7 +49,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterabl
 
 
 def section(title: str, *children: str) -> Markup:
-    """HTML section under a heading; empty where all children are empty."""
+    """Return an HTML section under the heading ``title``; empty where all children are empty."""
     shown = [child for child in children if child]
     return element("section", element("h2", title), *shown) if shown else Markup("")
 
@@ -81,7 +81,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def document(title: str, body: Markup) -> str:
-    """Self-contained HTML document with the common style; loads nothing and runs no script."""
+    """Return a self-contained HTML document with the common style; it loads nothing and runs no script."""
     head = joined(
         [
             element("meta", charset="utf-8"),
@@ -102,12 +102,12 @@ MINUS = "−"
 
 
 def number(value: float | None, *, signed: bool = False) -> str:
-    """Format with four significant digits; “–” for None."""
+    """Format a number with four significant digits; “–” for None."""
     return NOTHING if value is None else text.number(value, 4, signed=signed).replace("-", MINUS)
 
 
 def interval(value: dict[str, float] | None, *, signed: bool = False) -> str:
-    """Format mean and interval “mean [low, high]”, with digits by the interval's width; “–” for None."""
+    """Format ``mean``, ``low`` and ``high`` as “mean [low, high]”, digits by the interval's width; “–” for None."""
     if value is None:
         return NOTHING
     return text.interval(value["mean"], value["low"], value["high"], signed=signed).replace("-", MINUS)
@@ -119,18 +119,18 @@ def percent(value: float | None) -> str:
 
 
 def percents(value: dict[str, float] | None) -> str:
-    """Format an interval of shares in per cent; “–” for None."""
+    """Format ``mean``, ``low`` and ``high``, shares, as “mean [low, high]” in per cent; “–” for None."""
     if value is None:
         return NOTHING
     return f"{percent(value['mean'])} [{percent(value['low'])}, {percent(value['high'])}]"
 
 
 def count(value: float) -> str:
-    """Format a rounded number with commas between groups of three digits."""
+    """Format a number, rounded to an integer, with commas between groups of three digits."""
     return f"{value:,.0f}"
 
 
 def listed(names: Any) -> str:
-    """Join names to text: “a, b and c”."""
+    """Join names to a text such as “a, b and c”; empty without names."""
     texts = [str(name) for name in names]
     return " and ".join(([", ".join(texts[:-1])] if len(texts) > 1 else []) + texts[-1:])

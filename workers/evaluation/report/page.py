@@ -18,14 +18,14 @@ Json = dict[str, Any]
 
 
 class Scheduled(NamedTuple):
-    """Heading and explanatory sentence of a section of schedules."""
+    """Heading of a section of schedules, and the sentence (``told``) that explains them."""
 
     heading: str
     told: str
 
 
 def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
-    """Charts of a report's pictures: heading, caption and Vega-Lite chart each; empty without pictures."""
+    """Return heading, caption and Vega-Lite chart for each of a report's pictures; [] for None."""
     given = found or {}
     if given.get("schedules"):
         return plot.drawn(given["schedules"], given["points"])
@@ -33,12 +33,12 @@ def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
 
 
 def figures(found: Json | None) -> list[Markup]:
-    """Rendered HTML figures of a report's pictures, in order."""
+    """Return the rendered HTML figures of a report's pictures, in order; [] for None."""
     return [figure(chart, caption) for _, caption, chart in drawn(found)]
 
 
 def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) -> list[Markup]:
-    """Section around the rendered figures ``shown``; [] without figures."""
+    """Return the section (at most one) around the figures ``shown`` of a report's pictures; [] without figures."""
     given: Json = found or {}
     if not shown:
         return []
@@ -96,7 +96,7 @@ FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of th
 
 
 def page(report: Json) -> str:
-    """Build the HTML document of an evaluation from its JSON document (takes seconds)."""
+    """Return the HTML document of an evaluation's JSON document, which takes seconds to render."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
     names = listed(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
@@ -187,7 +187,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(found: Json, level: Json, palette: Palette) -> Json:
-    """Restrict a profile to the ``MOST_LINES`` heuristics of the highest return, and all other policies."""
+    """Return a profile without all but the ``MOST_LINES`` heuristics of the highest return at its level."""
     names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return found

@@ -25,7 +25,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
     """Write charts of schedules to a file, in the format of its suffix.
 
     Raises:
-        ValueError: the suffix is none of ``SUFFIXES``.
+        ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
     write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
@@ -35,7 +35,7 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
     """Write a file in the format of its suffix: the HTML page, or the chart as an SVG or PNG image.
 
     Raises:
-        ValueError: the suffix is none of ``SUFFIXES``.
+        ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
     suffix = file.suffix.lower()
@@ -52,12 +52,12 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
 
 
 def page(title: str, pictures: Sequence[Json]) -> str:
-    """Build an HTML document of schedules: a table of their figures, and a section for each heading."""
+    """Return an HTML document of schedules: a table of their figures, and a section for each heading."""
     return document(title, joined([element("h1", title), summary(pictures), *sections(pictures)]))
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
-    """HTML table of every schedule's figures: slowdown, wait and makespan (seconds), misses, utilisation, cost."""
+    """Return an HTML table of every schedule's figures: slowdown, wait and makespan (seconds), misses, and so on."""
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:
@@ -69,10 +69,10 @@ def summary(pictures: Sequence[Json]) -> Markup:
 
 
 def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
-    """Charts of schedules with data: heading, caption and Vega-Lite chart each.
+    """Return heading, caption and Vega-Lite chart for each chart of the schedules that has data.
 
     Args:
-        pictures: of schedules.
+        pictures: the schedules as JSON.
         costs: further points of the cost chart, with ``name``, ``cost`` and ``makespan`` (seconds).
     """
     shown = schedules.chosen(pictures)
@@ -101,7 +101,7 @@ def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[st
 
 
 def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
-    """Cost and makespan (seconds) by name; [] where all costs are 0 or there is only one."""
+    """Return dicts with ``name``, ``cost`` and ``makespan`` (seconds); [] for a single one, or costs that are all 0."""
     own = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
     names = {point["name"] for point in own}
     all_points = [*own, *(point for point in costs if point["name"] not in names)]
@@ -109,7 +109,7 @@ def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
 
 
 def sections(pictures: Sequence[Json]) -> list[Markup]:
-    """Rendered HTML section for each heading of ``drawn``."""
+    """Return a rendered HTML section of schedules for each heading of ``drawn``."""
     plots = drawn(pictures)
     headings = dict.fromkeys(heading for heading, _, _ in plots)
     return [
@@ -118,7 +118,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 
 
 def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """One Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``drawn``."""
+    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``drawn``."""
     charts = [{**chart, "title": titled(caption)} for _, caption, chart in plots]
     return {
         "title": title,
@@ -128,7 +128,7 @@ def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
 
 
 def titled(caption: str) -> Json:
-    """Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
+    """Return the Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
     return {"text": wrap(caption, MOST_LETTERS)}
 
 
@@ -164,7 +164,7 @@ HEIGHT, TILE, TICKS = 170, 34, 8
 
 
 def charts_of(plots: Sequence[Json]) -> list[tuple[str, str, Json]]:
-    """Charts of a kind's plots: heading, caption and Vega-Lite chart; plots without data are left out."""
+    """Return heading, caption and Vega-Lite chart for each of a kind's plots that has data."""
     charts = [(plot["heading"], plot["caption"], FORMS[plot["form"]](plot)) for plot in plots]
     return [(heading, caption, chart) for heading, caption, chart in charts if chart is not None]
 
@@ -204,7 +204,7 @@ def _titled(name: str) -> Json:
 
 
 def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[str, str]) -> list[Json]:
-    """Band layers of the panel's series that have ``low`` and ``high``."""
+    """Return the band layers of the panel's series that have ``low`` and ``high``."""
     x, y = axes
     bands = []
     for series in panel["series"]:

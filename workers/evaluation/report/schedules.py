@@ -36,11 +36,11 @@ class Clock:
         _, self.seconds, self.unit = next(scale for scale in SCALES if last - first >= scale[0])
 
     def elapsed(self, seconds: float) -> float:
-        """Time since the span's start, in the clock's unit; ``seconds`` is an absolute time."""
+        """Return the time since the span's start in the clock's unit; ``seconds`` counts from the same origin as it."""
         return round((seconds - self.first) / self.seconds, 5)
 
     def axis(self, domain: tuple[float, float] | None = None) -> Json:
-        """Vega-Lite channel of the field ``time``, limited to ``domain`` (in the clock's unit) if given."""
+        """Return the Vega-Lite channel of the field ``time``, limited to ``domain`` (in the clock's unit) if given."""
         within = {} if domain is None else {"domain": list(domain)}
         return quantity("time", f"time ({self.unit})", zero=False, scale={"nice": False, **within})
 
@@ -58,7 +58,7 @@ class Frame(NamedTuple):
 
 
 def frames(pictures: Sequence[Json]) -> list[Frame]:
-    """Time frame of each picture: one common to all if all their time spans overlap, else one each."""
+    """Return the time frame of each picture: a common one if all their time spans overlap, else one each."""
     if not pictures:
         return []
     stretches = [(picture["gantt"]["from"], picture["gantt"]["to"]) for picture in pictures]
@@ -75,7 +75,7 @@ def frames(pictures: Sequence[Json]) -> list[Frame]:
 
 
 def gantt(picture: Json, frame: Frame) -> Json | None:
-    """Gantt chart of tasks over processors, coloured by workflow or else by slowdown; None without tasks."""
+    """Return a Gantt chart of tasks over processors, coloured by workflow or else by slowdown; None without tasks."""
     found = picture["gantt"]
     if not found["bars"]:
         return None
@@ -140,18 +140,18 @@ def _bar_colour(bars: Sequence[Json]) -> Json:
 
 
 def ranked(pictures: Sequence[Json]) -> list[Json]:
-    """Pictures in ascending order of mean slowdown, then of makespan."""
+    """Return the pictures in ascending order of mean slowdown, then of makespan, then of name."""
     return sorted(pictures, key=lambda one: (one["figures"]["slowdown"], one["figures"]["makespan"], one["name"]))
 
 
 def chosen(pictures: Sequence[Json]) -> list[Json]:
-    """The ``MOST_LINES`` pictures for line and Gantt charts: the first given and the best others, ranked."""
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, `ranked`."""
     others = ranked(pictures[1:])[: MOST_LINES - 1]
     return ranked([*pictures[:1], *others])
 
 
 def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
-    """Bar chart of one figure by strategy, in ascending order; None for fewer than two strategies or equal values."""
+    """Return a bar chart of the figure ``field`` by strategy, ascending; None for one strategy or equal values."""
     values = {str(picture["name"]): float(picture["figures"][field]) for picture in pictures}
     if len(values) < 2 or max(values.values()) - min(values.values()) <= 1e-9 * max(map(abs, values.values())):
         return None
@@ -169,12 +169,12 @@ def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
 
 
 def utilisation(pictures: Sequence[Json]) -> Json | None:
-    """Chart of the share of busy processors over time, by strategy; None without pictures."""
+    """Return a chart of the share of busy processors over time, by strategy; None without pictures."""
     return _lines(pictures, "utilisation", "busy processors", {"axis": {"format": "%"}, "scale": {"domain": [0, 1]}})
 
 
 def queue(pictures: Sequence[Json]) -> Json | None:
-    """Chart of the number of waiting tasks over time, by strategy; None without pictures."""
+    """Return a chart of the number of waiting tasks over time, by strategy; None without pictures."""
     return _lines(pictures, "queue", "tasks that wait", {})
 
 
@@ -194,17 +194,16 @@ def _lines(pictures: Sequence[Json], field: str, title: str, more: Json) -> Json
 
 
 def _coarser(edges: Sequence[float], values: Sequence[float]) -> list[tuple[float, float]]:
-    """Average ``values`` over at most ``BINS`` bins: pairs of left edge and mean, the last repeated at the end."""
+    """Average ``values`` over at most 80 bins (`BINS`); return pairs of left edge and mean, the last mean twice."""
     wide = -(-len(values) // BINS)
     means = [sum(part) / len(part) for at in range(0, len(values), wide) for part in [values[at : at + wide]]]
     return list(zip([*edges[:-1:wide], edges[-1]], [*means, *means[-1:]], strict=True))
 
 
 def slowdowns(found: Mapping[str, Json]) -> Json | None:
-    """Chart of the share of tasks whose bounded slowdown exceeds x, by strategy, on
-    logarithmic axes; None without data.
+    """Return a chart, on logarithmic axes, of the share of tasks whose bounded slowdown exceeds x, by strategy.
 
-    ``found`` gives each strategy's quantiles: ``value`` by ``share``.
+    ``found`` has each strategy's quantiles: lists ``value`` and ``share`` (0 to 1). None without data.
     """
     rows = [
         {"strategy": name, "slowdown": max(value, 1.0), "share": 1 - share}
@@ -227,10 +226,7 @@ def slowdowns(found: Mapping[str, Json]) -> Json | None:
 
 
 def front(points: Sequence[Json]) -> Json | None:
-    """Chart of cost against makespan with the Pareto front; None without points.
-
-    Each point has ``name``, ``cost`` and ``makespan`` (seconds).
-    """
+    """Return a chart of ``cost`` (currency) against ``makespan`` (seconds) with the Pareto front; None if empty."""
     if not points:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
@@ -251,7 +247,7 @@ def front(points: Sequence[Json]) -> Json | None:
 
 
 def undominated(rows: Sequence[Json]) -> list[Json]:
-    """Rows on the Pareto front of minimal ``time`` and ``cost``, in ascending order of time."""
+    """Return the rows on the Pareto front of minimal ``time`` and ``cost``, in ascending order of time."""
     best: list[Json] = []
     for row in sorted(rows, key=lambda row: (row["time"], row["cost"])):
         if not best or row["cost"] < best[-1]["cost"]:
@@ -260,7 +256,7 @@ def undominated(rows: Sequence[Json]) -> list[Json]:
 
 
 def colour(pictures: Sequence[Json]) -> Json:
-    """Vega-Lite colour channel of the field ``strategy``, in the order of the pictures."""
+    """Return the Vega-Lite colour channel of the field ``strategy``, in the order of the pictures' names."""
     names = list(dict.fromkeys(str(picture["name"]) for picture in pictures))
     scale = {"domain": names, "range": list(COLOURS[: len(names)])}
     legend = {"orient": "right", "labelLimit": 200} if len(names) > 1 else None
@@ -271,7 +267,7 @@ def colour(pictures: Sequence[Json]) -> Json:
 
 
 class HeatMap:
-    """Sums and counts of a policy's values in the bins of a problem's axes, [2, Y, X]; outer bins take outliers."""
+    """Sums and counts, [2, Y, X], of a policy's values in Y × X bins of a problem's axes; outer bins take outliers."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem, axes = problem, problem.heat_map_axes
@@ -292,7 +288,7 @@ def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
 
 
 def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
-    """Heat map of ``sums`` [2, Y, X] as JSON values: axes, means (None for an empty bin) and counts."""
+    """Return the heat map of ``sums`` [2, Y, X] as JSON values: axes, means (None for an empty bin) and counts."""
     axes, (total, count) = problem.heat_map_axes, sums
     mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]
     return {

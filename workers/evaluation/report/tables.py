@@ -1,4 +1,7 @@
-"""HTML tables of evaluations and agents, and the page of a forecast."""
+"""HTML tables of evaluations and agents, and the page of a forecast.
+
+Arguments of type ``Json`` are parts of the documents of the API; a missing key raises KeyError.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ MARKS = {"passed": "✓", "failed": "✗", "unknown": "?", "beyond": "·"}
 
 
 def level_status(level: Json, own_class: str) -> str:
-    """Status of a candidate at a level: passed, failed, unknown (not playable), or beyond (passed above its class)."""
+    """Return a candidate's status at a level: passed, failed, unknown (not played), beyond (passed above its class)."""
     if level["passed"]:
         within = own_class in CLASSES and CLASSES.index(level["level"]) <= CLASSES.index(own_class)
         return "passed" if within else "beyond"
@@ -43,7 +46,7 @@ def level_status(level: Json, own_class: str) -> str:
 
 
 def ladder(candidates: Sequence[Json]) -> Markup:
-    """Table of the levels that each candidate passed, and its class."""
+    """Return a table of the levels that each candidate of an evaluation passed, and its class."""
     head = ["agent", *CLASSES, "class"]
     rows = []
     for candidate in candidates:
@@ -61,7 +64,7 @@ def _step(level: Json | None, own_class: str) -> Markup:
 
 
 def levels(found: Sequence[Json]) -> Markup:
-    """Table of the levels: what is random, wrappers and number of episodes."""
+    """Return a table of an evaluation's levels: what is random, wrappers and number of episodes."""
     rows = []
     for level in found:
         text = level["description"] if level["available"] else f"{level['description']} Not played: {level['reason']}"
@@ -71,7 +74,7 @@ def levels(found: Sequence[Json]) -> Markup:
 
 
 def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Markup:
-    """Table of the outcomes of every policy at one level in users' units, by descending return."""
+    """Return a table of every policy's outcomes (``counted``: names, units) at one level, by descending return."""
     policies = _ranked(level)
     rows = [
         [
@@ -104,7 +107,7 @@ def _labelled(name: str, best: str | None) -> Markup:
 
 
 def scores(level: Json, roles: dict[str, str]) -> Markup:
-    """Table of the scores of every policy at one level, by descending return."""
+    """Return a table of every policy's scores at one level, by descending return; ``roles`` by policy's name."""
     policies = _ranked(level)
     rows = [
         [
@@ -124,7 +127,7 @@ def scores(level: Json, roles: dict[str, str]) -> Markup:
 
 
 def gaps(candidates: Sequence[Json]) -> Markup:
-    """Table of each candidate's train-to-test gap and gap to the optimum at each level."""
+    """Return a table of each candidate's train-to-test gap and gap to the optimum (per cent) at each level."""
     rows = []
     for candidate in candidates:
         for level in candidate["levels"]:
@@ -141,7 +144,7 @@ def gaps(candidates: Sequence[Json]) -> Markup:
 
 
 def aliasing(candidates: Sequence[Json]) -> Markup:
-    """Table of the check for state aliasing by candidate: equal observations whose best actions differ."""
+    """Return a table of the check for state aliasing, by candidate: equal observations whose best actions differ."""
     rows = []
     for candidate in candidates:
         found = candidate.get("aliasing") or {"checked": False, "reason": None}
@@ -164,7 +167,7 @@ def aliasing(candidates: Sequence[Json]) -> Markup:
 
 
 def examples(candidate: Json) -> Markup:
-    """Table of aliased observations of a candidate with their best actions; empty if there are none."""
+    """Return a table of a candidate's aliased observations with their best actions; empty if there are none."""
     found = (candidate.get("aliasing") or {}).get("examples") or []
     rows = [
         [
@@ -179,7 +182,7 @@ def examples(candidate: Json) -> Markup:
 
 
 def off_policy(found: Json) -> Markup:
-    """Table of off-policy estimates of each agent's return on logged runs."""
+    """Return a table of off-policy estimates of each agent's return on logged runs; ``found`` is by version."""
     rows = []
     for version, scored in found.items():
         if "replay" not in scored:
@@ -203,7 +206,7 @@ def off_policy(found: Json) -> Markup:
 
 
 def settings(report: Json) -> Markup:
-    """Table of the evaluation's settings."""
+    """Return a table of the settings in an evaluation's report."""
     known = {name.replace("_", " "): value for name, value in report["settings"].items()}
     rows = [[name, number(value) if isinstance(value, int | float) else str(value)] for name, value in known.items()]
     return table(["setting", "value"], rows)
@@ -218,13 +221,13 @@ SHOWN |= {"gap_to_optimum", "optimum_reason", "judge"}
 
 
 class ScoreTable(NamedTuple):
-    """Score of an agent's report, and its mean and interval for every policy.
+    """Score by which an agent's report compares policies, with its mean and interval for every policy.
 
     Attributes:
         measure: label of the score.
         least: whether smaller scores are better.
         steps, learning: labels of the learning curve's axes.
-        scores: ``mean``, ``low`` and ``high`` by policy.
+        scores: ``mean``, ``low`` and ``high`` of the score by policy.
     """
 
     measure: str
@@ -235,7 +238,7 @@ class ScoreTable(NamedTuple):
 
 
 def score_table(report: Json) -> ScoreTable:
-    """Choose the score of an agent's report: slowdown or objective for schedulers, else the return."""
+    """Return the score of an agent's report: slowdown or objective for schedulers, else the return."""
     rules = report.get("heuristics") or {}
     for unit, loss in _losses(report).items():
         steps, learning = "steps of the search", "Loss while learning, as a share of the base strategy's,"
@@ -246,28 +249,28 @@ def score_table(report: Json) -> ScoreTable:
 
 
 def _losses(report: Json) -> dict[str, Json]:
-    """Interval of a scheduler's loss by label: mean bounded slowdown, or the weighted terms of the objective."""
+    """Return a scheduler's loss by label, slowdown or objective, as ``mean``, ``low`` and ``high``; {} for others."""
     terms = report.get("terms") or {}
     units = {"slowdown": "bounded slowdown", "objective": "weighted terms of the objective"}
     return {unit: terms[term] for term, unit in units.items() if isinstance(terms.get(term), dict)}
 
 
 def palette(report: Json) -> Palette:
-    """Palette of an agent's report, in which the agent has the candidates' colour."""
+    """Return the palette of an agent's report, in which the agent has the candidates' colour."""
     roles = {AGENT: "candidate", OPTIMUM: "optimum"}
     names = dict.fromkeys([AGENT, *score_table(report).scores])
     return Palette([{"name": name, "role": roles.get(name, "heuristic")} for name in names])
 
 
 def under(report: Json) -> str:
-    """Subtitle of an agent's report: algorithm, seed, and number of episodes or sequences of the verdict."""
+    """Return the subtitle of an agent's report: algorithm, seed, and the verdict's number of episodes or sequences."""
     judged = {noun: report[noun] for noun in ("episodes", "sequences") if noun in report}
     judged_on = [f"judged on {count(amount)} {noun}" for noun, amount in judged.items()]
     return "; ".join([f"{report.get('algorithm')}, seed {report.get('seed')}", *judged_on]) + "."
 
 
 def verdict(report: Json) -> Markup:
-    """Card with the verdict at the end of training and its reason, after the lines ``now`` on the present state."""
+    """Return a card with the training's verdict and its reason, after the report's lines on the present state."""
     now = [element("p", element("strong", line)) for line in report.get("now", ())]
     badge = element("span", "promoted" if report.get("promoted") else "not promoted", class_="class")
     when = element("p", "When its training ended:")
@@ -276,7 +279,7 @@ def verdict(report: Json) -> Markup:
 
 
 def agent_tables_outcomes(report: Json) -> Markup:
-    """Table of mean outcomes per episode, in users' units, of the agent and its rivals; empty without outcomes."""
+    """Return a table of mean outcomes per episode, in users' units, of agent and rivals; empty without outcomes."""
     rows = report.get("outcomes") or []
     if not rows:
         return Markup("")
@@ -286,7 +289,7 @@ def agent_tables_outcomes(report: Json) -> Markup:
 
 
 def score_rows(report: Json) -> Markup:
-    """Table of every policy's score, the best first."""
+    """Return a table of every policy's mean score with interval, the best first."""
     found = score_table(report)
     names = sorted(found.scores, key=lambda name: float(found.scores[name]["mean"]), reverse=not found.least)
     rows = [[_named(name, report), interval(dict(found.scores[name]))] for name in names]
@@ -299,7 +302,7 @@ def _named(name: str, report: Json) -> str:
 
 
 def gains(report: Json) -> Markup:
-    """Table of the agent's paired gains over its rivals, and its gap to the exact optimum; empty if there are none."""
+    """Return a table of the agent's paired gains over rivals, and its gap to the optimum; empty if there are none."""
     gained = {"the best heuristic": report["advantage"]} if report.get("advantage") else {}
     gained |= {_incumbent(report): report["gain"]} if report.get("gain") else {}
     rows = [[f"over {who}", interval(gain, signed=True)] for who, gain in gained.items()]
@@ -316,13 +319,13 @@ def _incumbent(report: Json) -> str:
 
 
 def terms(report: Json) -> Markup:
-    """Table of the return's terms, mean per episode; empty where the report has none."""
+    """Return a table of the return's terms, mean per episode; empty where the report has none."""
     rows = [[name, number(value)] for name, value in (report.get("terms") or {}).items() if isinstance(value, float)]
     return table(["term", "mean per episode"], rows) if rows else Markup("")
 
 
 def contenders(report: Json) -> Markup:
-    """Table of the trials of a competition, or of the candidates' scores; empty if there are neither."""
+    """Return a table of a competition's trials, or else of the candidates' scores; empty if there are neither."""
     trials = report.get("bracket") or []
     if not trials:
         rows = [[name, number(score)] for name, score in (report.get("candidates") or {}).items()]
@@ -339,7 +342,7 @@ def _trial(trial: Json) -> list[str]:
 
 
 def rest(report: Json) -> Markup:
-    """Table of all single values of an agent's report that no other table shows."""
+    """Return a table of all numbers and texts of an agent's report that no other table shows; empty without any."""
     single = {
         name: value for name, value in report.items() if name not in SHOWN and isinstance(value, int | float | str)
     }
@@ -364,7 +367,7 @@ DONE, REFUSED = 0, 1
 
 
 def drawn(answer: Json) -> list[tuple[str, str, Json]]:
-    """Chart of every series of a forecast: heading, caption and Vega-Lite chart each."""
+    """Return heading, caption and Vega-Lite chart for every series of a forecast."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
     band = f"shaded: {text_percent(answer['level'], 0)} intervals; times are UTC"
     return [(name, f"{name}: what came, and what is expected; {band}", _chart(answer, name)) for name in names]
@@ -384,7 +387,7 @@ def _chart(answer: Json, series: str) -> Json:
 
 
 def page(answer: Json) -> str:
-    """Build the HTML document of a forecast: a chart for each series, and a table of all rows."""
+    """Return the HTML document of a forecast: a chart for each series, and a table of all rows."""
     parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [
@@ -395,12 +398,12 @@ def page(answer: Json) -> str:
 
 
 def title(answer: Json) -> str:
-    """The heading of a forecast: its workload and model."""
+    """Return the heading of a forecast, which names its workload and model."""
     return f"Forecast of {answer['workload']} by model {answer['model']}"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Render the forecast on standard input to the file in ``arguments``; exit status 0, or 1 if it is not written."""
+    """Render the forecast (JSON on standard input) to the file in ``arguments``; return 0, or 1 if not written."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
         plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))

@@ -1,4 +1,7 @@
-"""The actor-critic family (A2C, A3C, PPO, V-trace): network inputs, graph, and learner."""
+"""The actor-critic family (A2C, A3C, PPO, V-trace): network inputs, graph, and learner.
+
+Shapes: B environments, T steps of a rollout, D observation entries, N actions, H recurrent units, P parameters.
+"""
 
 from __future__ import annotations
 
@@ -53,50 +56,55 @@ Batch = dict[str, Array]
 
 
 class StepInputs:
-    """Network inputs of a policy without memory: every example is a single step."""
+    """Network inputs of a policy without memory: every example is a single step.
+
+    Args:
+        backend: creates the arrays.
+        rollout: steps of a rollout, T.
+    """
 
     fetches: tuple[str, ...] = ()
-    """Further wires to fetch when acting: the recurrent memory, if any."""
+    """Names of further wires to fetch when acting, here none; a recurrent policy's memory in a subclass."""
 
     def __init__(self, backend: Backend, rollout: int) -> None:
         self.backend, self.rollout = backend, rollout
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """Feeds for acting on observations [B, D]; the carry is ignored."""
+        """Return the network feeds to act on observations [B, D] (B environments, D entries); carry is ignored."""
         del carry
         return {"observation": self.backend.asarray(observation)}
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
-        """Memory before a step, for the rollout to store: the carry itself, None here."""
+        """Return the recurrent memory before a step, for the rollout to store: ``carry`` unchanged, here None."""
         del experience
         return carry
 
     def whole(self, slabs: Host) -> Batch:
-        """Further feeds from a full rollout; none here."""
+        """Return the feeds that a full rollout adds to its examples; an empty dict without a recurrent memory."""
         del slabs
         return {}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Network feeds for a batch of examples."""
+        """Return the network feeds for a batch of n examples: `observation` [n, D]."""
         return {"observation": batch["observation"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """Network feeds for the observation after the rollout's last step."""
+        """Return the network feeds for the observations [B, D] after the rollout's last step."""
         del bound, variables
         return {"observation": batch["last_observation"]}
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split example indices 0 … ``count`` − 1 at random into minibatches of about `wanted`."""
+        """Split the example indices 0 … ``count`` − 1 at random into minibatches of at most ``wanted`` indices."""
         return np.array_split(rng.permutation(count), -(-count // wanted))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
-        """Select the examples at these indices from the named arrays."""
+        """Return the examples at the indices ``places`` [n] from the arrays in ``names``."""
         where = self.backend.asarray(places)
         return {name: self.backend.xp.take(batch[name], where, axis=0) for name in names}
 
 
 class SequenceInputs(StepInputs):
-    """Network inputs of a recurrent policy with memory [B, H]: every example is a whole trajectory."""
+    """Network inputs of a recurrent policy of H ``units``: every example is a whole trajectory of ``rollout`` steps."""
 
     fetches = ("core.memory",)
 
@@ -105,12 +113,15 @@ class SequenceInputs(StepInputs):
         self.units = units
 
     def now(self, observation: Observations, carry: NDArray[np.float32] | None) -> Batch:
-        """Feeds for acting: observations as sequences of one step, and the memory before it (zeros without a carry)."""
+        """Return the feeds to act on observations [B, D]: sequences [B, 1, D] of one step, and memory [B, H].
+
+        The memory is ``carry``, or zeros where that is None or of another number of environments.
+        """
         given = self.backend.asarray
         return self._sequence(given(observation), given(self._carried(len(observation), carry)))
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """Memory [B, H] before a step; zeros without a carry."""
+        """Return the memory [B, H] before a step (B environments, H units); zeros where ``carry`` is None."""
         return self._carried(len(experience.reward), carry)
 
     def _carried(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
@@ -121,29 +132,29 @@ class SequenceInputs(StepInputs):
         return {"sequence": observation[:, None], "begins": begins, "memory": memory}
 
     def whole(self, slabs: Host) -> Batch:
-        """Feeds from a full rollout: bits [B, T] at episodes' beginnings, and memory [B, H] before the first step."""
+        """Return `begins` [B, T], true where an episode begins, and `memory` [B, H] before the rollout's first step."""
         begins = np.zeros(slabs["done"].shape, np.bool_)
         begins[:, 1:] = slabs["done"][:, :-1]
         return {"begins": self.backend.asarray(begins), "memory": self.backend.asarray(slabs["memory"])}
 
     def feeds(self, batch: Batch) -> Batch:
-        """Network feeds: observations as sequences [B, T, D], episode beginnings [B, T], initial memories [B, H]."""
+        """Return the network feeds: `sequence` [B, T, D], `begins` [B, T], initial `memory` [B, H]."""
         observation = batch["observation"]
         sequence = observation.reshape(-1, self.rollout, *observation.shape[1:])
         return {"sequence": sequence, "begins": batch["begins"], "memory": batch["memory"]}
 
     def last(self, batch: Batch, bound: Bound, variables: Sets) -> Batch:
-        """Network feeds for the step after the trajectories: its observations, and the memory after the last step."""
+        """Return the network feeds for the step after the trajectories, with the memory [B, H] after the last step."""
         memory = bound.run(("core.memory",), self.feeds(batch), variables)["core.memory"]
         return self._sequence(batch["last_observation"], memory)
 
     def split(self, count: int, wanted: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:
-        """Split trajectory indices at random into minibatches of about `wanted` steps."""
+        """Split the trajectories' indices at random into minibatches of about ``wanted`` of ``count`` steps."""
         trajectories = count // self.rollout
         return np.array_split(rng.permutation(trajectories), min(-(-count // wanted), trajectories))
 
     def pick(self, batch: Batch, names: tuple[str, ...], places: NDArray[np.int64]) -> Batch:
-        """Select all steps of the trajectories at these indices, in order."""
+        """Return all steps, in order, of the trajectories at the indices ``places``, from the arrays in ``names``."""
         steps = (places[:, None] * self.rollout + np.arange(self.rollout)).reshape(-1)
         return {**super().pick(batch, names, steps), **super().pick(batch, ("begins", "memory"), places)}
 
@@ -165,7 +176,7 @@ ACTOR = (CORE, POLICY)
 
 
 def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discrete) -> Spaces:
-    """Spaces of the graph's root inputs for an environment's observation and action space."""
+    """Return the spaces of the graph's root inputs, by name, for an environment's observation and action space."""
     mask, steps = spaces.MultiBinary(int(actions.n)), config.rollout
     numbers = ("reward", "log_prob", "last", "advantage", "target", "old", "entropy_weight", *FLAT)
     core: Spaces = {}
@@ -188,7 +199,7 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
 
 
 def nodes(config: ActorCritic, actions: spaces.Discrete, advice: slice | None) -> list[Node]:
-    """Nodes of the graph: act, store, estimate, loss, optimise, average.
+    """Return the graph's nodes: actor, critic, choice, rollout, advantage estimator, losses, optimiser, average.
 
     Actor and critic share no network except a recurrent core.
     """
@@ -236,7 +247,12 @@ PATIENCE = 1.5  # times the target KL divergence, beyond which a rollout's updat
 
 
 class ActorCriticLearner(NetworkLearner):
-    """Learner by policy gradients on rollouts, with a critic."""
+    """Learner by policy gradients on rollouts, with a critic; implements `Differentiable` and `Imitating`.
+
+    Raises:
+        BuildError: the config does not fit the spaces.
+        ValueError: the environment's advice is not exactly one feature (with a scorer).
+    """
 
     schedule: Schedule = Linear(0.0, 0.0, 0.0)
 
@@ -259,7 +275,7 @@ class ActorCriticLearner(NetworkLearner):
         self.entropy = Linear(config.entropy.start, config.entropy.end, config.entropy.fraction)
 
     def buffer(self, rng: np.random.Generator) -> RolloutBuffer:
-        """A new empty rollout buffer."""
+        """Return a new empty rollout buffer, of the config's number of steps."""
         return RolloutBuffer(self.memory("rollout", rng))
 
     def act(
@@ -271,7 +287,11 @@ class ActorCriticLearner(NetworkLearner):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Draw actions from the policy, with their log probabilities (nats): [B, D], [B, N] → [B] each."""
+        """Draw an action for each of B environments from the policy; ``exploration`` is ignored.
+
+        Observations are [B, D], ``mask`` of legal actions [B, N]; returns actions [B], the natural logarithms of
+        their probabilities [B], and, for a recurrent policy, its memory [B, H] after the step.
+        """
         del exploration
         give, host = self.backend.asarray, self.backend.to_numpy
         noise = rng.random((len(observation), self.actions), np.float32)
@@ -283,9 +303,9 @@ class ActorCriticLearner(NetworkLearner):
         return Acted(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Exported preferences in the reward's unit: temperature · logits, [B, D], [B, N] → [B, N].
+        """Return the exported values [B, N] of N actions in the reward's unit: temperature · logits.
 
-        A recurrent policy is evaluated with the memory of an episode's start.
+        Observations are [B, D], ``mask`` [B, N]. A recurrent policy is evaluated with the memory of an episode's start.
         """
         feeds = {**self.seen.now(observation, None), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
@@ -293,7 +313,10 @@ class ActorCriticLearner(NetworkLearner):
         return self.backend.to_numpy(logits) * np.float32(self.config.temperature)
 
     def update(self, state: State, batch: BaseBatch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Run the config's epochs of minibatch steps on a rollout, at most until the KL exceeds 1.5 · ``stop`` nats."""
+        """Run the config's epochs of minibatch steps on a rollout; return the new state, and statistics.
+
+        They end early once the KL divergence from the behaviour policy exceeds 1.5 · ``config.stop`` nats.
+        """
         examples, config, progress = self.examples(batch.arrays), self.config, batch.progress
         rate, weight = learning_rate(config.optimiser, progress), self._weight(progress)
         figures: list[tuple[Array, Array]] = []
@@ -314,7 +337,7 @@ class ActorCriticLearner(NetworkLearner):
         return self.averaged(state, progress), LearnStats(len(figures), loss, rate, entropy)
 
     def gradient(self, state: State, batch: BaseBatch) -> tuple[Array, LearnStats]:
-        """Gradient [P] of the loss over a whole rollout."""
+        """Return the gradient [P] of the mean loss over a whole rollout by P parameters, and statistics."""
         examples = self.examples(batch.arrays)
         examples.update(self._estimated(state, examples))
         found, gradient = self._differentiated(state, "loss.loss", examples, self._weight(batch.progress))
@@ -322,14 +345,21 @@ class ActorCriticLearner(NetworkLearner):
         return gradient, LearnStats(1, loss, learning_rate(self.config.optimiser, batch.progress), entropy)
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Take one optimiser step along a gradient [P], and update the running average."""
+        """Return the state after an optimiser step along a gradient [P]; ``progress`` (0 to 1) sets the learning rate.
+
+        The running average of the parameters is updated too.
+        """
         return self.averaged(self.stepped(state, gradient, learning_rate(self.config.optimiser, progress)), progress)
 
     def _weight(self, progress: float) -> float:
         return float(self.entropy.epsilon(progress, 1)[0])
 
     def examples(self, slabs: Host) -> Examples:
-        """A rollout on the backend: arrays [B·T, …], `last_observation` [B, D]; `done` is 1 − discount, 1 at ends."""
+        """Convert a rollout's arrays [B, T, …] to examples [B·T, …] on the backend.
+
+        `done` becomes 1 − discount of the following state, 1 at ends; `last_observation` [B, D] and `last_mask` [B, N]
+        belong to the state after the last step.
+        """
         give = self.backend.asarray
         flat = {port: give(slabs[port].reshape(-1, *slabs[port].shape[2:])) for port in KEPT}
         flat["done"] = give((1.0 - slabs["discount"] * ~slabs["done"].astype(np.bool_)).reshape(-1))
@@ -337,7 +367,7 @@ class ActorCriticLearner(NetworkLearner):
         return {**flat, **ends, **self.seen.whole(slabs)}
 
     def _estimated(self, state: State, batch: Examples) -> Examples:
-        """Advantages and value targets of the examples, [B·T] each, and the present values as `old`."""
+        """Return `advantage`, value `target`, and the critic's present values `old` of the examples, [B·T] each."""
         shape, behaviour, variables = (-1, self.config.rollout), batch["log_prob"], self.variables(state)
         off_policy = self.config.estimator == "vtrace"
         with self.backend.without_gradient():
@@ -369,7 +399,10 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centred(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Rewards [B, T] centred by the values of all steps [B, T] and of the state after the last step [B]."""
+        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centred`).
+
+        ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], ``last`` [B] the value after the last step.
+        """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
         gone = 1.0 - self.config.gamma * (1.0 - ends)
         return centred(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
@@ -391,9 +424,9 @@ class ActorCriticLearner(NetworkLearner):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Clone an expert's behaviour: raise its actions' likelihood, and fit the critic (settings: `Cloning`).
+        """Clone an expert's behaviour: raise the likelihood of its actions, and fit the critic (settings: `Cloning`).
 
-        Only whole rollouts are used; the incomplete last one is dropped.
+        ``slabs`` are its transitions; an incomplete last rollout is dropped. Returns the new state, and statistics.
 
         Raises:
             ValueError: the slabs do not fill one rollout.
@@ -415,7 +448,7 @@ class ActorCriticLearner(NetworkLearner):
     def _watched(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
-        """Rollouts made up of the given slabs, as examples."""
+        """Yield the whole rollouts that the slabs fill, each as examples [B·T, …]."""
         assert isinstance(buffer, RolloutBuffer)  # noqa: S101  (narrows the type)
         buffer.clear()
         carry, none = None, np.zeros(0, np.float32)
@@ -430,13 +463,13 @@ class ActorCriticLearner(NetworkLearner):
         buffer.clear()
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """The policy's type and config: as of any network, never dueling, with a recurrent core if configured."""
+        """Return type and config of the exported policy; `dueling` is false, `recurrent` the number of GRU units."""
         kind, config = super().described()
         recurrent = {"recurrent": self.config.recurrent} if self.config.recurrent else {}
         return kind, {**config, "dueling": False, **recurrent} if kind == "network" else config
 
     def export(self, state: State) -> Exported:
-        """The policy as type `network` or `scorer`: values are temperature · logits; the likeliest action is best."""
+        """Return the policy's type (`network` or `scorer`), config and arrays; its values are temperature · logits."""
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         own = {name.removeprefix(POLICY): view for name, view in views.items() if name.startswith(ACTOR)}
         scale = np.float32(self.config.temperature)
@@ -445,9 +478,10 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Warm-start the actor from a published policy; the critic, which is not published, keeps its initial values.
+        """Warm-start the actor from a published policy's arrays and config (None: not checked).
 
-        A dueling head's `value.*` arrays do not affect the choice of actions, and are dropped.
+        The critic, which is not published, keeps its initial values. A dueling head's `value.*` arrays do not affect
+        the choice of actions, and are dropped.
 
         Raises:
             ValueError: the arrays are of another network.

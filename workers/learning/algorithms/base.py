@@ -1,5 +1,7 @@
 """The learner interface between algorithms and executors.
 
+Shapes: B environments or examples, D observation entries, N actions, H recurrent units, P parameters.
+
 A learner is three pure functions, `init`, `act` and `update(state, batch) → (state, statistics)`: what it has learned
 is in the `State` passed in and returned, and random numbers come from the generator passed in. It also provides the
 `Buffer` for its batches, and the export of its policy. `workers.learning.agent.Agent` combines them for executors,
@@ -40,10 +42,11 @@ class Acted(NamedTuple):
 
 
 class Experience(NamedTuple):
-    """One slab of transitions from B environments, [B, …] each.
+    """One slab: a transition from each of B environments, every array [B, …].
 
-    `next_observation` is the true successor, not the first observation of a new episode. `discount` is that of `Step`;
-    None: no further discount.
+    Observations have D entries, masks are true for the legal ones of N actions, `done` is true where no rewards follow.
+    `next_observation` is the true successor, not the first observation of a new episode. `log_prob` is the natural log
+    of the action's probability. `discount` is a factor (0 to 1) on later rewards besides γ; None: 1.
     """
 
     observation: Observations
@@ -59,15 +62,15 @@ class Experience(NamedTuple):
 
 @dataclass(frozen=True)
 class State:
-    """A learner's state: arrays of its backend, and plain values; immutable."""
+    """A learner's immutable state: arrays of its backend by name, and plain values (such as `updates`) by name."""
 
     arrays: Mapping[str, Array]
     values: Mapping[str, Any]
     cuts: dict[str, Mapping[str, Array]] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of the flat vectors' views as variables."""
+    """Cache of the flat vectors cut into variables: vector's name → variable's name → array."""
 
     def but(self, arrays: Mapping[str, Array], **values: Any) -> "State":
-        """Copy with these arrays and values replaced."""
+        """Return a copy with the given arrays and values replaced or added."""
         return State({**self.arrays, **arrays}, {**self.values, **values})
 
 
@@ -75,9 +78,9 @@ class Batch(NamedTuple):
     """The data of one update.
 
     Attributes:
-        arrays: by the names of the learner's inputs.
+        arrays: examples [n, …] by the names of the learner's inputs.
         progress: share of the training that is done, 0 to 1, for schedules.
-        places: indices of the examples in the replay memory; None for examples from elsewhere.
+        places: indices [n] of the examples in the replay memory; None for examples from elsewhere.
     """
 
     arrays: Host
@@ -91,8 +94,8 @@ class LearnStats:
 
     Attributes:
         updates: number of parameter updates.
-        loss: mean over them.
-        rate: learning rate of the last one.
+        loss: mean loss over the updates.
+        rate: learning rate of the last update.
         exploration: mean ε, temperature or policy entropy (nats); None where the learner has none.
         errors: absolute error of each example, [n], for its priority; None without priorities.
     """
@@ -108,8 +111,8 @@ class Buffer(Protocol):
     """Collects transitions until they make batches.
 
     Attributes:
-        slabs: environment steps per entry.
-        updates: maximal number of updates after one entry.
+        slabs: number of slabs (a step in each environment) per entry.
+        updates: largest number of updates after one entry.
     """
 
     slabs: int
@@ -117,39 +120,39 @@ class Buffer(Protocol):
 
     @property
     def size(self) -> int:
-        """Number of stored transitions; 0 for a buffer whose transitions are used once."""
+        """Number of stored transitions; 0 for a buffer that uses each transition only once."""
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Add one slab; return the entry completed by it, or None. The entry is valid until the next slab.
+        """Add one slab [B, …]; return the entry that it completes, or None. The entry is valid until the next slab.
 
-        `carry`: the recurrent memory before the slab's step, [B, H].
+        ``carry`` is the recurrent memory [B, H] before the slab's step; None for policies without memory.
         """
 
     def insert(self, entry: Host) -> None:
-        """Store an entry, collected here or by an actor."""
+        """Store an entry that `collect` returned here or in another process."""
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the batches of the updates that are due; each is drawn after `correct` for the previous one."""
+        """Yield the batches of the updates that are due at ``progress`` (0 to 1), each drawn after `correct`."""
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Update the priorities of a batch's examples from an update's statistics."""
+        """Update the priorities of a batch's examples by the errors in an update's statistics, if both exist."""
 
     def entry(self, batch: int) -> Host:
-        """A zero-filled entry of `batch` environments, to receive data."""
+        """Return a zero-filled entry of ``batch`` environments, to receive data; ValueError for unknown shapes."""
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays and plain values for `restore`; `memory`: including the transitions."""
+        """Return arrays and plain values for `restore`, by name; with ``memory`` including the transitions."""
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Restore a state returned by `state`."""
+        """Restore arrays and plain values that `state` returned; KeyError if one is missing."""
 
 
 class Learner(Protocol):
     """Acts and learns by pure functions of a ``State``.
 
     Attributes:
-        backend: of its arrays.
-        schedule: exploration by environment; zeros for a stochastic policy.
+        backend: the numeric library of the state's arrays.
+        schedule: ε or temperature by environment; zeros for a stochastic policy.
         acting: names of the state's arrays that `act` depends on.
         shared: names of the state's arrays that `gradient` depends on.
     """
@@ -160,10 +163,10 @@ class Learner(Protocol):
     shared: tuple[str, ...]
 
     def init(self, rng: np.random.Generator) -> State:
-        """State before the first update, with random initial parameters."""
+        """Return the state before the first update, with initial parameters drawn by ``rng``."""
 
     def buffer(self, rng: np.random.Generator) -> Buffer:
-        """A new empty buffer that draws its batches with ``rng``."""
+        """Return a new empty buffer that draws its batches with ``rng``."""
 
     def act(
         self,
@@ -174,16 +177,25 @@ class Learner(Protocol):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Choose an action for each environment, exploring to the degree `exploration` [B] (ε or temperature)."""
+        """Choose an action for each of B environments.
+
+        Args:
+            state: what was learned so far.
+            observation: [B, D].
+            mask: true for the legal ones of N actions, [B, N].
+            exploration: ε or temperature by environment, [B].
+            rng: draws the exploration.
+            carry: recurrent memory before the step, [B, H]; None: an episode's start, or no memory.
+        """
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Learn from a batch: the new state, and statistics."""
+        """Learn from a batch; return the new state, and statistics. ``rng`` draws minibatches."""
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Values [B, N] of every action, as the exported policy computes them."""
+        """Return the values [B, N] of N actions for observations [B, D], as the exported policy computes them."""
 
     def export(self, state: State) -> Exported:
-        """The policy's type, config and arrays.
+        """Return the policy's type ("network", "scorer", "table"), config, and NumPy arrays by name.
 
         Raises:
             ValueError: there is no usable policy yet.
@@ -195,18 +207,18 @@ class Differentiable(Protocol):
     """A learner whose update is a gradient, computable in another process, and a step along it (Mnih et al., 2016)."""
 
     def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
-        """Gradient [P] of the loss on a batch, and statistics."""
+        """Return the gradient [P] of the mean loss on a batch by P parameters, and statistics."""
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Take one optimiser step along a gradient [P]; ``progress`` (0 to 1) sets the learning rate."""
+        """Return the state after a step along a gradient [P], at the learning rate of ``progress`` (0 to 1)."""
 
 
 @runtime_checkable
 class WarmStartable(Protocol):
-    """A learner that can start from an exported policy."""
+    """A learner that can start from the arrays of an exported policy."""
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """State that starts from a published policy's arrays and config.
+        """Return ``state`` with the parameters of a published policy's arrays; ``config`` is checked unless None.
 
         Raises:
             ValueError: the arrays are of another network; the message says which.
@@ -220,7 +232,7 @@ class Imitating(Protocol):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Learn from an expert's slabs: the new state, and statistics.
+        """Learn from the transitions of an expert before the training; return the new state, and statistics.
 
         Raises:
             ValueError: too few transitions, or the config has no imitation.
@@ -228,7 +240,7 @@ class Imitating(Protocol):
 
 
 def summed(found: list[LearnStats]) -> LearnStats | None:
-    """Combine the statistics of several updates; None without updates."""
+    """Combine statistics: sum of updates, mean loss, last rate and exploration; None if there were no updates."""
     learned = [stats for stats in found if stats.updates]
     if not learned:
         return None

@@ -20,12 +20,12 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def part(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
-    """Select the arrays whose names start with the prefix, and remove it."""
+    """Return the arrays whose names start with the prefix, under their names without it."""
     return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
 def prefixed(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
-    """Put the prefix before every array's name; the inverse of `part`."""
+    """Return the arrays under their names with the prefix before; the inverse of `part`."""
     return {f"{prefix}{name}": value for name, value in arrays.items()}
 
 
@@ -33,10 +33,10 @@ class ReplayBuffer:
     """Buffer of an off-policy learner: slabs pass an n-step window into a replay memory, from which batches are drawn.
 
     Args:
-        config: update frequency and batch size.
-        window: n-step window.
-        memory: of the agent's transitions.
-        demonstrations: memory of an expert's transitions, a share of every batch; or None.
+        config: update frequency, batch size and warm-up.
+        window: turns slabs into n-step transitions.
+        memory: replay memory of the agent's transitions.
+        demonstrations: memory of an expert's transitions, a share of every batch; None: without.
     """
 
     slabs = 1
@@ -51,18 +51,21 @@ class ReplayBuffer:
         return self.memory.size
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Push a slab [B] through the n-step window; return the completed transitions [B], or None."""
+        """Add a slab [B, …] to the n-step window; return the B transitions that it completes, or None."""
         del carry
         found = self.window.run(None, {}, experience._asdict())
         return found if len(found["reward"]) else None
 
     def insert(self, entry: Host) -> None:
-        """Store transitions [n] in the replay memory, overwriting the oldest."""
+        """Store n transitions [n, …] in the replay memory, overwriting the oldest."""
         self.memory.insert(entry)
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """After the warm-up, yield `updates_per_slab` batches after every `slabs_per_update` slabs."""
+        """Yield `updates_per_slab` batches if the warm-up is over and `slabs_per_update` slabs came since the last.
+
+        ``progress`` (0 to 1) sets the importance weights' exponent.
+        """
         warm_up = min(self.config.memory.warm_up, self.config.memory.capacity)
         if self.memory.size < warm_up or self.inserted % self.config.slabs_per_update:
             return
@@ -71,7 +74,7 @@ class ReplayBuffer:
             yield self.draw(round(self.config.batch * share), progress)
 
     def draw(self, shown: int, progress: float) -> Batch:
-        """Draw a batch: the agent's transitions first, then `shown` demonstrations."""
+        """Draw a batch of the config's size: the agent's transitions first, then ``shown`` demonstrations."""
         own = self.config.batch - min(shown, self.config.batch)
         batch, places = self.memory.sample(own, progress) if own else ({}, np.zeros(0, np.int64))
         if self.demonstrations is None:
@@ -82,12 +85,12 @@ class ReplayBuffer:
         return Batch({**prefixed(joined, "memory."), "expert": expert}, progress, places)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
-        """Set the priorities of the agent's examples to their absolute errors."""
+        """Set the priorities of the agent's transitions in a batch by their absolute errors, if both exist."""
         if batch.places is not None and stats.errors is not None:
             self.memory.reprioritise(batch.places, stats.errors[: len(batch.places)])
 
     def show(self, slabs: Iterable[Experience], rng: np.random.Generator) -> None:
-        """Store an expert's transitions, up to the capacity; the last n − 1 slabs complete none.
+        """Store an expert's n-step transitions, up to the capacity; ``rng`` is not used.
 
         Raises:
             ValueError: the config has no imitation, or the slabs complete no transition.
@@ -104,11 +107,11 @@ class ReplayBuffer:
             raise ValueError(f"nothing was shown: {self.config.n_step} slabs make the first transitions")
 
     def entry(self, batch: int) -> Host:
-        """Zeros for ``batch`` transitions, one array per field of the memory."""
+        """Return zero-filled arrays [batch, …] by port, for ``batch`` transitions."""
         return {port: np.zeros((batch, *ring.shape[1:]), ring.dtype) for port, ring in self.memory.rings.items()}
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Arrays of demonstrations and, with ``memory``, of replay memory and n-step window; number of insertions."""
+        """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of slabs."""
         arrays: Arrays = {}
         if memory:
             arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
@@ -117,7 +120,7 @@ class ReplayBuffer:
         return arrays, {"slabs": self.inserted}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Restore a state; memory and window stay unchanged if it was saved without them."""
+        """Restore what `state` returned; memory and window stay unchanged if it was called without ``memory``."""
         self.inserted = values["slabs"]
         if "memory.position" in arrays:
             self.memory.restore(part(arrays, "memory."))
@@ -127,7 +130,7 @@ class ReplayBuffer:
 
 
 class RolloutBuffer:
-    """Buffer of an on-policy learner: consecutive slabs form a rollout [B, T], which is used once."""
+    """Buffer of an on-policy learner: T slabs of B environments form a rollout [B, T, …], which is used once."""
 
     updates, size = 1, 0
 
@@ -136,7 +139,7 @@ class RolloutBuffer:
         self.whole: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Append a slab (always of the same B environments); return the rollout once it is full, else None."""
+        """Append a slab of B environments; return the full rollout, or None; ValueError if B changes within one."""
         self.rollout.push({**experience._asdict(), "memory": carry})
         return self.rollout.slabs if self.rollout.full else None
 
@@ -145,7 +148,7 @@ class RolloutBuffer:
         self.whole = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the stored rollout once, and clear the slabs."""
+        """Yield the stored rollout once as a batch at ``progress`` (0 to 1), and clear the slabs."""
         whole, self.whole = self.whole, None
         if whole is not None:
             self.rollout.clear()
@@ -155,20 +158,20 @@ class RolloutBuffer:
         """Do nothing: rollouts have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """A zero-filled rollout of `batch` environments."""
+        """Return a zero-filled rollout [batch, T, …] by port."""
         return {port: empty(space, batch) for port, space in self.rollout.gives(self.rollout.spaces).items()}
 
     def clear(self) -> None:
-        """Drop the stored rollout and the slabs so far."""
+        """Delete the stored rollout, and the slabs of the incomplete one."""
         self.whole = None
         self.rollout.clear()
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """With ``memory``, the slabs of the incomplete rollout; no plain values."""
+        """Return the incomplete rollout's arrays by name (none without ``memory``), and no plain values."""
         return (prefixed(self.rollout.state(), "rollout.") if memory else {}), {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
-        """Restore the slabs of an incomplete rollout."""
+        """Restore the incomplete rollout's arrays, if `state` saved them; ``values`` is ignored."""
         del values
         if "rollout.filled" in arrays:
             self.rollout.restore(part(arrays, "rollout."))
@@ -183,7 +186,7 @@ class SlabBuffer:
         self.latest: Host | None = None
 
     def collect(self, experience: Experience, carry: NDArray[np.float32] | None = None) -> Host | None:
-        """Return the slab as a complete entry."""
+        """Return the slab's arrays [B, …] by field, which are a complete entry."""
         del carry
         return experience._asdict()
 
@@ -192,7 +195,7 @@ class SlabBuffer:
         self.latest = entry
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the latest slab once, as a batch."""
+        """Yield the latest slab once as a batch at ``progress`` (0 to 1)."""
         latest, self.latest = self.latest, None
         if latest is not None:
             yield Batch(latest, progress)
@@ -201,7 +204,7 @@ class SlabBuffer:
         """Do nothing: slabs have no priorities."""
 
     def entry(self, batch: int) -> Host:
-        """Unsupported: a slab's shapes depend on the environment, so it is learned from in the same process.
+        """Refuse to make an entry: a slab's shapes depend on the environment, so no other process can send it.
 
         Raises:
             ValueError: always.
@@ -209,7 +212,7 @@ class SlabBuffer:
         raise ValueError(f"a slab of {batch} environments is learned from where it was made")
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
-        """Empty: no slab is kept."""
+        """Return no arrays and no values, since no slab is kept."""
         del memory
         return {}, {}
 
@@ -229,12 +232,12 @@ FIRST = "trunk.0.weight"
 
 
 class Coordinates:
-    """Converts flat parameter vectors [P] between published coordinates and those of standardised observations.
+    """Converts flat vectors [P] of P parameters between published coordinates and those of standardised observations.
 
     Args:
-        network: its `centre` and `scale`; without them the conversion is the identity.
-        layout: slice and shape of each variable; a layer's bias follows its weight.
-        backend: of the vectors.
+        network: has `centre` and `scale` of the observations; without them the conversion is the identity.
+        layout: slice and shape of each variable in the vector; a layer's bias follows its weight.
+        backend: the numeric library of the vectors.
     """
 
     def __init__(self, network: Network, layout: Layout, backend: Backend) -> None:
@@ -256,7 +259,7 @@ class Coordinates:
         return self._changed(flat, lambda weight, bias: (weight * scale, bias + weight @ centre))
 
     def gradient(self, flat: Array) -> Array:
-        """Convert a gradient [P] by published parameters to one by standardised parameters."""
+        """Convert a gradient [P] from published to standardised coordinates."""
         centre, scale = self._centre, self._scale
         return self._changed(flat, lambda weight, bias: ((weight - bias[:, None] * centre) / scale, bias))
 
@@ -276,17 +279,17 @@ class Coordinates:
 
 
 def encoder(wanted: Scorer, network: Network) -> components.SetEncoder:
-    """A new set encoder by the config."""
+    """Return a new set encoder with the scorer's layers and context and the network's activation."""
     return components.SetEncoder(wanted.layers, wanted.context, wanted.joint, network.activation)
 
 
 def scorer(
     wanted: Scorer, network: Network, advice: slice | None, temperature: float = 1.0, output: str = "values"
 ) -> components.Scorer:
-    """A new network that scores the candidates of a set.
+    """Return a new network that scores the candidates of a set: advice / ``temperature`` + head(encoder).
 
     Raises:
-        ValueError: ``advice`` is not exactly one feature.
+        ValueError: ``advice`` (slice of the feature with the environment's scores; None: none) is not one feature.
     """
     if advice is not None and advice.stop - advice.start != 1:
         raise ValueError(f"advice on candidates is one of their features, not [{advice.start}, {advice.stop})")
@@ -294,10 +297,10 @@ def scorer(
 
 
 def critic(wanted: Scorer, network: Network) -> components.SetCritic:
-    """A new network for the value of a whole set."""
+    """Return a new network that estimates the value of a whole set of candidates."""
     return components.SetCritic(encoder(wanted, network))
 
 
 def described(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
-    """Config of the exported policy, in the format of `functions.scores`."""
+    """Return the exported scorer's config for `functions.scores`; `advice` is [start, stop] of its feature, or None."""
     return {**encoder(wanted, network).config, "advice": None if advice is None else [advice.start, advice.stop]}

@@ -16,7 +16,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One network applied to every candidate of a set of any size and order: observations [K, F] → K scores.
+    """One network for every candidate of a set in any order: observations [K, F], K candidates of F features → scores.
 
     `layers` process each candidate alone; then the `context` of all legal candidates is added: none, their mean
     (Zaheer et al., 2017) or attention to them (Vaswani et al., 2017); then the `joint` layers follow. All are widths.
@@ -30,9 +30,9 @@ class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A network Q = head(trunk(observation)), with trunk widths `layers`.
 
-    A `scorer` replaces trunk and head where an observation is a set of candidates; it adds to the environment's own
-    score of each candidate, if there is one. `centre` and `scale` (mean and deviation of each observation entry; empty:
-    0 and 1) condition the optimisation, and do not change what the network can represent.
+    A `scorer` (None: none) replaces trunk and head where an observation is a set of candidates; its output is added to
+    the environment's own score of each candidate, if there is one. `centre` and `scale` (mean and standard deviation of
+    each observation entry; empty: 0 and 1) condition the optimisation only; the network can represent the same.
     """
 
     layers: tuple[Count, ...] = (64, 64)
@@ -46,9 +46,9 @@ class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Schedule of the exploration.
 
-    `linear`: ε from start to end over the first `fraction` of the training. `apex`: ε_i = start^(1 + 7i/(N−1)),
-    constant. `softmax`: actions drawn by their values at constant temperatures, in the reward's unit, graded from
-    start to end over the environments.
+    `linear`: ε from start to end over the first `fraction` (0 to 1) of the training. `apex`: constant
+    ε_i = start^(1 + 7i/(B−1)) of environment i of B. `softmax`: actions drawn by their values at constant temperatures,
+    in the reward's unit, spaced geometrically from start to end over the environments.
     """
 
     schedule: Literal["linear", "apex", "softmax"] = "linear"
@@ -58,10 +58,10 @@ class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Adam with a schedule: the rate rises over the first `ramp` updates, and is constant
-    for the share `hold` of the training.
+    """Adam with a schedule of the learning rate.
 
-    It then falls along half a cosine to `rate · end`. `clip` is the largest norm of a gradient.
+    It rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training, and then
+    falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
     """
 
     rate: Positive = 1e-3
@@ -74,7 +74,7 @@ class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Torch device to learn on; `auto` is decided by timing when the agent is built.
 
-    `compiled`: compile the pure functions first, where the backend can.
+    `compiled`: whether to compile the pure functions by torch.compile first.
     """
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -85,7 +85,7 @@ class DeviceConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Weight of the policy's entropy in the loss: linear from start to end over a `fraction` of the training."""
+    """Weight of the policy's entropy (nats) in the loss: linear from start to end over a `fraction` of the training."""
 
     start: NonNegative = 0.01
     end: NonNegative = 0.0
@@ -95,8 +95,8 @@ class Entropy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Cloning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Behaviour cloning before the training (Pomerleau, 1991): raises the likelihood of an expert's actions.
 
-    `epochs` passes over the demonstrations in minibatches of `batch`, at the learning rate `rate`. `entropy` is the
-    weight of the policy's entropy against −log π, so that later exploration remains possible.
+    `epochs` passes over the demonstrations in minibatches of `batch` examples, at the learning rate `rate`. `entropy`
+    is the weight of the policy's entropy against −log π, so that later exploration remains possible.
     """
 
     epochs: Count = 8
@@ -109,16 +109,18 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     """Config of the actor-critic agent; its switches give the members of the family.
 
     `temperature`, in the reward's unit, is the value of one logit: exported values are temperature · logits, and a
-    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs.
+    scorer's logits start from the environment's scores divided by it. A rollout has `rollout` slabs (steps), `gamma` is
+    the discount factor per step.
 
     `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are truncated
     at `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. Each rollout is used
     for `epochs` passes in random minibatches of `batch` examples (None: all at once), until the KL divergence exceeds
-    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values likewise. `asynchronous`:
-    actors may compute gradients and apply them to shared parameters (A3C).
+    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values (None: not), `value_weight`
+    is the weight of their loss. `normalise`: standardise advantages. `asynchronous`: actors may compute gradients and
+    apply them to shared parameters (A3C).
 
     `recurrent`: number of GRU units (None: no memory); gradients flow back through one rollout, and the memory at its
-    start is a constant. `average` and `centred` are those of `DQN`.
+    start is a constant. `average`, `average_from` and `centred` are those of `DQN`. `place` is the device.
     """
 
     network: Network = Network()
@@ -168,8 +170,8 @@ POLICY_NAMED: dict[str, ActorCritic] = {
 class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Replay memory of `capacity` transitions; updates start after `warm_up` transitions.
 
-    `alpha` and `beta` are those of prioritised replay (Schaul et al., 2016); β grows linearly from `beta` to 1 over the
-    training.
+    `prioritised`: draw by priority (Schaul et al., 2016) with exponents `alpha` of priorities and β of importance
+    weights, which grows linearly from `beta` to 1 over the training; otherwise uniformly.
     """
 
     capacity: Count = 65_536
@@ -196,6 +198,10 @@ class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     """Config of the value-based agent; its switches give the members of the family.
+
+    `double`: Double DQN's target. Returns are over `n_step` steps with the discount factor `gamma` per step; errors
+    above `huber` have a linear loss. `updates_per_slab` updates on `batch` transitions each follow every
+    `slabs_per_update` slabs. `imitation` None: without demonstrations; `place`: the device.
 
     `target_share` of the online network is blended into the target every `target_every` updates (1 is a hard copy).
     `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
@@ -230,7 +236,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
 
     `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
     `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
-    with its visits, from 1 to `rate`. `centred` is that of `DQN`.
+    with its visits, from 1 to `rate`. `gamma` is the discount factor per step; `centred` is that of `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
@@ -292,21 +298,21 @@ NAMED: dict[str, BuiltIn] = {**VALUE_NAMED, **POLICY_NAMED}
 
 
 def encode(config: Config) -> bytes:
-    """Serialise a config to JSON."""
+    """Serialise a config to JSON bytes, which `registry.decode` reads."""
     return msgspec.json.encode(config)
 
 
 def named(name: str) -> BuiltIn:
-    """Config of a built-in algorithm by its name in requests.
+    """Return the config of the built-in algorithm of that name in requests.
 
     Raises:
-        KeyError: no such algorithm.
+        KeyError: no built-in algorithm has that name.
     """
     return NAMED[name]
 
 
 def endless(config: AnyConfig) -> AnyConfig:
-    """Adapt a config to problems without end; configs of plug-ins are returned unchanged.
+    """Return a config adapted to problems without end; configs of plug-ins are returned unchanged.
 
     Rewards are centred. One decision's effect is then small against the noise: policies keep a higher entropy for
     longer (on a small queue with exact values the gradient stops 10 % from the optimum at the usual entropy, and below
@@ -325,7 +331,10 @@ def endless(config: AnyConfig) -> AnyConfig:
 
 
 def _endless_actor(config: AnyActor) -> AnyActor:
-    """Adapt an actor-critic config; on a small system PPO's entropy leaves the plain gradient 9 % from the optimum."""
+    """Adapt an actor-critic config as `endless` does.
+
+    Plain gradients need more entropy than PPO: with PPO's they end 9 % from the optimum of a small system.
+    """
     change = msgspec.structs.replace
     config = change(config, centred=True, trace=min(config.trace, NEAR))
     if config.surrogate == "clipped":

@@ -56,7 +56,7 @@ INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
-    """Spaces of the graph's root inputs, from observation and action space; `noise` numbers per choice."""
+    """Return the spaces of the graph's root inputs by name; ``noise`` is how many random numbers a choice needs."""
     mask = spaces.MultiBinary(int(actions.n))
     return {
         "observation": observation,
@@ -72,7 +72,9 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
 
 
 def network(config: DQN, actions: int, advice: slice | None) -> Component:
-    """The Q-network of a config: observation, mask → values [N] (and quantiles [N, K]).
+    """Return the Q-network of a config: observation, mask [N] → values [N] of N actions (and K quantiles, [N, K]).
+
+    ``advice`` is the slice of the feature with the environment's score of each candidate; None: without.
 
     Raises:
         ValueError: a scorer together with quantiles or a dueling head.
@@ -95,7 +97,10 @@ def nodes(
     advice: slice | None,
     targets: Callable[[DQN, Component], list[Node]],
 ) -> list[Node]:
-    """Nodes of the graph: act, store, target, loss, optimise, synchronise."""
+    """Return the graph's nodes: Q-network, choice, memory, those by ``targets``, loss, optimiser, synchroniser.
+
+    Raises ValueError as `network`.
+    """
     q, wanted = network(config, int(actions.n), advice), config.memory
     kind, softmax = "quantiles" if config.quantiles else "values", config.exploration.schedule == "softmax"
     replay = Replay(wanted.capacity)
@@ -121,7 +126,7 @@ def nodes(
 
 
 def bellman(config: DQN, q: Component) -> list[Node]:
-    """Nodes that compute `target.target`: reward plus discounted value of the next state by the target network."""
+    """Return the nodes that compute `target.target`: reward + discount · the target network's next-state value."""
     following = {"observation": "memory.next_observation", "mask": "memory.next_mask"}
     chosen = [Node("q_next", q, following)] if config.double else []
     kind = "quantiles" if config.quantiles else "values"
@@ -136,7 +141,7 @@ def bellman(config: DQN, q: Component) -> list[Node]:
 
 
 def _imitating(config: DQN) -> list[Node]:
-    """Nodes of the demonstrations' memory and the large-margin loss; empty without imitation."""
+    """Return the nodes of the demonstrations' memory and the large-margin loss; none without imitation."""
     wanted = config.imitation
     if wanted is None:
         return []
@@ -152,13 +157,14 @@ def _imitating(config: DQN) -> list[Node]:
 
 
 Targets = Callable[[DQN, Component], list[Node]]
-"""Builds the nodes that give `target.target` of a batch from the memory, from config and Q-network."""
+"""Function from config and Q-network to the nodes that compute `target.target` of a batch from the memory."""
 
 
 class ValueLearner(NetworkLearner):
     """Learner by Q-learning with replay memory and target network.
 
-    `targets` builds the nodes of the regression target; by default the Bellman target.
+    `targets` builds the nodes of the regression target; by default the Bellman target. Raises BuildError for spaces
+    that the config does not fit, ValueError as `network`.
     """
 
     shared: tuple[str, ...] = ("online", "target")
@@ -181,7 +187,7 @@ class ValueLearner(NetworkLearner):
         super().__init__(config, INPUTS, graph, root_spaces(observation, actions, self.noise), advice, backend)
 
     def buffer(self, rng: np.random.Generator) -> ReplayBuffer:
-        """A new replay buffer, with a memory of demonstrations if the config has imitation."""
+        """Return a new empty replay buffer, with a memory of demonstrations if the config has imitation."""
         shown = None if self.config.imitation is None else self.memory("demonstrations", rng)
         return ReplayBuffer(self.config, self.memory("n_step", rng), self.memory("memory", rng), shown)
 
@@ -194,7 +200,10 @@ class ValueLearner(NetworkLearner):
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Choose actions on the online network with exploration: [B, D], [B, N] → [B]."""
+        """Choose the actions [B] of B environments by the online network, with ε or temperature ``exploration`` [B].
+
+        Observations are [B, D], ``mask`` of legal actions [B, N]; the returned `log_prob` [B] is 0.
+        """
         del carry
         batch, give = len(observation), self.backend.asarray
         feeds = {
@@ -208,20 +217,20 @@ class ValueLearner(NetworkLearner):
         return Acted(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
-        """Q values of every action under the exported parameters: [B, D], [B, N] → [B, N]."""
+        """Return the Q-values [B, N] of N actions under the exported parameters, for observations [B, D]."""
         feeds = {"observation": self.backend.asarray(observation), "mask": self.backend.asarray(mask)}
         with self.backend.without_gradient():
             found = self.bound.run(("q.values",), feeds, {"online": self.exported(state)})
         return self.backend.to_numpy(found["q.values"])
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Take one optimiser step on a batch."""
+        """Take one optimiser step on a batch; return the new state, and statistics with the TD errors [n]."""
         del rng
         gradient, stats = self.gradient(state, batch)
         return self.apply(state, gradient, batch.progress), stats
 
     def gradient(self, state: State, batch: Batch) -> tuple[Array, LearnStats]:
-        """Gradient [P] of the loss by the online network, and statistics with the TD errors [n]."""
+        """Return the gradient [P] of the mean loss by P online parameters, and statistics with the TD errors [n]."""
         feeds = {name: self.backend.asarray(value) for name, value in batch.arrays.items()}
         variables = self.variables(state)
         with self.backend.without_gradient():
@@ -231,7 +240,7 @@ class ValueLearner(NetworkLearner):
         return gradient, LearnStats(1, float(found[self.loss].mean()), rate, None, errors)
 
     def _target(self, feeds: dict[str, Array], variables: Sets) -> Array:
-        """Regression targets of a batch, [n] or, for quantiles, [n, K]."""
+        """Return the regression targets of a batch of n examples: [n], or [n, K] for K quantiles."""
         if not self.config.centred:
             return self.bound.run(("target.target",), feeds, variables)["target.target"]
         found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
@@ -240,7 +249,10 @@ class ValueLearner(NetworkLearner):
         return centred(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Take one optimiser step along a gradient [P], and update target network and running average."""
+        """Return the state after a step along a gradient [P] of P parameters, at ``progress`` (0 to 1).
+
+        Target network and running average are updated too.
+        """
         state = self.stepped(state, gradient, learning_rate(self.config.optimiser, progress))
         if state.values["updates"] % self.config.target_every == 0:
             state = self.blended(state, "target", self.config.target_share)
@@ -249,7 +261,7 @@ class ValueLearner(NetworkLearner):
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Store an expert's transitions, and learn from them alone for the config's number of updates.
+        """Store an expert's transitions, and run the config's number of updates on them; return state and statistics.
 
         Raises:
             ValueError: the config has no imitation, or the slabs complete no transition.
@@ -263,7 +275,7 @@ class ValueLearner(NetworkLearner):
         return state, LearnStats(updates, float(np.mean(losses)) if losses else 0.0, self.config.optimiser.rate)
 
     def export(self, state: State) -> Exported:
-        """The policy as type `network` with its layers' arrays; quantiles are exported as their mean."""
+        """Return the policy's type (`network` or `scorer`), config and arrays; quantiles are exported as their mean."""
         kind, described = self.described()
         views = {name: self.backend.to_numpy(view) for name, view in self.exported(state).items()}
         if self.config.quantiles:
@@ -271,7 +283,9 @@ class ValueLearner(NetworkLearner):
         return kind, described, {name: view.copy() for name, view in views.items()}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Warm-start online and target network from a published one; quantiles all start at the mean, moments at 0.
+        """Warm-start online and target network from published arrays; ``config`` is checked unless None.
+
+        Quantiles all start at the published mean, optimiser moments and update count at 0.
 
         Raises:
             ValueError: the arrays are of another network.

@@ -23,7 +23,7 @@ VECTORS = ("first", "second", "average")
 
 
 def learning_rate(config: Optimiser, progress: float) -> float:
-    """Learning rate at ``progress`` (0 to 1): constant up to `hold`, then half a cosine down to `rate · end`."""
+    """Return the learning rate at ``progress`` (0 to 1): constant up to `hold`, then half a cosine to `rate · end`."""
     if progress <= config.hold:
         return config.rate
     share = min(1.0, (progress - config.hold) / max(1.0 - config.hold, 1e-9))
@@ -31,15 +31,15 @@ def learning_rate(config: Optimiser, progress: float) -> float:
 
 
 class NetworkLearner:
-    """Learner base: a graph of components on a backend, whose variable sets are flat vectors [P] of the state.
+    """Learner base: a graph of components on a backend; each variable set is a flat vector [P] of the state.
 
     Args:
-        config: of the family.
+        config: the algorithm's settings.
         inputs: names of the graph's root inputs.
-        nodes: of the graph; the optimiser's is named `optimise`, the blending of parameters `synchronise`.
-        given: spaces of the root inputs.
-        advice: slice of the feature that scores each candidate; or None.
-        backend: to run on.
+        nodes: calls of the graph; the optimiser's is named `optimise`, the blending of parameters `synchronise`.
+        given: spaces of the root inputs by name.
+        advice: slice of the feature that scores each candidate; None: without.
+        backend: numeric library to run on.
 
     Raises:
         BuildError: the graph does not fit the spaces.
@@ -64,7 +64,7 @@ class NetworkLearner:
         self.coordinates = Coordinates(config.network, self.layout, backend)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Initial state: all variable sets equal and random, moments and average 0."""
+        """Return the initial state: all variable sets equal and drawn by ``rng``, moments and average 0."""
         drawn = self.backend.asarray(flatten(initial(self.bound.completed, rng)))
         flat = self.backend.to_numpy(self.coordinates.published(drawn))
         arrays = {name: self.backend.asarray(flat.copy()) for name in self.shared}
@@ -72,7 +72,7 @@ class NetworkLearner:
         return State(arrays, {"updates": 0, "averaging": 0})
 
     def memory(self, name: str, rng: np.random.Generator) -> Any:
-        """A new, empty copy of the memory component of this node."""
+        """Return a new, empty copy of the memory component of the node ``name``; it draws by ``rng``."""
         node = next(node for node in self.bound.completed.graph.nodes if node.name == name)
         found = copy(node.component)
         assert isinstance(found, Memory)  # noqa: S101  (narrows the type)
@@ -80,17 +80,17 @@ class NetworkLearner:
         return found
 
     def views(self, state: State, name: str) -> Views:
-        """A flat vector of the state as variables by name."""
+        """Return the state's flat vector ``name`` ("online", "average") cut into variables by name."""
         if name not in state.cuts:
             state.cuts[name] = self.backend.cut(self.layout, state.arrays[name])
         return state.cuts[name]
 
     def variables(self, state: State) -> dict[str, Views]:
-        """All variable sets of the graph, by set name."""
+        """Return all variable sets of the graph: set's name → variable's name → array."""
         return {name: self.views(state, name) for name in self.shared}
 
     def stepped(self, state: State, gradient: Array, rate: float) -> State:
-        """Take one optimiser step along a gradient [P] at the learning rate ``rate``, reduced during the ramp."""
+        """Return the state after an optimiser step along a gradient [P] at learning rate ``rate``, less in the ramp."""
         updates = state.values["updates"] + 1
         feeds = {
             "parameters": self.coordinates.learned(state.arrays["online"]),
@@ -107,7 +107,7 @@ class NetworkLearner:
         return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
 
     def averaged(self, state: State, progress: float) -> State:
-        """Update the running average of the parameters, from `average_from` of the training on.
+        """Return the state with an updated running average, from the share `average_from` (0 to 1) of the training on.
 
         It is a plain mean until the weight `average` is reached, so that in a short training the first
         parameters do not outweigh later ones.
@@ -118,17 +118,17 @@ class NetworkLearner:
         return self.blended(state, "average", max(share, 1.0 / count)).but({}, averaging=count)
 
     def blended(self, state: State, name: str, share: float) -> State:
-        """Blend a share (0 to 1) of the online parameters into the vector of this name."""
+        """Return the state with a share (0 to 1) of the online parameters blended into its vector ``name`` [P]."""
         feeds = {"parameters": state.arrays["online"], "target_parameters": state.arrays[name], "share": share}
         with self.backend.without_gradient():
             return state.but({name: self.bound.run(("synchronise.target",), feeds)["synchronise.target"]})
 
     def exported(self, state: State) -> Views:
-        """The exported variables: the running average if there is one, else the online parameters."""
+        """Return the variables to export, by name: the running average if there is one, else the online ones."""
         return self.views(state, "average" if state.values["averaging"] else "online")
 
     def described(self) -> tuple[str, dict[str, Any]]:
-        """Type and config of the exported policy, in the service's format."""
+        """Return type ("network" or "scorer") and config of the exported policy, as the service reads them."""
         network = self._switches.network
         if network.scorer is not None:
             return "scorer", buffers.described(network.scorer, network, self.advice)
@@ -139,7 +139,7 @@ class NetworkLearner:
         }
 
     def compare(self, config: Mapping[str, Any] | None, ignored: tuple[str, ...] = ()) -> None:
-        """Check that a published policy's config describes this network; entries in ``ignored`` may differ.
+        """Check that a published policy's config (None: accepted) describes this network, but for ``ignored`` keys.
 
         Raises:
             ValueError: it describes another network.
@@ -150,10 +150,10 @@ class NetworkLearner:
             raise ValueError(f"the published network has {other}, this agent { {name: own[name] for name in other} }")
 
     def started(self, state: State, given: Host, prefix: str | tuple[str, ...] = "") -> NDArray[np.float32]:
-        """The online vector [P] with the variables under a prefix (or one of several) replaced by published arrays.
+        """Return the online vector [P] with the variables whose names start with a prefix replaced by ``given``.
 
         Raises:
-            ValueError: names or shapes differ.
+            ValueError: names or shapes of the given arrays differ from those variables'.
         """
         own = {name: self.backend.to_numpy(view) for name, view in self.views(state, "online").items()}
         wanted = {name: view.shape for name, view in own.items() if name.startswith(prefix)}

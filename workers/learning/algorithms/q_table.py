@@ -40,10 +40,10 @@ NEVER = 1e-9  # avoids division by 0
 
 
 def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
-    """Subtract the level's share from rewards or targets, of any one shape.
+    """Return rewards or targets minus each decision's share of the common level; all arrays have one shape.
 
     Args:
-        xp: the arrays' namespace.
+        xp: array namespace (NumPy's or the backend's).
         reward: rewards, or value targets.
         ends: 1 − discount of the following state, shaped as `reward`.
         surplus: temporal-difference errors, whose mean becomes 0, shaped as `reward`.
@@ -60,7 +60,11 @@ EVEN = 1e-3  # relative tolerance of equal spacing
 
 
 class Discretiser:
-    """Maps observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some entries."""
+    """Maps observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some of D `entries`.
+
+    Args:
+        config: lists of equal length: `entries` (indices), `low`, `high`, and `bins` (their numbers).
+    """
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
@@ -68,10 +72,10 @@ class Discretiser:
 
     @classmethod
     def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> Discretiser:
-        """Choose the bins from observations [n, D]; few distinct values get one bin each, as
-        long as there are not too many cells.
+        """Choose the bins from observations [n, D]: at most ``bins`` for an entry, or one for each of few values.
 
-        Without `entries`, the `at_most` entries of largest deviation are used.
+        The latter only while there are at most 2¹⁹ cells. Without ``entries``, the ``at_most`` entries of largest
+        standard deviation are used.
         """
         if not entries:
             spread = observations.std(axis=0)
@@ -88,7 +92,7 @@ class Discretiser:
         return cls({"entries": list(entries), "low": low, "high": high, "bins": counts})
 
     def cell(self, observations: Observations) -> NDArray[np.intp]:
-        """Cell index of each observation, [B]."""
+        """Return the cell index [B] of each observation [B, D]."""
         return cell(observations, self.config)
 
 
@@ -97,7 +101,7 @@ def _ends(values: NDArray[np.float32]) -> tuple[float, float]:
 
 
 def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
-    """Low, high and number of bins for some values; few distinct values get separate bins."""
+    """Return low, high and number of bins for values [n]; at most ``bins`` distinct values get separate bins."""
     distinct = np.unique(values)
     if len(distinct) == 1:
         return float(distinct[0]) - 0.5, float(distinct[0]) + 0.5, 1
@@ -111,12 +115,12 @@ def _cut(values: NDArray[np.float32], bins: int) -> tuple[float, float, int]:
 
 
 def ladder(wanted: Exploration) -> Schedule:
-    """Schedule of ε: equal for all environments, or Ape-X's gradation over them."""
+    """Return a schedule of ε: Ape-X's constant gradation over environments, else linear and equal for all."""
     return ApeX(wanted.start) if wanted.schedule == "apex" else Linear(wanted.start, wanted.end, wanted.fraction)
 
 
 class TableLearner:
-    """Learner of a table Q(s, a) = table[cell(s), a].
+    """Learner of a table Q(s, a) = table[cell(s), a] for D observation entries and N actions.
 
     Its state holds `table` and `visits` [cells, N], and until the bins are chosen the observations `seen` [n, D].
 
@@ -137,7 +141,7 @@ class TableLearner:
         self.explore = EpsilonGreedy(actions)
 
     def init(self, rng: np.random.Generator) -> State:
-        """Initial state with an empty table; the bins are chosen from the first slabs."""
+        """Return the initial state with an empty table; `update` chooses the bins from the first slabs."""
         del rng
         return State({**self._cells(0), "seen": np.zeros((0, self.wide), np.float32)}, {"cut": None})
 
@@ -145,12 +149,12 @@ class TableLearner:
         return {"table": np.zeros((count, self.actions), np.float32), "visits": np.zeros((count, self.actions))}
 
     def buffer(self, rng: np.random.Generator) -> SlabBuffer:
-        """A new buffer of the latest slab."""
+        """Return a new buffer of the latest slab; ``rng`` is not used."""
         del rng
         return SlabBuffer()
 
     def values(self, state: State, observation: Observations, mask: Masks | None = None) -> NDArray[np.float32]:
-        """Q values of every action: [B, D] → [B, N]; 0 before the bins are chosen."""
+        """Return the Q-values [B, N] of N actions for observations [B, D]; 0 before the bins are chosen."""
         del mask
         found = np.zeros((len(observation), self.actions), np.float32)
         if state.values["cut"] is not None:
@@ -166,7 +170,10 @@ class TableLearner:
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
     ) -> Acted:
-        """Choose actions ε-greedily, with ε = `exploration` [B]: [B, D], [B, N] → [B]."""
+        """Choose the actions [B] for observations [B, D] ε-greedily among the legal ones (``mask`` [B, N]).
+
+        ``exploration`` [B] is ε; the returned `log_prob` [B] is 0.
+        """
         del carry
         noise = rng.random((len(observation), 2), np.float32)
         feeds = {"values": self.values(state, observation), "mask": mask, "noise": noise, "epsilon": exploration}
@@ -174,8 +181,9 @@ class TableLearner:
         return Acted(action, np.zeros(len(observation), np.float32))
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
-        """Move each visited (cell, action) toward the mean of its targets in the slab; first, choose the bins.
+        """Return the state with each visited (cell, action) moved toward the mean of its targets, and statistics.
 
+        Before the bins are chosen, observations are only added, and there are 0 updates.
         n visits at rate α are one step of 1 − (1 − α)ⁿ; early on the step is n / visits, the running mean.
         """
         del rng
@@ -194,7 +202,7 @@ class TableLearner:
         return state.but(learned), LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
     def _watched(self, state: State, observation: Observations) -> State:
-        """Add observations; choose the bins once there are `warm_up` of them."""
+        """Return the state with observations [B, D] added, and with bins once there are `warm_up` observations."""
         seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
         if len(seen) < config.warm_up:
             return state.but({"seen": seen})
@@ -202,7 +210,7 @@ class TableLearner:
         return state.but({**self._cells(made.cells), "seen": seen[:0]}, cut=made.config)
 
     def _errors(self, state: State, slab: Host) -> tuple[NDArray[np.intp], NDArray[np.floating]]:
-        """Flat table index of each example, and its target minus the present value, [B] each."""
+        """Return each example's flat index in the table, and its target minus the present value, [B] each."""
         following = np.where(slab["next_mask"], self.values(state, slab["next_observation"]), FORBIDDEN).max(axis=1)
         gamma = self.config.gamma * (1.0 if slab.get("discount") is None else slab["discount"])
         alive = np.where(slab["done"], 0.0, gamma)
@@ -216,7 +224,10 @@ class TableLearner:
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> tuple[State, LearnStats]:
-        """Learn from an expert's transitions as from the agent's own; actions that it never took keep the value 0."""
+        """Learn from an expert's transitions as from the agent's own; return the new state, and statistics.
+
+        Actions that the expert never took keep the value 0.
+        """
         del buffer
         loss, updates = 0.0, 0
         for slab in slabs:
@@ -225,7 +236,7 @@ class TableLearner:
         return state, LearnStats(updates, loss, self.config.rate)
 
     def export(self, state: State) -> Exported:
-        """The policy as type `table`: bins, and the values of each cell.
+        """Return the policy as type `table`, with its bins as config and the array `q` [cells, N] of values.
 
         Raises:
             ValueError: the bins are not chosen yet.
@@ -235,7 +246,7 @@ class TableLearner:
         return "table", {**state.values["cut"]}, {"q": state.arrays["table"]}
 
     def start(self, state: State, arrays: Host, config: Mapping[str, Any] | None = None) -> State:
-        """Warm-start from a published table with its bins; its cells count as visited 1 / rate times.
+        """Return the state with a published table and its bins (``config``); cells count as visited 1 / rate times.
 
         Raises:
             ValueError: the config is missing, or the table has another number of cells or actions.

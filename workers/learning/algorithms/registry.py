@@ -29,7 +29,7 @@ class UnknownAlgorithm(KeyError):
 
 
 class AgentSpaces(NamedTuple):
-    """Observation and action space of an agent.
+    """Observation and action space of an agent, with D observation entries (or K candidates of F features), N actions.
 
     Attributes:
         observation: Box of shape [D], or [K, F] for a set of candidates.
@@ -44,15 +44,15 @@ class AgentSpaces(NamedTuple):
 
 @dataclass(frozen=True)
 class Algorithm:
-    """One algorithm.
+    """One algorithm: its name, its default config, and how to build its learner.
 
     Attributes:
-        name: in requests, equal to the entry point's name.
-        config: with default values. Algorithms with configs of one type must be built alike.
-        build: learner from config, spaces and backend; raises BuildError or ValueError where they do not fit.
-        ranks: supported dimensions of an observation: 1, a vector; 2, a set of candidates.
-        executors: that can run it; those with actors need a `Differentiable` learner, or a buffer whose entries have
-            fixed shapes.
+        name: name in requests, equal to the entry point's.
+        config: config with default values. Algorithms with configs of one type must be built alike.
+        build: function from config, spaces and backend to a learner; BuildError or ValueError where they do not fit.
+        ranks: supported numbers of an observation's dimensions: 1, a vector; 2, a set of candidates.
+        executors: names of executors that can run it; those with actors need a `Differentiable` learner, or a buffer
+            whose entries have fixed shapes.
     """
 
     name: str
@@ -75,15 +75,15 @@ class Algorithm:
 
 
 def names() -> tuple[str, ...]:
-    """Names of all installed algorithms, sorted; imports nothing."""
+    """Return the names of all installed algorithms, sorted, without importing them."""
     return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
 
 
 def algorithm(name: str) -> Algorithm:
-    """The algorithm of this name.
+    """Return the algorithm of this name, importing its module.
 
     Raises:
-        UnknownAlgorithm: no installed package provides it.
+        UnknownAlgorithm: no installed package provides it, or its entry point is no Algorithm of that name.
     """
     found = entry_points(group=GROUP, name=name)
     if not found:
@@ -92,10 +92,10 @@ def algorithm(name: str) -> Algorithm:
 
 
 def algorithm_of(config: Config) -> Algorithm:
-    """The first algorithm whose config has the type of ``config``.
+    """Return the first algorithm whose default config has the type of ``config``.
 
     Raises:
-        UnknownAlgorithm: there is none.
+        UnknownAlgorithm: no installed algorithm has a config of that type.
     """
     return _of_type(type(config))
 
@@ -112,7 +112,7 @@ def decode(data: bytes | str) -> Config:
     """Read a config of any installed algorithm from JSON.
 
     Raises:
-        msgspec.ValidationError: the JSON fits no config; the message names the field.
+        msgspec.DecodeError: the bytes are no JSON; as its subclass ValidationError, which names the field, no config.
     """
     types = tuple(dict.fromkeys(type(found.config) for found in _all()))
     union: Any = types[0]

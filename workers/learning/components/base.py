@@ -1,5 +1,7 @@
 """The component interface.
 
+In shapes, B counts examples (environments or transitions) and N actions; … stands for a space's own shape.
+
 A component names its inputs (`takes`), derives the spaces of its outputs from those of its inputs (`gives`), lists its
 variables (`variables`), and computes outputs from variables and inputs (`run`) with the functions of the array
 namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy) storage,
@@ -31,17 +33,17 @@ Spaces = Mapping[str, Space]
 
 
 def reals(*shape: int) -> spaces.Box:
-    """Space of unbounded float32 arrays of this shape."""
+    """Return the space of unbounded float32 arrays of this shape; without arguments, of single numbers."""
     return spaces.Box(-np.inf, np.inf, shape, np.float32)
 
 
 def unit(*shape: int) -> spaces.Box:
-    """Space of float32 arrays in [0, 1] of this shape."""
+    """Return the space of float32 arrays with entries in [0, 1]; without arguments, of single numbers."""
     return spaces.Box(0.0, 1.0, shape, np.float32)
 
 
 def sample(space: Space, batch: int, rng: np.random.Generator) -> NDArray[Any]:
-    """Draw a random batch from a space, [batch, *shape]; masks (MultiBinary) have at least one bit set.
+    """Draw an array [batch, *shape] at random from a space; masks (MultiBinary) have at least one bit set.
 
     Raises:
         TypeError: the space is no Box, Discrete or MultiBinary.
@@ -62,7 +64,7 @@ def sample(space: Space, batch: int, rng: np.random.Generator) -> NDArray[Any]:
 
 
 def empty(space: Space, batch: int) -> NDArray[Any]:
-    """Zero-filled storage for a batch of a space, [batch, *shape]."""
+    """Return a zero-filled array [batch, *shape] of the space's dtype, bool for MultiBinary."""
     dtype = bool if isinstance(space, spaces.MultiBinary) else space.dtype
     return np.zeros((batch, *(space.shape or ())), dtype)
 
@@ -72,7 +74,7 @@ HostArrays = Mapping[str, NDArray[Any]]
 
 
 class SpaceError(Exception):
-    """A component does not support the space of one of its inputs; the message names both."""
+    """A component does not support the space of one of its inputs; the message names component and input."""
 
     def __init__(self, component: str, port: str, space: Space, wanted: str) -> None:
         super().__init__(f"component {component!r}: input {port!r} has space {space}, wanted is {wanted}")
@@ -80,7 +82,7 @@ class SpaceError(Exception):
 
 @dataclass(frozen=True)
 class Variable:
-    """Shape of a variable and its initialisation: zeros where `fan_in` is 0, else He-uniform (He et al., 2015)."""
+    """Shape of a variable, and number of inputs per unit for He-uniform initial values (He et al., 2015); 0: zeros."""
 
     shape: tuple[int, ...]
     fan_in: int = 0
@@ -91,7 +93,7 @@ class Variable:
         return prod(self.shape)
 
     def initial(self, rng: np.random.Generator) -> NDArray[np.float32]:
-        """Draw the initial value, float32 of ``shape``."""
+        """Draw the initial float32 array of ``shape``: uniform in ±√(6 / fan_in), or zeros where `fan_in` is 0."""
         if not self.fan_in:
             return np.zeros(self.shape, np.float32)
         bound = sqrt(6.0 / self.fan_in)
@@ -100,11 +102,13 @@ class Variable:
 
 @dataclass(frozen=True)
 class Node:
-    """One call of a component: a wire for each input port. A wire is a graph input, or
-    "node.port" of another node's output.
+    """One call of a component.
 
-    Nodes that share a component share its variables, in the variable set `variables`. Inner calls of a composite use
-    the set of the composite's call.
+    Attributes:
+        name: unique in the graph.
+        component: what to run; nodes with the same component share its variables.
+        inputs: a wire for each input port: the name of a graph input, or "node.port" of another node's output.
+        variables: name of the variable set to use; the inner calls of a composite use the composite's set.
     """
 
     name: str
@@ -114,7 +118,7 @@ class Node:
 
 
 class Component(ABC):
-    """A pure function with variables, described by spaces.
+    """A pure function of input arrays and variables, with spaces as the types of its inputs and outputs.
 
     Attributes:
         takes: names of the inputs.
@@ -128,32 +132,35 @@ class Component(ABC):
         return type(self).__name__
 
     def calls(self) -> tuple[Node, ...]:
-        """Inner calls of a composite, wired to its inputs or to inner outputs; empty for other components."""
+        """Return a composite's inner calls, wired to its inputs or to inner outputs; none for other components."""
         return ()
 
     def results(self) -> Mapping[str, str]:
-        """Inner wire of each output of a composite; empty for other components."""
+        """Return the inner wire ("call.port") of each output of a composite; empty for other components."""
         return {}
 
     @abstractmethod
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of the outputs for inputs of these spaces.
+        """Return the space of one example of each output, by name, for inputs of these spaces.
 
         Raises:
             SpaceError: an input's space is not supported.
         """
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables needed for inputs of these spaces, by name."""
+        """Return the variables needed for inputs of these spaces, by name; none by default."""
         del inputs
         return {}
 
     @abstractmethod
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute the outputs, [B, …] each, for inputs [B, …] with the functions of the array namespace ``xp``."""
+        """Compute the output arrays [B, …] from input arrays [B, …] of B examples, by name.
+
+        ``xp`` is the array namespace to compute with, ``variables`` the component's variables by name.
+        """
 
     def vector(self, inputs: Spaces, port: str) -> int:
-        """Length of a vector input.
+        """Return the length of the input ``port``, whose space must be a vector.
 
         Raises:
             SpaceError: the input is not a vector.
@@ -164,10 +171,10 @@ class Component(ABC):
         return int(space.shape[0])
 
     def scalar(self, inputs: Spaces, port: str) -> None:
-        """Check that an input has one number per example.
+        """Check that the input ``port`` has one number per example.
 
         Raises:
-            SpaceError: it has not.
+            SpaceError: the input's space has another shape.
         """
         space = inputs[port]
         if space.shape != ():
@@ -183,8 +190,8 @@ class Memory(Component):
 
     @abstractmethod
     def state(self) -> dict[str, NDArray[Any]]:
-        """Arrays from which `restore` resumes bit-equal."""
+        """Return the memory's contents as arrays by name, from which `restore` continues bit-equal."""
 
     @abstractmethod
     def restore(self, state: HostArrays) -> None:
-        """Restore a state returned by `state` for the same spaces."""
+        """Restore arrays that `state` returned for the same spaces; KeyError if one is missing."""

@@ -13,15 +13,15 @@ from workers.learning.components.value import FORBIDDEN
 
 
 class Schedule(ABC):
-    """Degree of exploration (ε or temperature) of every environment as a function of progress."""
+    """Degree of exploration (ε as a probability, or a temperature in the reward's unit) by training progress."""
 
     @abstractmethod
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """ε or temperature [batch] at this progress (0 to 1) of the training."""
+        """Return ε or the temperature of each environment, [batch], at ``progress`` (0 to 1) of the training."""
 
 
 class Linear(Schedule):
-    """Linear from `start` to `end` over the first `fraction` of the training, equal for all environments."""
+    """Linear from `start` to `end` over the first `fraction` (0 to 1) of the training, equal for all environments."""
 
     def __init__(self, start: float, end: float, fraction: float) -> None:
         self.start, self.end, self.fraction = start, end, fraction
@@ -33,7 +33,7 @@ class Linear(Schedule):
 
 
 class ApeX(Schedule):
-    """Constant ladder over environments: ε_i = base^(1 + 7i/(N−1)), and ε_0 = base for N = 1 (Horgan et al., 2018)."""
+    """Constant ε_i = base^(1 + steepness · i/(B−1)) of environment i of B; `base` if B = 1 (Horgan et al., 2018)."""
 
     def __init__(self, base: float = 0.4, steepness: float = 7.0) -> None:
         self.base, self.steepness = base, steepness
@@ -44,7 +44,7 @@ class ApeX(Schedule):
 
 
 class GeometricSchedule(Schedule):
-    """Constant temperatures, graded geometrically over the environments from `start` to `end`."""
+    """Constant temperatures in the reward's unit, spaced geometrically from `start` to `end` over the environments."""
 
     def __init__(self, start: float, end: float) -> None:
         self.start, self.end = start, end
@@ -56,7 +56,7 @@ class GeometricSchedule(Schedule):
 
 @lru_cache(maxsize=64)
 def _powers(base: float, steepness: float, batch: int) -> NDArray[np.float32]:
-    """Cached, since it is needed at every slab; callers must not modify it."""
+    """Return the ε of `ApeX`, [batch]; cached, since every slab needs it, so callers must not modify it."""
     rung = np.arange(batch) / max(batch - 1, 1)
     return (base ** (1.0 + steepness * rung)).astype(np.float32)
 
@@ -67,9 +67,9 @@ def _geometric(start: float, end: float, batch: int) -> NDArray[np.float32]:
 
 
 class EpsilonGreedy(Component):
-    """ε-greedy choice: values [N], mask [N], epsilon, uniform noise [2] → action.
+    """ε-greedy choice among N actions: values [N], mask of legal ones [N], `epsilon`, noise [2] → index `action`.
 
-    The first noise number decides whether to explore, the second which legal action to take.
+    Noise is uniform in [0, 1): the first number decides whether to explore, the second which legal action to take.
     """
 
     takes: ClassVar = ("values", "mask", "epsilon", "noise")
@@ -87,7 +87,7 @@ class EpsilonGreedy(Component):
         return {"action": self.action_space}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Choose the best legal action, or with probability ε a uniformly drawn legal one."""
+        """Return `action` [B]: the best legal action, or with probability ε a uniformly drawn legal one."""
         values, mask, noise = inputs["values"], inputs["mask"], inputs["noise"]
         best = xp.argmax(xp.where(mask, values, xp.full_like(values, FORBIDDEN)), axis=1)
         rank = xp.cumulative_sum(xp.astype(mask, values.dtype), axis=1)
@@ -97,9 +97,10 @@ class EpsilonGreedy(Component):
 
 
 class Softmax(Component):
-    """Boltzmann choice: values [N], mask [N], temperature (port `epsilon`), uniform noise [N] → action.
+    """Boltzmann choice among N actions: values [N], mask of legal ones [N], temperature (port `epsilon`), noise [N].
 
-    Draws a legal action with probability proportional to exp(value / temperature), by the Gumbel trick.
+    Draws the index `action` with probability proportional to exp(value / temperature), by the Gumbel trick; noise is
+    uniform in [0, 1).
     """
 
     takes: ClassVar = ("values", "mask", "epsilon", "noise")
@@ -117,7 +118,7 @@ class Softmax(Component):
         return {"action": self.action_space}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Choose the legal action with the largest value + temperature · Gumbel noise."""
+        """Return `action` [B], the legal action with the largest value + temperature · Gumbel noise."""
         values, mask = inputs["values"], inputs["mask"]
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
         noisy = values + inputs["epsilon"][:, None] * gumbel

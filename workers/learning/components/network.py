@@ -1,4 +1,8 @@
-"""Network components (dense, recurrent, policies, set encoders), and the optimiser."""
+"""Network components (dense, recurrent, policies, set encoders), and the optimiser.
+
+Shapes of one example: D observation entries, N actions, H features or units, K candidates of F features each.
+Arrays have a leading dimension B of examples in addition.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +32,11 @@ class Composite(Component):
 
     @abstractmethod
     def calls(self) -> tuple[Node, ...]:
-        """Inner calls; each wire is an input of the composite, or "call.port" of another call's output."""
+        """Return the inner calls; each wire is an input of the composite, or "call.port", another call's output."""
 
     @abstractmethod
     def results(self) -> Mapping[str, str]:
-        """Inner wire of each output."""
+        """Return the inner wire ("call.port") that computes each output."""
 
     @override
     def gives(self, inputs: Spaces) -> Spaces:
@@ -50,7 +54,7 @@ class Composite(Component):
         }
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Run the inner calls in topological order; used only outside a built graph."""
+        """Run the inner calls in topological order, and return the outputs [B, …]; only for use outside a graph."""
         graph, values = self._graph(), dict(inputs)
         nodes = {node.name: node for node in graph.nodes}
         wires = {name: node.inputs.values() for name, node in nodes.items()}
@@ -73,17 +77,25 @@ class Composite(Component):
 
 
 def dense(name: str, wide: int, out: int, *, zero: bool = False) -> dict[str, Variable]:
-    """Variables of a linear layer: weight [out, in] and bias [out]; weights start at 0 if `zero`."""
+    """Return the variables of a linear layer, weight [out, wide] and bias [out], named ``name``.weight and .bias.
+
+    Weights start at 0 if ``zero``, else at He-uniform values; biases start at 0.
+    """
     return {f"{name}.weight": Variable((out, wide), 0 if zero else wide), f"{name}.bias": Variable((out,))}
 
 
 def apply(name: str, variables: Arrays, inputs: Array) -> Array:
-    """Apply the linear layer of this name: [B, in] → [B, out]."""
+    """Apply the linear layer called ``name`` to inputs [B, in] of B examples; return [B, out]."""
     return functions.linear(inputs, variables[f"{name}.weight"], variables[f"{name}.bias"])
 
 
 class Trunk(Component):
-    """Multi-layer perceptron: observation [D] → features [width of the last layer]."""
+    """Multi-layer perceptron: observation [D] → features [H].
+
+    Args:
+        layers: width of each layer; the last is H. Empty: the observation itself.
+        activation: function after each layer, "relu" or "tanh"; KeyError for another name.
+    """
 
     takes: ClassVar = ("observation",)
 
@@ -91,7 +103,7 @@ class Trunk(Component):
         self.layers, self.activation = layers, functions.ACTIVATIONS[activation]
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Features of the last layer's width (without layers, of the observation's)."""
+        """Return the space of the features, a vector of the last layer's width; raises SpaceError for no vector."""
         wide = self.vector(inputs, "observation")
         return {"features": reals(self.layers[-1] if self.layers else wide)}
 
@@ -112,7 +124,7 @@ class Trunk(Component):
 
 
 class LinearHead(Component):
-    """Linear head: features [H], mask [N] → values [N], one per action; initially 0."""
+    """Linear head: features [H], mask [N] → values [N], one for each of N ``actions``; initially 0."""
 
     takes: ClassVar = ("features", "mask")
 
@@ -136,9 +148,10 @@ class LinearHead(Component):
 
 
 class DuelingHead(LinearHead):
-    """Dueling head: features [H], mask [N] → values [N]; initially 0.
+    """Dueling head: features [H], mask of legal actions [N] → values [N]; initially 0.
 
-    State value plus advantages minus their mean over legal actions (Wang et al., 2016, eq. 9).
+    A value is the state's value plus the action's advantage minus the legal actions' mean advantage (Wang et al., 2016,
+    eq. 9).
     """
 
     @override
@@ -153,7 +166,7 @@ class DuelingHead(LinearHead):
 
 
 class QNetwork(Composite):
-    """observation [D], mask [N] → values [N] of the actions: head(trunk(observation))."""
+    """Q-network: observation [D], mask [N] → values [N] of N actions, head(trunk(observation))."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -173,7 +186,7 @@ class QNetwork(Composite):
 
 
 class Pick(Component):
-    """Value of the taken action: values [N], action → taken."""
+    """Select the taken action's value: values [N], index `action` → one number, `taken`."""
 
     takes: ClassVar = ("values", "action")
 
@@ -195,13 +208,12 @@ class Pick(Component):
 
 
 class GRU(Component):
-    """Recurrent core: sequence [T, D], begins [T], memory [H] → observation [D + H] of
-    each step, and memory [H] after them.
+    """Gated recurrent unit of H ``units`` (Cho et al., 2014; gates as in torch.nn.GRU).
 
-    A gated recurrent unit (Cho et al., 2014; gates as in torch.nn.GRU) appends its memory, updated by the
-    present step, to each observation. Inputs pass through tanh, so that no large entry saturates a gate.
-    Where `begins` is set, an episode begins, and the memory is reset. Examples of the output are steps: B
-    sequences in, B·T observations out, in order.
+    Inputs: sequence [T, D] of T steps, begins [T] (true where an episode begins, and the memory is reset), memory [H]
+    before the first step. Outputs: memory [H] after the last step, and `observation` [D + H] of each step, the tanh of
+    its entries (so that no large entry saturates a gate) followed by the memory. Examples of `observation` are steps:
+    B sequences in, B·T observations out, in order.
     """
 
     takes: ClassVar = ("sequence", "begins", "memory")
@@ -221,7 +233,7 @@ class GRU(Component):
         return {"observation": reals(int(space.shape[1]) + self.units), "memory": reals(self.units)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of two linear layers, [3H, D] and [3H, H], for the three gates."""
+        """Return the variables of two linear layers with weights [3H, D] and [3H, H], for the three gates."""
         wide = int((inputs["sequence"].shape or ())[-1])
         return {**dense("input", wide, 3 * self.units), **dense("memory", self.units, 3 * self.units)}
 
@@ -242,7 +254,7 @@ class GRU(Component):
 
 
 class PolicyNetwork(QNetwork):
-    """observation [D], mask [N] → logits [N] = head(trunk(observation)); initially 0, a uniform policy."""
+    """Policy network: observation [D], mask [N] → logits [N], head(trunk(observation)); initially 0, i.e. uniform."""
 
     @override
     def results(self) -> Mapping[str, str]:
@@ -250,7 +262,7 @@ class PolicyNetwork(QNetwork):
 
 
 class ValueHead(Component):
-    """Linear head: features [H] → value, one number; initially 0."""
+    """Linear head: features [H] → `value` of the state, one number; initially 0."""
 
     takes: ClassVar = ("features",)
 
@@ -269,7 +281,7 @@ class ValueHead(Component):
 
 
 class Critic(Composite):
-    """observation [D] → value of the state, one number."""
+    """Critic: observation [D] → `value` of the state, one number."""
 
     takes: ClassVar = ("observation",)
 
@@ -292,7 +304,14 @@ class Critic(Composite):
 
 
 class SetEncoder(Component):
-    """observation [K, F], mask [K] → features [K, H] of each candidate in the context of the others."""
+    """Set encoder: observation [K, F], mask [K] → features [K, H] of each of K candidates in the others' context.
+
+    Args:
+        layers: widths of the layers that process each candidate alone.
+        context: summary of the legal candidates to add: "none", their "mean", or "attention" to them.
+        joint: widths of the layers after that; the last is H.
+        activation: function after each layer, "relu" or "tanh".
+    """
 
     takes: ClassVar = ("observation", "mask")
 
@@ -311,7 +330,7 @@ class SetEncoder(Component):
         }
 
     def candidates(self, inputs: Spaces) -> tuple[int, int]:
-        """Number of candidates K and of features F.
+        """Return the numbers K of candidates and F of their features.
 
         Raises:
             SpaceError: the observation is no matrix with one row per entry of the mask.
@@ -322,12 +341,12 @@ class SetEncoder(Component):
         return count, int(space.shape[1])
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Features [K, width of the last layer]."""
+        """Return the space of the features, [K, H], with H the width of the last layer; SpaceError as `candidates`."""
         count, wide = self.candidates(inputs)
         return {"features": reals(count, (wide, *self.config["layers"], *self.config["joint"])[-1])}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of the linear layers; independent of the number of candidates."""
+        """Return the variables of all layers by name; their shapes do not depend on the number of candidates."""
         _, wide = self.candidates(inputs)
         found: dict[str, Variable] = {}
         for index, out in enumerate(self.config["layers"]):
@@ -351,8 +370,13 @@ class SetEncoder(Component):
 class Scorer(Component):
     """Scores of candidates: observation [K, F], mask [K] → values [K] = advice / temperature + head(encoder).
 
-    The head starts at 0. `advice` is the index of the feature that scores each candidate in the reward's unit (None:
-    without); `output` is the name of the output.
+    The linear head starts at 0.
+
+    Args:
+        encoder: gives the features [K, H].
+        advice: index of the feature that scores each candidate in the reward's unit; None: without.
+        temperature: divisor of that feature, in the reward's unit.
+        output: name of the output.
     """
 
     takes: ClassVar = ("observation", "mask")
@@ -371,7 +395,7 @@ class Scorer(Component):
         return {self.output: reals(count)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of the encoder, and of a linear layer [1, H] that starts at 0."""
+        """Return the variables of the encoder, and of a linear layer with weight [1, H] that starts at 0."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("advantage", wide, 1, zero=True)}
 
@@ -385,7 +409,7 @@ class Scorer(Component):
 
 
 class SetCritic(Component):
-    """Value of a whole set: observation [K, F], mask [K] → value, linear in the mean of the legal features."""
+    """Critic of a set: observation [K, F], mask [K] → one `value`, linear in the legal candidates' mean features."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -398,7 +422,7 @@ class SetCritic(Component):
         return {"value": reals()}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of the encoder, and of a linear layer [1, H] that starts at 0."""
+        """Return the variables of the encoder, and of a linear layer with weight [1, H] that starts at 0."""
         wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("worth", wide, 1, zero=True)}
 
@@ -414,9 +438,10 @@ class SetCritic(Component):
 
 
 class Adam(Component):
-    """One step of Adam (Kingma & Ba, 2015, algorithm 1) on vectors [P], after clipping the gradient's norm to `clip`.
+    """One step of Adam (Kingma & Ba, 2015, algorithm 1) on P parameters, after clipping the gradient's norm to `clip`.
 
-    `first` and `second` are the moments, `count` the number of this step (from 1), `rate` the learning rate.
+    Inputs: `parameters`, `gradient`, and the moments `first` and `second`, [P] each; `count`, the number of this step
+    (from 1); `rate`, the learning rate. `beta1` and `beta2` are the moments' decay rates, `tiny` is added to the root.
     """
 
     takes: ClassVar = ("parameters", "gradient", "first", "second", "count", "rate")
@@ -431,7 +456,7 @@ class Adam(Component):
         return {"parameters": reals(), "first": reals(), "second": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Clip the gradient, update the moments, correct their bias, and take the step."""
+        """Return the new `parameters`, `first` and `second`, [P] each."""
         gradient, count = inputs["gradient"], inputs["count"]
         norm = xp.sqrt(xp.sum(gradient * gradient))
         gradient = gradient * (self.clip / xp.clip(norm, self.clip, None))
@@ -443,7 +468,10 @@ class Adam(Component):
 
 
 class Synchroniser(Component):
-    """Blend target + share · (online − target): 1 copies (Mnih et al., 2015), less smooths (Lillicrap et al., 2016)."""
+    """Blend vectors [P]: target + share · (online − target), with a share from 0 to 1.
+
+    A share of 1 copies (Mnih et al., 2015), a smaller one smooths (Lillicrap et al., 2016).
+    """
 
     takes: ClassVar = ("online", "target", "share")
 

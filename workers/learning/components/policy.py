@@ -20,7 +20,10 @@ from workers.learning.components.value import FORBIDDEN
 
 
 class Estimator(Component):
-    """Base of advantage estimators: trajectories of T steps → advantages [T] and value targets [T]."""
+    """Base of advantage estimators: trajectories of T steps → advantages [T] and value targets [T].
+
+    Inputs: `reward` [T]; `done` [T], 1 at ends, else 1 − further discount; `value` [T]; `last`, the next state's value.
+    """
 
     takes: ClassVar[tuple[str, ...]] = ("reward", "done", "value", "last")
 
@@ -28,7 +31,7 @@ class Estimator(Component):
         self.gamma = gamma
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of advantages and targets: two vectors of the trajectory's length."""
+        """Return the spaces of `advantage` and `target`, [T] each; raises SpaceError for vectors of other lengths."""
         steps = self.vector(inputs, "reward")
         for port in self.takes:
             if port == "last":
@@ -38,7 +41,7 @@ class Estimator(Component):
         return {"advantage": reals(steps), "target": reals(steps)}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute discounted next-state values, 0 after ends, and pass them to `estimate`."""
+        """Return `advantage` and `target`, [B, T] each, by `estimate`; values of next states are 0 after ends."""
         value, last = inputs["value"], inputs["last"][:, None]
         alive = self.gamma * (1.0 - xp.astype(inputs["done"], value.dtype))
         following = xp.concat([value[:, 1:], last], axis=1)
@@ -47,16 +50,16 @@ class Estimator(Component):
 
     @abstractmethod
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """Advantages and value targets, [B, T] each.
+        """Return advantages and value targets of B trajectories of T steps, [B, T] each.
 
-        `alive` [B, T] is γ, 0 at ends; `backed` [B, T] is reward + alive · V of the next state.
+        ``alive`` [B, T] is γ · (1 − done), so 0 at ends; ``backed`` [B, T] is reward + alive · V of the next state.
         """
 
 
 class GAE(Estimator):
-    """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16).
+    """Generalised advantage estimation: A_t = Σ_l (γλ)^l·δ_{t+l} (Schulman et al., 2016, eq. 16), for on-policy data.
 
-    The value target is A_t + V_t, the λ-return. For on-policy data.
+    δ_t = r_t + γ·V_{t+1} − V_t; λ is `trace` (0 to 1). The value target is A_t + V_t, the λ-return.
     """
 
     def __init__(self, gamma: float, trace: float) -> None:
@@ -64,7 +67,7 @@ class GAE(Estimator):
         self.trace = trace
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
-        """Sum backwards from the last step: A_t = δ_t + γλ · A_{t+1}; [B, T]."""
+        """Return advantages A_t = δ_t + γλ · A_{t+1} and targets A_t + V_t, [B, T] each."""
         advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
@@ -93,7 +96,7 @@ class VTrace(Estimator):
 
 
 def discounted(xp: Any, terms: Array, factor: Array) -> Array:
-    """Backward recursion x_t = terms_t + factor_t·x_{t+1}; all arrays [B, T]."""
+    """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}, with terms and factors [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]
     found = [total]
@@ -104,7 +107,7 @@ def discounted(xp: Any, terms: Array, factor: Array) -> Array:
 
 
 class Normalise(Component):
-    """Standardise numbers over the batch to mean 0 and standard deviation 1."""
+    """Standardise `advantage`, one number per example, over the batch to mean 0 and standard deviation 1."""
 
     takes: ClassVar = ("advantage",)
 
@@ -114,7 +117,7 @@ class Normalise(Component):
         return {"advantage": inputs["advantage"]}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Centre and scale; a batch of equal numbers becomes zeros."""
+        """Return `advantage` [B] minus its mean, divided by its deviation; equal numbers become zeros."""
         centred = inputs["advantage"] - xp.mean(inputs["advantage"])
         return {"advantage": centred / (xp.sqrt(xp.mean(centred * centred)) + 1e-8)}
 
@@ -125,21 +128,21 @@ class Normalise(Component):
 
 
 def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
-    """Natural log of the actions' probabilities, [B, N]; `FORBIDDEN` or less for illegal actions."""
+    """Return the natural logarithms [B, N] of N actions' probabilities; `FORBIDDEN` or less for illegal actions."""
     legal = xp.where(mask, logits, xp.full_like(logits, FORBIDDEN))
     above = legal - xp.max(legal, axis=1, keepdims=True)
     return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
 
 
 def taken(xp: Any, values: Array, action: Array) -> Array:
-    """Entries [B] of `values` [B, N] at the actions [B]."""
+    """Return the entries [B] of ``values`` [B, N] at the actions' indices ``action`` [B]."""
     return xp.take_along_axis(values, xp.reshape(action, (-1, 1)), axis=1)[:, 0]
 
 
 class Draw(Component):
-    """Draw an action: logits [N], mask [N], uniform noise [N] → action, and natural log of its probability.
+    """Draw an action: logits [N], mask [N], noise [N] → index `action`, and `log_prob`, its probability's natural log.
 
-    Gumbel trick: the maximum of logit + Gumbel noise (Gumbel, 1954).
+    Gumbel trick: the maximum of logit + Gumbel noise (Gumbel, 1954); the noise given is uniform in [0, 1).
     """
 
     takes: ClassVar = ("logits", "mask", "noise")
@@ -164,7 +167,7 @@ class Draw(Component):
 
 
 class LogProbability(Component):
-    """logits [N], mask [N], action → log π(action) and the policy's entropy, both in nats."""
+    """Rate an action: logits [N], mask [N], index `action` → its `log_prob` and the policy's `entropy`, in nats."""
 
     takes: ClassVar = ("logits", "mask", "action")
 
@@ -192,8 +195,9 @@ class LogProbability(Component):
 class Surrogate(Component):
     """Policy-gradient loss (Williams, 1992; Mnih et al., 2016): −log π · advantage.
 
-    Inputs are log π(action), its log probability under the behaviour policy, and the advantage. Further outputs: the
-    low-variance estimate of KL(behaviour ‖ π), (ratio − 1) − log ratio, in nats; and `cut`, 1 where clipped.
+    Inputs, one number each: `log_prob`, log π(action); `behaviour`, its natural log probability under the behaviour
+    policy; the advantage. Further outputs: `divergence`, the low-variance estimate (ratio − 1) − log ratio of
+    KL(behaviour ‖ π) in nats; and `cut`, 1 where the loss is clipped, else 0.
     """
 
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
@@ -212,7 +216,7 @@ class Surrogate(Component):
 
 
 class ClippedSurrogate(Surrogate):
-    """PPO's loss −min(ratio · A, clip(ratio, 1 − ε, 1 + ε) · A) with ratio = π/μ (Schulman et al., 2017, eq. 7)."""
+    """PPO's loss −min(ratio · A, clip(ratio, 1 ± `clip`) · A), ratio = π/behaviour (Schulman et al., 2017, eq. 7)."""
 
     def __init__(self, clip: float) -> None:
         self.clip = clip
@@ -227,7 +231,7 @@ class ClippedSurrogate(Surrogate):
 
 
 class NegativeLogLikelihood(Component):
-    """Loss −log π(action) of behaviour cloning."""
+    """Loss of behaviour cloning, −`log_prob`: the natural log of the action's probability, in nats, negated."""
 
     takes: ClassVar = ("log_prob",)
 
@@ -242,9 +246,9 @@ class NegativeLogLikelihood(Component):
 
 
 class ValueLoss(Component):
-    """Half the squared error of the value.
+    """Half the squared difference of `value` and `target`, one number each.
 
-    With `clip`, the maximum of that and of the same with the value's change from `old` limited to ± `clip`.
+    With `clip`, the maximum of that and of the same with the value's change from `old` limited to ± `clip`; None: not.
     """
 
     takes: ClassVar = ("value", "target", "old")
@@ -269,7 +273,7 @@ class ValueLoss(Component):
 
 
 class ActorCriticLoss(Component):
-    """Total loss: policy loss + weight · value loss − entropy weight · entropy."""
+    """Total loss, one number per example: `policy` + value_weight · `value` − `entropy_weight` · `entropy` (nats)."""
 
     takes: ClassVar = ("policy", "value", "entropy", "entropy_weight")
 

@@ -17,7 +17,11 @@ Batch = dict[str, NDArray[Any]]
 
 
 class Replay(Memory):
-    """Ring buffer of transitions, sampled uniformly with replacement (Lin, 1992); ValueError for a capacity below 1."""
+    """Ring buffer of ``capacity`` transitions, sampled uniformly with replacement (Lin, 1992).
+
+    Raises:
+        ValueError: the capacity is below 1.
+    """
 
     takes: ClassVar = TRANSITION
 
@@ -29,7 +33,7 @@ class Replay(Memory):
         self.rng = np.random.default_rng(0)
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of a transition, and of each example's importance weight in the loss."""
+        """Return the spaces of a transition, and of `weight`, its importance weight in the loss (one number)."""
         return {**{port: inputs[port] for port in TRANSITION}, "weight": reals()}
 
     @override
@@ -38,7 +42,7 @@ class Replay(Memory):
         self.rng, self.size, self.head = rng, 0, 0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Insert transitions (the last `capacity` of them, if more), overwriting the oldest; return their indices."""
+        """Insert n transitions [n, …], or the last `capacity` of more, over the oldest; return their indices."""
         count = min(len(batch["reward"]), self.capacity)
         end = self.head + count
         for port, ring in self.rings.items():
@@ -56,7 +60,7 @@ class Replay(Memory):
         return self.rng.integers(0, self.size, count), np.ones(count, np.float32)
 
     def sample(self, count: int, progress: float = 0.0) -> tuple[Batch, NDArray[np.int64]]:
-        """Draw a batch of ``count`` transitions with importance weights, and their indices [count]."""
+        """Draw ``count`` transitions [count, …] with `weight` [count], and their indices; ``progress`` is 0 to 1."""
         places, weight = self.draw(count, progress)
         batch = {port: ring.take(places, axis=0) for port, ring in self.rings.items()}
         return {**batch, "weight": weight}, places
@@ -65,12 +69,12 @@ class Replay(Memory):
         """Do nothing: a uniform memory has no priorities."""
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Insert a batch, and draw one of the same size."""
+        """Insert a batch [B, …] of transitions, and return a drawn batch of the same size with its `weight` [B]."""
         self.insert(inputs)
         return self.sample(len(inputs["reward"]))[0]
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Filled part of the ring, its size and head; the random generator belongs to the caller."""
+        """Return the stored transitions by port, and `position`: their number, and the next index to overwrite."""
         return {
             **{port: ring[: self.size].copy() for port, ring in self.rings.items()},
             "position": np.array([self.size, self.head]),
@@ -84,7 +88,7 @@ class Replay(Memory):
 
 
 class SumTree:
-    """Binary tree of partial sums of priorities, with vectorised update and search."""
+    """Binary tree of partial sums of ``capacity`` priorities (initially 0), with vectorised update and search."""
 
     def __init__(self, capacity: int) -> None:
         self.depth = max(1, int(capacity - 1).bit_length())
@@ -93,15 +97,15 @@ class SumTree:
 
     @property
     def total(self) -> float:
-        """Sum of all priorities."""
+        """Sum of all stored priorities."""
         return float(self.nodes[1])
 
     def get(self, places: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Priorities at these indices."""
+        """Return the priorities [n] at the indices ``places`` [n]."""
         return self.nodes[places + self.leaves]
 
     def set(self, places: NDArray[np.int64], priorities: NDArray[np.float64]) -> None:
-        """Overwrite priorities and the sums above them; of a repeated index, the last value counts."""
+        """Set the ``priorities`` [n] at the indices ``places`` [n]; of a repeated index, the last value counts."""
         node = places + self.leaves
         self.nodes[node] = priorities
         for _ in range(self.depth):
@@ -109,7 +113,7 @@ class SumTree:
             self.nodes[node] = self.nodes[2 * node] + self.nodes[2 * node + 1]
 
     def find(self, mass: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Indices at which the cumulated priorities exceed each ``mass`` [n]."""
+        """Return, for each ``mass`` [n] from 0 to `total`, the first index whose cumulated priority exceeds it, [n]."""
         node, left = np.ones(len(mass), np.int64), mass.copy()
         for _ in range(self.depth):
             node = 2 * node
@@ -121,7 +125,7 @@ class SumTree:
 
 
 class PrioritisedReplay(Replay):
-    """Proportional prioritisation (Schaul et al., 2016, section 3.3): P(i) ∝ (|error_i| + tiny)^α, stratified draws.
+    """Replay memory with proportional priorities P(i) ∝ (|error_i| + tiny)^α (Schaul et al., 2016, section 3.3).
 
     New transitions get the highest priority so far. The importance weight of an example is (size · P(i))^−β, divided by
     the batch's largest. β grows linearly from `beta` to 1 over the training (section 3.4): prioritisation biases the
@@ -139,13 +143,16 @@ class PrioritisedReplay(Replay):
         self.tree, self.highest = SumTree(self.capacity), 1.0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Insert transitions at the highest priority so far; return their indices."""
+        """Insert n transitions [n, …] at the highest priority so far; return their indices [n]."""
         places = super().insert(batch)
         self.tree.set(places, np.full(len(places), self.highest))
         return places
 
     def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw one index from each of `count` equal shares of the priority mass, and importance weights, [count]."""
+        """Draw an index from each of ``count`` equal shares of the priority mass; return indices and weights [count].
+
+        The importance weights are in (0, 1]; ``progress`` (0 to 1) sets their exponent β.
+        """
         mass = (np.arange(count) + self.rng.random(count)) / count * self.tree.total
         places = np.minimum(self.tree.find(mass), self.size - 1)
         chance = np.maximum(self.tree.get(places), 1e-300) / self.tree.total
@@ -153,7 +160,7 @@ class PrioritisedReplay(Replay):
         return places, (weight / weight.max()).astype(np.float32)
 
     def reprioritise(self, places: NDArray[np.int64], errors: NDArray[np.float32]) -> None:
-        """Set the examples' priorities from their absolute errors [n]."""
+        """Set the priorities of the transitions at indices ``places`` [n] from their absolute errors [n]."""
         priorities = (np.abs(errors.astype(np.float64)) + self.tiny) ** self.alpha
         self.highest = max(self.highest, float(priorities.max(initial=0.0)))
         self.tree.set(places, priorities)
@@ -182,9 +189,9 @@ KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
 
 
 class Rollout(Memory):
-    """Collects `steps` slabs [B] to B trajectories [B, steps, …], with observation and mask after the last step.
+    """Collects `steps` consecutive slabs of the same B environments to trajectories [B, steps, …].
 
-    While incomplete, the output is empty ([0, steps, …]). All slabs must be consecutive and of the same B environments.
+    `last_observation` and `last_mask` [B, …] follow the last step. While incomplete, outputs are empty, [0, steps, …].
     `discount` is that of the slabs, 1 for slabs without one. ``steps`` below 1 raises ValueError.
     """
 
@@ -200,7 +207,7 @@ class Rollout(Memory):
         self.slabs: dict[str, NDArray[Any]] = {}
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of the trajectories, one entry per step; `last_observation` and `last_mask` have those of one step."""
+        """Return the spaces of a trajectory: one entry per step, but `last_observation` and `last_mask` of one step."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
         kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
@@ -212,7 +219,7 @@ class Rollout(Memory):
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:
-        """Drop the slabs so far."""
+        """Delete the slabs of the incomplete rollout."""
         self.filled = 0
 
     @property
@@ -221,7 +228,7 @@ class Rollout(Memory):
         return self.filled == self.steps
 
     def push(self, slab: Arrays) -> None:
-        """Append one slab; after a full rollout, begin the next.
+        """Append one slab [B, …] of B environments; after a full rollout, begin the next.
 
         Raises:
             ValueError: the number of environments changes within a rollout.
@@ -244,16 +251,16 @@ class Rollout(Memory):
         self.filled += 1
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Append a slab; return the trajectories if complete, else empty arrays."""
+        """Append a slab [B, …] as `push`; return the trajectories [B, steps, …] if complete, else [0, steps, …]."""
         self.push(inputs)
         return {port: (value if self.full else value[:0]) for port, value in self.slabs.items()}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Copies of the slabs, and the number of filled ones."""
+        """Return copies of the slabs by port, and `filled` [1], the number of slabs so far."""
         return {**{port: value.copy() for port, value in self.slabs.items()}, "filled": np.array([self.filled])}
 
     def restore(self, state: HostArrays) -> None:
-        """Restore slabs returned by `state`."""
+        """Restore the slabs that `state` returned; KeyError if `filled` is missing."""
         self.slabs = {port: np.array(value) for port, value in state.items() if port != "filled"}
         self.filled = int(state["filled"][0])
 
@@ -266,7 +273,7 @@ class RecurrentRollout(Rollout):
 
 
 def stacked(space: Space, steps: int) -> Space:
-    """Space of `steps` examples in sequence."""
+    """Return the space of ``steps`` examples of a space in sequence, [steps, *shape]."""
     if isinstance(space, spaces.Discrete):
         return spaces.MultiDiscrete(np.full(steps, space.n))
     shape = (steps, *(space.shape or ()))

@@ -1,4 +1,7 @@
-"""Components of value learning: targets, losses, quantiles, n-step returns, demonstrations."""
+"""Components of value learning: targets, losses, quantiles, n-step returns, demonstrations.
+
+Shapes: B examples (environments or transitions), N actions, K quantiles, H features.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Target(Component):
 
 
 class Huber(Component):
-    """Loss of each example, times its weight: quadratic up to an error of `delta`, linear beyond (Huber, 1964)."""
+    """Huber's loss of predicted − target times the weight: quadratic up to `delta`, linear beyond (Huber, 1964)."""
 
     takes: ClassVar = ("predicted", "target", "weight")
 
@@ -68,13 +71,13 @@ class Huber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of loss and absolute error (for the priority), one number each."""
+        """Return the spaces of `loss` and absolute `error`; raises SpaceError unless inputs are single numbers."""
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "error": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute q²/2 + δ·(|error| − q) with q = min(|error|, δ), which covers both branches."""
+        """Return `loss` [B], q²/2 + δ·(|error| − q) with q = min(|error|, δ), times the weight; and |`error`| [B]."""
         error = xp.abs(inputs["predicted"] - inputs["target"])
         inside = xp.clip(error, 0.0, self.delta)
         return {"loss": inputs["weight"] * (0.5 * inside * inside + self.delta * (error - inside)), "error": error}
@@ -88,7 +91,7 @@ class Huber(Component):
 
 
 def matrix(component: Component, inputs: Spaces, port: str) -> tuple[int, int]:
-    """Shape [N, K] of an input with K quantiles per action.
+    """Return the shape (N, K) of the input ``port``, which has K quantiles for each of N actions.
 
     Raises:
         SpaceError: the input is no matrix.
@@ -115,7 +118,7 @@ class QuantileHead(Component):
         return {"quantiles": reals(self.actions, self.quantiles)}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        """Variables of one linear layer, initially 0; row a·K + i is quantile i of action a."""
+        """Return the variables of one linear layer, initially 0; row a·K + i is quantile i of action a."""
         return dense("advantage", self.vector(inputs, "features"), self.actions * self.quantiles, zero=True)
 
     @override
@@ -125,7 +128,10 @@ class QuantileHead(Component):
 
 
 class DuelingQuantileHead(QuantileHead):
-    """State value plus advantages centred over the legal actions (Wang et al., 2016, eq. 9), for each quantile."""
+    """Dueling head for quantiles: features [H], mask [N] → quantiles [N, K]; initially 0.
+
+    For each quantile, state value plus advantages minus their mean over legal actions (Wang et al., 2016, eq. 9).
+    """
 
     @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
@@ -144,7 +150,7 @@ class DuelingQuantileHead(QuantileHead):
 
 
 class Mean(Component):
-    """Expected return of each action: quantiles [N, K] → values [N]."""
+    """Expected return of each of N actions, the mean of K quantiles: quantiles [N, K] → values [N]."""
 
     takes: ClassVar = ("quantiles",)
 
@@ -153,12 +159,12 @@ class Mean(Component):
         return {"values": reals(matrix(self, inputs, "quantiles")[0])}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Mean over the quantiles, which have equal weights."""
+        """Return `values` [B, N], the means of quantiles [B, N, K], which have equal weights."""
         return {"values": xp.mean(inputs["quantiles"], axis=2)}
 
 
 class QuantileNetwork(Composite):
-    """observation [D], mask [N] → quantiles [N, K] and their means, values [N]."""
+    """Quantile network: observation [D], mask [N] → quantiles [N, K] of each action's return, and their means [N]."""
 
     takes: ClassVar = ("observation", "mask")
 
@@ -179,7 +185,7 @@ class QuantileNetwork(Composite):
 
 
 class PickQuantiles(Component):
-    """Quantiles of the taken action: quantiles [N, K], action → taken [K]."""
+    """Select the taken action's quantiles: quantiles [N, K], index `action` → `taken` [K]."""
 
     takes: ClassVar = ("quantiles", "action")
 
@@ -197,16 +203,17 @@ class PickQuantiles(Component):
 
 
 def taken(xp: Any, quantiles: Any, action: Any) -> Any:
-    """Quantiles [B, K] of the actions [B], from quantiles [B, N, K]."""
+    """Return the quantiles [B, K] of the actions with indices ``action`` [B], from ``quantiles`` [B, N, K]."""
     batch, _, count = quantiles.shape
     index = xp.broadcast_to(xp.reshape(action, (-1, 1, 1)), (batch, 1, count))
     return xp.take_along_axis(quantiles, index, axis=1)[:, 0]
 
 
 class QuantileTarget(Component):
-    """Regression target: reward + discount · quantiles (`evaluate`) of the best legal action by `select`, [K].
+    """Regression target [K]: reward + discount · the next state's quantiles for its best legal action.
 
-    `select` [N] are values of the online network for Double DQN, else of the target network.
+    `evaluate` [N, K] are the quantiles, of the target network; `select` [N] are the values that choose the action, of
+    the online network for Double DQN, else of the target network. `discount` is 0 after a terminal.
     """
 
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
@@ -232,7 +239,7 @@ class QuantileTarget(Component):
 class QuantileHuber(Component):
     """Quantile regression loss (QR-DQN, eq. 10), times the weight: Σ_i mean_j |τ_i − [u_ij < 0]| · Huber_δ(u_ij)/δ.
 
-    u_ij = target_j − predicted_i. The error output is the absolute difference of the means.
+    u_ij = target_j − predicted_i, with K quantiles of each. `error` is the absolute difference of their means.
     """
 
     takes: ClassVar = ("predicted", "target", "weight")
@@ -241,14 +248,14 @@ class QuantileHuber(Component):
         self.delta = delta
 
     def gives(self, inputs: Spaces) -> Spaces:
-        """Spaces of loss and absolute error (for the priority), one number each."""
+        """Return the spaces of `loss` and `error`, one number each; SpaceError for unequal numbers of quantiles."""
         self.scalar(inputs, "weight")
         if self.vector(inputs, "predicted") != self.vector(inputs, "target"):
             raise SpaceError(self.name, "target", inputs["target"], f"as many quantiles as {inputs['predicted']}")
         return {"loss": reals(), "error": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Compute Huber as q²/2 + δ·(|u| − q) with q = min(|u|, δ), which covers both branches."""
+        """Return `loss` [B] and `error` [B]; Huber is q²/2 + δ·(|u| − q) with q = min(|u|, δ), for both branches."""
         predicted, target = inputs["predicted"], inputs["target"]
         count = predicted.shape[1]
         middle = (xp.cumulative_sum(xp.ones_like(predicted), axis=1) - 0.5) / count
@@ -263,7 +270,10 @@ class QuantileHuber(Component):
 
 
 def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
-    """Arrays of the plain network that computes the mean of this quantile network: heads averaged over quantiles."""
+    """Return the arrays, by name, of a plain network whose values are the means of a quantile network's K quantiles.
+
+    ``views`` are the quantile network's arrays; those of its heads are averaged over the ``quantiles``.
+    """
     found = {name: view.copy() for name, view in views.items()}
     for name, view in views.items():
         if name.startswith(("advantage.", "value.")):
@@ -273,7 +283,7 @@ def mean_of_quantiles(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict
 
 
 def spread(views: Mapping[str, NDArray[Any]], quantiles: int) -> dict[str, NDArray[Any]]:
-    """Arrays of a quantile network whose quantiles all equal this plain network's values."""
+    """Return the arrays, by name, of a quantile network whose K quantiles all equal a plain network's values."""
     heads = ("advantage.", "value.")
     return {name: np.repeat(v, quantiles, axis=0) if name.startswith(heads) else v for name, v in views.items()}
 
@@ -285,11 +295,15 @@ STEP = ("observation", "mask", "action", "reward", "done", "next_observation", "
 
 
 class NStep(Memory):
-    """n-step returns R = Σ_{k<n} γᵏ·r_k over consecutive slabs [B], truncated at the first terminal.
+    """n-step returns R = Σ_{k<n} γᵏ·r_k over consecutive slabs of B environments, truncated at the first terminal.
 
-    `discount` is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al., 2018), so that
-    finite horizons are exact. The first n − 1 slabs give no transitions. A `discount` [B] of the slabs multiplies γ
-    (semi-Markov: Bradtke and Duff, 1994). ``steps`` below 1 raises ValueError.
+    The output `discount` [B] is γⁿ, and 0 where the episode ended within the window (Sutton, 1988; as in Hessel et al.,
+    2018), so that finite horizons are exact. The first n − 1 slabs give no transitions. A slab's own `discount` [B]
+    multiplies γ (semi-Markov: Bradtke and Duff, 1994).
+
+    Args:
+        steps: n; below 1 raises ValueError.
+        gamma: discount factor γ per step, 0 to 1.
     """
 
     takes: ClassVar = STEP
@@ -314,7 +328,7 @@ class NStep(Memory):
         self.window = []
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Push a slab [B]; return the transitions that start n slabs back, [B], or [0] while there are none."""
+        """Add a slab [B]; return the B transitions over the last n slabs, or 0 transitions while there are fewer."""
         slab = {port: np.asarray(inputs[port]) for port in STEP}
         if inputs.get("discount") is not None:
             slab["discount"] = np.asarray(inputs["discount"])
@@ -328,7 +342,7 @@ class NStep(Memory):
         return found
 
     def _transition(self, window: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-        """Fold the window backwards: R ← r + γ·(1 − done)·R."""
+        """Return the transitions [B] over a window of slabs, summed backwards: R ← r + γ·(1 − done)·R."""
         total = np.zeros_like(window[0]["reward"], dtype=np.float32)
         discount = np.ones_like(total)
         for slab in reversed(window):
@@ -363,8 +377,8 @@ class NStep(Memory):
 class LargeMargin(Component):
     """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1) (eq. 1).
 
-    It is 0 once the expert's action exceeds all others by the margin (in units of value). Without it, actions that
-    occur in no demonstration would keep arbitrary values.
+    Inputs: values Q(s, ·) [N], mask [N], the expert's `action` a_E. The loss is 0 once that exceeds all others by the
+    margin (in units of value). Without it, actions that occur in no demonstration would keep arbitrary values.
     """
 
     takes: ClassVar = ("values", "mask", "action", "expert")
@@ -384,7 +398,7 @@ class LargeMargin(Component):
         return {"loss": reals()}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        """Excess of the best action, other actions raised by the margin, over the expert's."""
+        """Return `loss` [B]: the best legal value, with non-expert actions raised by the margin, minus the expert's."""
         values = inputs["values"]
         index = xp.reshape(inputs["action"], (-1, 1))
         place = xp.cumulative_sum(xp.ones_like(values), axis=1) - 1.0
@@ -395,7 +409,7 @@ class LargeMargin(Component):
 
 
 class Joined(Component):
-    """Weighted sum loss + share · other, for each example."""
+    """Weighted sum loss + share · other of two losses, one number for each example."""
 
     takes: ClassVar = ("loss", "other")
 

@@ -14,7 +14,7 @@ EXECUTORS = {
     "processes": "workers.learning.execution.processes",
     "ray": "workers.learning.execution.ray",
 }
-"""Module of each executor; its `make` takes the arguments of `make_executor` after the name."""
+"""Module of each executor by name; its function `make` takes the arguments of `make_executor` after the name."""
 
 
 def make_executor(
@@ -29,11 +29,11 @@ def make_executor(
 
     Args:
         name: one of `EXECUTORS`.
-        config: of the agent.
+        config: settings of the agent.
         simulator: description of the environment; further processes make theirs from it, with other seeds.
-        plan: length and chunks.
-        seed: of all random numbers of the learner.
-        clock: monotonic seconds.
+        plan: length of the training and its chunks, in environment steps.
+        seed: seed of all random numbers of the learner.
+        clock: function that returns monotonic seconds.
 
     Raises:
         ExecutionError: the executor is unknown, can't run this config, or needs a package that is not installed.

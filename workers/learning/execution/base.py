@@ -27,7 +27,7 @@ class Plan:
     Args:
         steps: environment steps of the whole training.
         chunk_steps: environment steps between checkpoints.
-        keep_memory: include the replay memory in checkpoints; a training resumed by `serial` is then bit-equal to an
+        keep_memory: whether checkpoints include the replay memory; a training resumed by `serial` is bit-equal to an
             uninterrupted one. Without it checkpoints are small, and the next chunk first refills the memory with
             transitions of the present policy, which count neither as steps nor as updates.
         pauses: shares of the training (0 to 1), ascending, at which a chunk ends early for the caller to inspect.
@@ -44,10 +44,11 @@ class Live:
     """Statistics of the last chunk.
 
     Attributes:
-        steps: environment steps of the training so far.
-        episode_return: mean over the episodes that ended in the chunk, exploration included; None if none ended.
-        loss: mean; None without updates.
-        updates: of the training so far.
+        steps: environment steps of the whole training so far.
+        episode_return: mean undiscounted return of the episodes that ended in the chunk, exploration included; None if
+            none ended.
+        loss: mean loss of the chunk's updates; None without updates.
+        updates: parameter updates of the whole training so far.
         steps_per_second: environment steps per wall-clock second.
         exploration: mean ε, temperature or policy entropy (nats); None without updates.
     """
@@ -65,9 +66,9 @@ class Executor(Protocol):
 
     Attributes:
         agent: an `Agent`, or `IndependentAgents`, with the present parameters.
-        plan: length and chunks.
+        plan: length of the training and its chunks.
         steps: environment steps so far.
-        elapsed: wall-clock seconds worked.
+        elapsed: wall-clock seconds spent in `advance`.
     """
 
     agent: Any
@@ -101,11 +102,11 @@ class Executor(Protocol):
         ...
 
     def advance(self) -> Live:
-        """Run one chunk; return its statistics."""
+        """Run one chunk of the training; return its statistics. ExecutionError if actors end repeatedly."""
         ...
 
     def checkpoint(self) -> bytes:
-        """Serialise the training for `restore`."""
+        """Serialise the training to bytes that `restore` reads."""
         ...
 
     def restore(self, data: bytes) -> None:
@@ -122,7 +123,7 @@ class Executor(Protocol):
 
 
 class Paced:
-    """Progress of a training along its plan."""
+    """Progress of a training along its plan; `steps` are environment steps, `elapsed` wall-clock seconds."""
 
     plan: Plan
     steps: int
@@ -151,7 +152,7 @@ class Paced:
 
 @dataclass
 class ChunkTotals:
-    """Accumulated updates, episodes and returns of a chunk."""
+    """Updates' statistics, number `episodes` of ended episodes, and sum `paid` of their returns in one chunk."""
 
     learned: list[LearnStats] = field(default_factory=list)
     paid: float = 0.0
@@ -163,7 +164,7 @@ class ChunkTotals:
             self.learned.append(stats)
 
     def end(self, paid: float, episodes: int) -> None:
-        """Add a number of ended episodes, and the sum ``paid`` of their returns."""
+        """Count ``episodes`` ended episodes, whose returns sum up to ``paid``."""
         self.paid += paid
         self.episodes += episodes
 
@@ -173,7 +174,7 @@ class ChunkTotals:
         return sum(stats.updates for stats in self.learned)
 
     def live(self, steps: int, updates: int, steps_per_second: float) -> Live:
-        """Statistics of the chunk; ``steps`` and ``updates`` are those of the whole training."""
+        """Return the chunk's statistics; ``steps`` and ``updates`` are the whole training's so far."""
         return Live(
             steps,
             self.paid / self.episodes if self.episodes else None,
@@ -195,7 +196,7 @@ class CheckpointError(Exception):
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:
-    """Serialise arrays and JSON values to safetensors bytes."""
+    """Serialise arrays and plain values by name to safetensors bytes; TypeError for values that JSON cannot hold."""
     metadata = {"format": str(FORMAT), "values": json.dumps(values)}
     return bytes(save({name: np.ascontiguousarray(value) for name, value in arrays.items()}, metadata))
 
@@ -218,7 +219,7 @@ def unpack(data: bytes) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Separate a nested mapping into arrays (named by prefix and path, with / between levels) and plain values."""
+    """Separate a nested mapping into arrays, named by prefix and path ("prefix" + "a/b"), and nested plain values."""
     arrays: dict[str, NDArray[Any]] = {}
     plain: dict[str, Any] = {}
     for name, value in state.items():
@@ -233,7 +234,7 @@ def split(state: Mapping[str, Any], prefix: str) -> tuple[dict[str, NDArray[Any]
 
 
 def join(arrays: Mapping[str, NDArray[Any]], plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Inverse of `split`: the nested mapping from arrays by path (without prefix) and plain values."""
+    """Return the nested mapping that `split` separated, from arrays by path (without prefix) and plain values."""
     state = {name: join({}, value) if isinstance(value, Mapping) else value for name, value in plain.items()}
     for path, value in arrays.items():
         *folders, name = path.split("/")

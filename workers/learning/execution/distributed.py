@@ -52,7 +52,7 @@ Fields = Mapping[str, Field]
 
 
 def nameless(size: int) -> int:
-    """File descriptor of `size` zero bytes of memory without a path."""
+    """Return a file descriptor of ``size`` zero bytes in a file without a path; OSError if there is no memory."""
     if hasattr(os, "memfd_create"):
         file = os.memfd_create(NAME)
     else:
@@ -66,8 +66,8 @@ class SharedArrays:
     """Named arrays in memory shared between processes, initially 0.
 
     Args:
-        fields: dtype and shape by name; equal in every process.
-        file: descriptor from the process that made them; None makes new ones.
+        fields: dtype and shape of each array by name; equal in every process.
+        file: descriptor of the arrays' memory in the process that made them; None: new memory.
     """
 
     def __init__(self, fields: Fields, file: int | None = None) -> None:
@@ -91,7 +91,7 @@ class SharedArrays:
 
 
 class ParameterBuffer:
-    """The learner's parameters [P] and progress in shared memory: one process writes, actors read.
+    """The learner's P parameters and progress in shared memory: one process writes, actors read.
 
     The version is odd during a write; a reader compares it before and after, and reads again if it has changed. (A
     processor that reorders stores may still give a mixture of two successive versions, which is as harmless as the
@@ -113,14 +113,14 @@ class ParameterBuffer:
         return float(self._progress[0])
 
     def write(self, parameters: NDArray[np.float32], progress: float) -> None:
-        """Write the next version; only one process may write."""
+        """Write parameters [P] and progress (0 to 1) as the next version; only one process may write."""
         self._version[0] += 1
         self._parameters[:] = parameters
         self._progress[0] = progress
         self._version[0] += 1
 
     def read(self, known: int) -> tuple[int, NDArray[np.float32]] | None:
-        """Version number and a copy of the parameters [P]; None if the version is still `known`."""
+        """Return version number and a copy of the parameters [P]; None if the version is still ``known``."""
         while True:
             version = int(self._version[0])
             if version == known:
@@ -149,21 +149,21 @@ Arrays = Mapping[str, NDArray[Any]]
 
 @dataclass
 class Worker:
-    """An agent, its collector of transitions, and its random generator."""
+    """An agent that collects transitions, in an actor or in the learner: agent, collector, and random generator."""
 
     agent: Agent
     collector: Collector
     rng: np.random.Generator
 
     def gather(self, progress: float) -> Arrays | None:
-        """Act for the slabs of one buffer entry; return it, or None while the n-step window fills."""
+        """Act for one buffer entry at ``progress`` (0 to 1); return it, or None while the n-step window fills."""
         entry = None
         for _ in range(self.agent.buffer.slabs):
             entry = self.agent.collect(self.collector.step(self.agent, progress, self.rng))
         return entry
 
     def remember(self, progress: float) -> None:
-        """Act for the slabs of one entry, and store it in the buffer."""
+        """Act for the slabs of one buffer entry at ``progress`` (0 to 1), and store it in the buffer."""
         entry = self.gather(progress)
         if entry is not None:
             self.agent.buffer.insert(entry)
@@ -174,8 +174,8 @@ class Product(ABC):
 
     Attributes:
         slabs: slabs of environment steps per delivery.
-        slots: deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
-        shown: names of the learner's arrays that actors need.
+        slots: number of deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
+        shown: names of the arrays of the learner's state that actors need.
         differentiates: whether actors need a backend with gradients.
     """
 
@@ -187,24 +187,24 @@ class Product(ABC):
 
     @abstractmethod
     def fields(self) -> Fields:
-        """Dtype and shape of the arrays of one delivery."""
+        """Return dtype and shape of each array of one delivery, by name."""
 
     @abstractmethod
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """In an actor: act, and write a delivery to ``out``."""
+        """In an actor: act at ``progress`` (0 to 1), and write a delivery to the arrays ``out``, shaped by `fields`."""
 
     @abstractmethod
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """In the learner: learn from a delivery; statistics, or None without updates."""
+        """In the learner: learn from a delivery's arrays; return statistics, or None without updates."""
 
     def contribute(self, worker: Worker, progress: float) -> LearnStats | None:
-        """In the learner: act as an actor would, and learn from the result."""
+        """In the learner: act for one buffer entry, and learn from it; return statistics, or None without updates."""
         worker.remember(progress)
         return worker.agent.learn(progress, worker.rng)
 
 
 class Entries(Product):
-    """Delivers buffer entries: `count` rows are filled, 0 while there is no entry yet."""
+    """Deliveries that are buffer entries of ``batch`` rows; `count` says how many are filled, 0 without an entry."""
 
     differentiates = False
 
@@ -213,12 +213,12 @@ class Entries(Product):
         self.slots, self.entry = (4 if self.slabs == 1 else 2), agent.buffer.entry(batch)
 
     def fields(self) -> Fields:
-        """Arrays of an entry, and ``count``, the number of filled rows."""
+        """Return dtype and shape of an entry's arrays, and of ``count`` [1], the number of filled rows."""
         found = {port: Field(value.dtype.str, value.shape) for port, value in self.entry.items()}
         return {**found, "count": Field("<i8", (1,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act for one entry, and copy it to ``out``."""
+        """Act for one entry, and copy it to the arrays ``out``."""
         entry = worker.gather(progress)
         out["count"][0] = 0 if entry is None else len(entry["reward"])
         if entry is not None:
@@ -226,14 +226,16 @@ class Entries(Product):
                 out[port][:] = entry[port]
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Store the entry in the agent's buffer, and run the updates that are due."""
+        """Store the entry in the agent's buffer, and run the due updates; return statistics, None without updates."""
         if given["count"][0]:
             agent.buffer.insert({port: given[port] for port in self.entry})
         return agent.learn(progress, rng)
 
 
 class Gradients(Product):
-    """Delivers the gradients [U, P] of an entry's updates, `count` of them, and `figures`, the fields of `LearnStats`.
+    """Deliveries that are gradients [U, P]: `count` of at most U updates after an entry, by P parameters.
+
+    `figures` [4] are the updates' number, loss, learning rate and exploration, as in `LearnStats`.
 
     An actor is a learner with optimiser moments of its own, but starts every entry from the common parameters.
     """
@@ -246,11 +248,11 @@ class Gradients(Product):
         self.shape = agent.buffer.updates, len(agent.parameters(("online",)))
 
     def fields(self) -> Fields:
-        """``gradients`` [U, P], ``count`` of them, and 4 ``figures``."""
+        """Return dtype and shape of ``gradients`` [U, P], ``count`` [1] and ``figures`` [4]."""
         return {"gradients": Field("<f4", self.shape), "count": Field("<i8", (1,)), "figures": Field("<f8", (4,))}
 
     def produce(self, worker: Worker, progress: float, out: Arrays) -> None:
-        """Act and learn for one entry, and write the gradients to ``out``."""
+        """Act and learn for one entry, and write the gradients to ``out``; TypeError if the learner has none."""
         worker.remember(progress)
         taken, stats = worker.agent.differentiate(progress)
         out["count"][0] = len(taken)
@@ -260,7 +262,7 @@ class Gradients(Product):
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Take one optimiser step along each gradient, though they were computed for older parameters."""
+        """Take an optimiser step along each gradient, though of older parameters; return statistics, None if none."""
         del rng  # the actor drew the batches
         count = int(given["count"][0])
         if not count:
@@ -272,10 +274,10 @@ class Gradients(Product):
 
 
 def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
-    """Whether one learner is slower than actors on all other lanes, and its updates can be delivered as gradients.
+    """Return whether actors should deliver gradients: one learner is slower than ``lanes`` − 1 actors, and they can.
 
-    Learning from an example costs about twice as much as an environment step. Demonstrations, and data used for several
-    epochs, require entries.
+    An actor has ``batch`` environments. Learning from an example costs about twice as much as an environment step.
+    Demonstrations, and data used for several epochs, require entries instead.
     """
     if isinstance(config, ActorCritic):
         one_step = config.surrogate == "gradient" and config.epochs == 1 and config.batch is None
@@ -287,7 +289,7 @@ def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
 
 
 def shared_out(config: Config, batch: int, lanes: int) -> Config:
-    """Config of each of `lanes` workers: with gradients, the replay memory's sizes are divided among them."""
+    """Return the config of each of ``lanes`` workers; with gradients, capacity and warm-up are divided among them."""
     if not isinstance(config, DQN) or not learns_more_than_it_acts(config, batch, lanes):
         return config
     share = {name: -(-getattr(config.memory, name) // lanes) for name in ("capacity", "warm_up")}
@@ -295,22 +297,23 @@ def shared_out(config: Config, batch: int, lanes: int) -> Config:
 
 
 def require_actors(config: Config, executor: str) -> None:
-    """Check that an executor can run a config's algorithm.
+    """Check that the executor of this name can run a config's algorithm.
 
     Raises:
-        ExecutionError: it cannot.
+        ExecutionError: the algorithm does not support the executor.
+        UnknownAlgorithm: no installed algorithm has a config of this type.
     """
     if executor not in algorithm_of(config).executors:
         raise ExecutionError(f"{type(config).__name__} can't be run by {executor!r}: use 'serial'")
 
 
 def product_of(config: Config, agent: Agent, batch: int, lanes: int) -> Product:
-    """Choose the kind of delivery for an agent.
+    """Choose the kind of delivery from actors: gradients or buffer entries.
 
     Args:
-        config: as returned by `shared_out`.
-        agent: built from it.
-        batch: environments of each actor.
+        config: settings that `shared_out` returned.
+        agent: an agent of that config.
+        batch: number of environments of each actor.
         lanes: number of actors plus 1 for the learner.
     """
     return Gradients(agent) if learns_more_than_it_acts(config, batch, lanes) else Entries(agent, batch)
@@ -320,10 +323,10 @@ class Delivery(NamedTuple):
     """A delivery from an actor.
 
     Attributes:
-        arrays: as described by the product's `fields`; valid until released.
-        paid: sum of the returns of the episodes that ended meanwhile.
-        episodes: number of these.
-        token: internal to the fleet.
+        arrays: arrays by name, with dtypes and shapes by the product's `fields`; valid until released.
+        paid: sum of the returns of the actor's episodes that ended since its previous delivery.
+        episodes: number of these episodes.
+        token: identifies actor and slot to the fleet; opaque to others.
     """
 
     arrays: Arrays
@@ -333,7 +336,7 @@ class Delivery(NamedTuple):
 
 
 class Fleet(Protocol):
-    """Actors of one learner, in other processes or machines; ended actors are replaced, and counted in `replaced`."""
+    """Actors of one learner, in other processes or machines; `replaced` counts those that ended and were replaced."""
 
     replaced: int
 
@@ -345,7 +348,7 @@ class Fleet(Protocol):
         """Return a delivery, or None if there is none; does not wait.
 
         Raises:
-            ExecutionError: actors end repeatedly.
+            ExecutionError: several actors in a row ended before their first delivery.
         """
         ...
 
@@ -359,23 +362,26 @@ class Fleet(Protocol):
 
 
 class Rungs(Schedule):
-    """Exploration of one actor: every `lanes`-th entry, from `lane` on, of a schedule over all environments."""
+    """Exploration schedule of one actor: every ``lanes``-th entry, from ``lane`` on, of a schedule for all actors."""
 
     def __init__(self, ladder: Schedule, lane: int, lanes: int) -> None:
         self.ladder, self.lane, self.lanes = ladder, lane, lanes
 
     def epsilon(self, progress: float, batch: int) -> NDArray[np.float32]:
-        """ε or temperature of the actor's environments, [batch]."""
+        """Return ε or temperature of the actor's environments, [batch], at ``progress`` (0 to 1)."""
         return self.ladder.epsilon(progress, batch * self.lanes)[self.lane :: self.lanes]
 
 
 def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
-    """Give an agent its lane's part of the exploration schedule."""
+    """Replace an agent's exploration schedule by its part for lane ``lane`` (from 0) of ``lanes``."""
     agent.schedule = Rungs(agent.schedule, lane, lanes)
 
 
 class Post(NamedTuple):
-    """Position of an actor: lane, number of lanes, number of predecessors (each has another seed), common seed."""
+    """Position of an actor: index ``lane`` (from 0) among ``lanes`` workers, learner included.
+
+    ``generation`` counts its predecessors, so that each has other random numbers by the training's ``seed``.
+    """
 
     lane: int
     lanes: int
@@ -384,7 +390,10 @@ class Post(NamedTuple):
 
 
 def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[Worker, Product]:
-    """Make an actor with simulator and agent (on NumPy unless it needs gradients), and its kind of delivery."""
+    """Make an actor with simulator and agent (on NumPy unless it needs gradients), and its kind of delivery.
+
+    Raises PluginError or ValueError where the simulator cannot be made, BuildError where the config does not fit it.
+    """
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
     environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice
@@ -397,9 +406,10 @@ def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[W
 
 
 class Distributed(Learner):
-    """Learner in this process with a fleet of ``actors``; other arguments as for `Learner`.
+    """Learner in this process with a number ``actors`` of actors elsewhere; other arguments as for `Learner`.
 
-    `deliveries` counts those consumed; all other steps are the learner's own.
+    `deliveries` counts the actors' deliveries that were consumed. Raises ExecutionError if the algorithm cannot be run
+    with actors, and what `Learner` raises.
     """
 
     name: ClassVar[str]
@@ -425,7 +435,7 @@ class Distributed(Learner):
 
     @abstractmethod
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        """Make the actors without starting them."""
+        """Return the fleet of actors at these posts, not yet started."""
 
     def _begin(self) -> None:
         self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)

@@ -29,9 +29,9 @@ class IndependentAgents:
     """Agents by name, in the order of the simulator's roles.
 
     Args:
-        configs: one for all, or one by name.
-        roles: observation and action space by name.
-        seed: from which each agent's own generator is derived.
+        configs: one config for all agents, or a config for each by name.
+        roles: observation and action space by agent's name.
+        seed: seed from which each agent's own random generator is derived.
 
     Raises:
         ValueError: the names of configs and roles differ.
@@ -55,24 +55,24 @@ class IndependentAgents:
         return sum(agent.buffer.size for agent in self.agents.values())
 
     def act(self, seen: Mapping[str, Seen], progress: float) -> dict[str, Acted]:
-        """Actions of every agent from its own observations."""
+        """Return every agent's actions [B] by its own observations; ``progress`` (0 to 1) sets the exploration."""
         return {
             name: agent.act(seen[name].observation, seen[name].mask, progress, self.rngs[name])
             for name, agent in self.agents.items()
         }
 
     def remember(self, experiences: Mapping[str, Experience]) -> None:
-        """Store each agent's own slab in its buffer."""
+        """Store each agent's own slab of B transitions in its buffer."""
         for name, agent in self.agents.items():
             agent.remember(experiences[name])
 
     def learn(self, progress: float) -> dict[str, LearnStats]:
-        """Run every agent's updates that are due; statistics of the agents that had some."""
+        """Run every agent's due updates at ``progress`` (0 to 1); return statistics of agents with updates."""
         found = {name: agent.learn(progress, self.rngs[name]) for name, agent in self.agents.items()}
         return {name: stats for name, stats in found.items() if stats is not None}
 
     def state(self, *, memory: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-        """Arrays, as "agent/array", and plain values by agent, random generators included."""
+        """Return arrays, by "agent/array", and plain values by agent, for `restore`; ``memory``: with transitions."""
         arrays: dict[str, NDArray[Any]] = {}
         values: dict[str, Any] = {}
         for name, agent in self.agents.items():
@@ -82,13 +82,13 @@ class IndependentAgents:
         return arrays, values
 
     def restore(self, arrays: dict[str, NDArray[Any]], values: dict[str, Any]) -> None:
-        """Restore a state returned by `state`."""
+        """Restore arrays and plain values that `state` returned; KeyError if an agent is missing."""
         for name, agent in self.agents.items():
             agent.restore(part(arrays, f"{name}/"), values[name]["agent"])
             self.rngs[name].bit_generator.state = values[name]["rng"]
 
     def export(self) -> dict[str, Exported]:
-        """Every agent's policy (type, config, arrays), by name."""
+        """Return every agent's policy (type, config, arrays) by name; ValueError if one has no policy yet."""
         return {name: agent.export() for name, agent in self.agents.items()}
 
 
@@ -103,11 +103,11 @@ class Joint(Paced, Executor):
         lives: statistics of the last chunk by agent; `live` combines them, with the mean of their returns.
 
     Args:
-        configs: one for all agents, or one by name.
+        configs: one config for all agents, or a config for each by name.
         environment: a fresh simulator.
-        plan: length and chunks; an environment step counts once for all agents.
-        seed: of all random numbers of the learners.
-        clock: monotonic seconds.
+        plan: length of the training and its chunks; an environment step counts once for all agents.
+        seed: seed of all random numbers of the learners.
+        clock: function that returns monotonic seconds.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class Joint(Paced, Executor):
             tallies[name].learn(stats)
 
     def _gather(self, progress: float) -> dict[str, tuple[float, int]]:
-        """Take and store one step in each environment; sum of returns and number of ended episodes, by agent."""
+        """Take and store a step in each environment; return (sum of returns, number) of ended episodes by agent."""
         seen = self.seen
         acted = self.agent.act(seen, progress)
         steps = self.environment.step({name: own.action for name, own in acted.items()})
@@ -192,7 +192,7 @@ class Joint(Paced, Executor):
         return ended
 
     def checkpoint(self) -> bytes:
-        """Serialise the training for `restore`."""
+        """Serialise agents, simulator and counts to bytes that `restore` reads."""
         arrays, agents = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agents.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
@@ -229,7 +229,7 @@ class Joint(Paced, Executor):
 
 
 def together(lives: Iterable[Live]) -> Live:
-    """Combine the agents' statistics: means of return, loss and exploration, and the sum of updates."""
+    """Combine the agents' statistics: means of return, loss and exploration (of those not None), sum of updates."""
     each = list(lives)
     return Live(
         each[0].steps,

@@ -45,11 +45,11 @@ class Job(msgspec.Struct, frozen=True):
     """Start-up message of an actor process.
 
     Attributes:
-        parent: process id to die with.
-        config: of the agent, as JSON.
-        simulator: to make.
-        post: of the actor.
-        shown: number of parameters in the parameter buffer.
+        parent: id of the learner's process, with which the actor ends.
+        config: settings of the agent, as JSON.
+        simulator: description of the actor's environment.
+        post: position of the actor.
+        shown: number of parameters in the parameter buffer, P.
         slots: number of slots in the ring.
     """
 
@@ -62,20 +62,27 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def ring_fields(delivered: Fields, slots: int) -> Mapping[str, Field]:
-    """Arrays of a ring, [slots, …] each; `told` holds the sum of returns and the number of ended episodes."""
+    """Return dtype and shape of a ring's arrays, [slots, …] each, by name.
+
+    `told` [slots, 2] has the sum of returns, and the number, of the episodes that ended.
+    """
     fields = {**delivered, "told": Field("<f8", (2,))}
     return {name: Field(field.dtype, (slots, *field.shape)) for name, field in fields.items()}
 
 
 def read_job(file: int) -> Job:
-    """Read an actor's start-up message from a file descriptor, and close it."""
+    """Read an actor's start-up message from a file descriptor, and close it; msgspec.DecodeError if it is none."""
     with os.fdopen(file, "rb") as opened:
         opened.seek(0)
         return msgspec.msgpack.decode(opened.read(), type=Job)
 
 
 def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: int) -> None:
-    """Fill free slots of the ring with deliveries until the learner closes its pipe."""
+    """Fill free slots of the ring with deliveries until the learner closes its pipe.
+
+    ``ring_file``, ``free`` and ``filled`` are file descriptors: the ring's memory, and the pipes whose bytes are
+    numbers of slots. Raises BrokenPipeError if the learner ends meanwhile, and what `make_worker` raises.
+    """
     worker, product = make_worker(decode(job.config), job.simulator, job.post)
     ring = SharedArrays(ring_fields(product.fields(), job.slots), ring_file).arrays
     version = 0
@@ -91,7 +98,10 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
 
 
 def main(descriptors: list[str]) -> None:
-    """Run an actor, given file descriptors of message, parameter buffer, ring, and pipes of free and filled slots."""
+    """Run an actor; ``descriptors`` are the files of message, parameter buffer, ring, free slots and filled slots.
+
+    SystemExit with status 0 where the learner has ended.
+    """
     job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
     job = read_job(job_file)
     die_with_parent(job.parent)
@@ -117,7 +127,10 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class Actor:
-    """The learner's view of an actor process: the process, its ring, and the pipes that pass slots to and fro."""
+    """An actor process as the learner holds it: the process, its ring, and the pipes with the numbers of slots.
+
+    Starts the process; OSError where that fails.
+    """
 
     def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:
         self.post, self.delivered, self.closed = job.post, 0, False
@@ -169,7 +182,7 @@ class ProcessFleet:
 
     Args:
         jobs: start-up message of each actor.
-        delivered: dtype and shape of the arrays of one delivery.
+        delivered: dtype and shape of each array of one delivery, by name.
     """
 
     def __init__(self, jobs: list[Job], delivered: Fields) -> None:
@@ -211,7 +224,7 @@ class ProcessFleet:
         """Return the next delivery, or None; replace ended actors.
 
         Raises:
-            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+            ExecutionError: 4 actors in a row ended before their first delivery (`MOST_FAILED_STARTS`).
         """
         if not self._waiting:
             for key, _ in self._pipes.select(timeout=0):
@@ -281,7 +294,7 @@ class Processes(Distributed):
 
 
 def spare_cores() -> int:
-    """Number of processor cores available to this process minus one for the learner, at least 1."""
+    """Return the number of processor cores available to this process minus 1 for the learner, at least 1."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, cores - 1)
 

@@ -31,13 +31,16 @@ def _ray() -> Any:
 
 
 class RemoteActor:
-    """Actor on the cluster: acts per request, with the parameters in the request."""
+    """Actor on the cluster: acts once per request, with the parameters that the request carries."""
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, post: Post) -> None:
         self.worker, self.product = make_worker(decode(config), simulator, post)
 
     def produce(self, shown: NDArray[np.float32], progress: float) -> tuple[dict[str, NDArray[Any]], float, int]:
-        """Return one delivery, with sum of returns and number of the episodes that ended meanwhile."""
+        """Return one delivery's arrays, and sum of returns and number of the episodes that ended in it.
+
+        ``shown`` are the learner's parameters [P], ``progress`` (0 to 1) sets the exploration.
+        """
         self.worker.agent.load(np.array(shown), self.product.shown)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
@@ -45,13 +48,13 @@ class RemoteActor:
 
 
 class RayFleet:
-    """Actors on a Ray cluster.
+    """Actors on a Ray cluster; ExecutionError if Ray is not installed.
 
     Args:
-        config: of the agent, as JSON.
-        simulator: environment of the actors.
-        posts: one for each actor.
-        slots: requests in flight per actor.
+        config: settings of the agent, as JSON.
+        simulator: description of the actors' environment.
+        posts: position of each actor.
+        slots: number of requests in flight per actor.
     """
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, posts: list[Post], slots: int) -> None:
@@ -91,7 +94,7 @@ class RayFleet:
         """Return the result of a completed request, or None; replace ended actors.
 
         Raises:
-            ExecutionError: ``MOST_FAILED_STARTS`` actors in a row ended before their first delivery.
+            ExecutionError: 4 actors in a row ended before their first delivery (`MOST_FAILED_STARTS`).
         """
         if not self._in_flight:
             return None
@@ -119,13 +122,13 @@ class RayFleet:
         self.replaced += 1
 
     def release(self, delivery: Delivery) -> None:
-        """Send the actor its next request, if it still runs."""
+        """Send the delivery's actor its next request, unless the actor was replaced."""
         lane = next((lane for lane, actor in self.actors.items() if actor is delivery.token), None)
         if lane is not None:
             self._submit(lane)
 
     def close(self) -> None:
-        """Kill the actors; shut the cluster down if it was started here."""
+        """Kill the actors, and shut down a cluster that was started here; can be called twice."""
         for actor in self.actors.values():
             self.ray.kill(actor)
         self.actors, self._in_flight = {}, {}
@@ -145,7 +148,7 @@ class OnRay(Distributed):
 
 
 def cluster_cores(ray: Any) -> int:
-    """Number of CPUs of the connected cluster, else of this machine, minus one for the learner; at least 1."""
+    """Return the number of CPUs of the connected cluster (else of this machine) minus 1 for the learner, at least 1."""
     if not ray.is_initialized():
         return spare_cores()
     resources: Mapping[str, float] = ray.cluster_resources()

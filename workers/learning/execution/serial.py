@@ -21,9 +21,11 @@ from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
 
 
 class Collector:
-    """B environments in lock-step with their present observations.
+    """Steps B environments by an agent, and counts ended episodes.
 
     Attributes:
+        observation: present observations [B, D] of D entries, and `mask` of legal actions [B, N].
+        returns: rewards of the present episodes so far, [B].
         paid: sum of the returns of the episodes that ended since the last `take_counts`, exploration included.
         episodes: number of these episodes.
     """
@@ -35,7 +37,7 @@ class Collector:
         self.paid, self.episodes = 0.0, 0
 
     def step(self, agent: Agent, progress: float, rng: np.random.Generator) -> Experience:
-        """Take one step in each environment; return the slab of transitions [B]."""
+        """Take one step in each environment; return the B transitions. ``progress`` (0 to 1) sets the exploration."""
         observation, mask = self.observation, self.mask
         action, log_prob, _ = agent.act(observation, mask, progress, rng)
         step = self.environment.step(action)
@@ -71,11 +73,15 @@ class Learner(Paced):
     """Executor base: one agent on one simulator in this process.
 
     Args:
-        config: of the agent.
+        config: settings of the agent.
         environment: a fresh simulator.
-        plan: length and chunks.
-        seed: of all random numbers of the learner.
-        clock: monotonic seconds.
+        plan: length of the training and its chunks.
+        seed: seed of all random numbers of the learner.
+        clock: function that returns monotonic seconds.
+
+    Raises:
+        BuildError, ValueError: the config does not fit the simulator's spaces.
+        BackendError: the config's device is unavailable.
     """
 
     def __init__(
@@ -92,7 +98,7 @@ class Learner(Paced):
         self.remembered = 0  # transitions to collect again after `restore`
 
     def advance(self) -> Live:
-        """Run one chunk; return its statistics."""
+        """Run one chunk: steps up to `plan.chunk_steps` or the next pause; return its statistics."""
         while self.agent.buffer.size < self.remembered:
             self.agent.remember(self.collector.step(self.agent, self.progress, self.rng))
         self.remembered = 0
@@ -110,14 +116,14 @@ class Learner(Paced):
         return self.live
 
     def _begin(self) -> None:
-        """Prepare for a chunk; nothing by default."""
+        """Prepare for a chunk; do nothing by default."""
 
     @abstractmethod
     def _turn(self, tally: ChunkTotals) -> None:
-        """Take some steps, run the updates that are due, and count both."""
+        """Take one or more slabs of steps, run the updates that are due, and add both to ``tally`` and `steps`."""
 
     def checkpoint(self) -> bytes:
-        """Serialise the state of this process for `restore`."""
+        """Serialise agent, simulator, random generator and counts to bytes that `restore` reads."""
         arrays, agent = self.agent.state(memory=self.plan.keep_memory)
         arrays = {f"agent.{name}": value for name, value in arrays.items()}
         simulated, plain = blob.split(self.environment.get_state(), "environment.")
@@ -138,7 +144,7 @@ class Learner(Paced):
         )
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same config, simulator and plan; raises CheckpointError for other bytes."""
+        """Resume from a checkpoint of the same config, simulator and plan; CheckpointError if it is none."""
         arrays, values = blob.unpack(data)
         self.agent.restore(blob.part(arrays, "agent."), values["agent"])
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
@@ -152,7 +158,7 @@ class Learner(Paced):
         self.remembered = values.get("remembered", 0)
 
     def close(self) -> None:
-        """Release processes and memory; nothing with a single process."""
+        """Do nothing: a single process has nothing to release."""
 
 
 # The serial executor: one process, thousands of simulated environments in lock-step.
@@ -174,10 +180,11 @@ class Serial(Learner):
 def make(
     config: Config, simulator: SimulatorSpec, plan: Plan, seed: int, clock: Callable[[], float] = perf_counter
 ) -> Executor:
-    """Make simulator and executor; a simulator of several agents gets a joint one.
+    """Make the simulator and a `Serial` executor, or a `Joint` one for a simulator of several agents.
 
     Raises:
-        BuildError: the config does not fit the simulator's spaces.
+        BuildError, ValueError: the config does not fit the simulator's spaces, or the simulator cannot be made.
+        PluginError: the simulator's kind is not installed.
     """
     made = simulator.make_any()
     if isinstance(made, JointSimulator):

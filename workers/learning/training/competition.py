@@ -1,6 +1,4 @@
-"""Competition of trials in one process: successive halving at rungs, a plan as
-competitor, and a verdict on the best.
-"""
+"""Competition of trials in one process: successive halving at rungs, a plan as competitor, a verdict on the best."""
 
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -23,9 +21,9 @@ class Competition(Trainer):
 
     Args:
         problem: the training problem.
-        request: of the training.
+        request: the training request.
         champion: artifact of the current champion, which has to be beaten; None: a heuristic is in use.
-        clock: monotonic seconds.
+        clock: function that returns monotonic seconds.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -50,7 +48,7 @@ class Competition(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Planning, if the plan competes or is imitated; measuring baselines, for a long training; learning."""
+        """Stages: planning, if the plan competes or is imitated; measuring baselines, in a long training; learning."""
         plans = self.request.plans or self.request.imitate == PLANNER
         planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
         if not self.trials:
@@ -60,7 +58,7 @@ class Competition(Trainer):
 
     @property
     def learner(self) -> Executor | None:
-        """Executor of the trial at work, or else of the first one; None without trials."""
+        """Executor of the trial to advance next, or else of the first one; None without trials."""
         return self.trials[self._at_work or 0].runner if self.trials else None
 
     @property
@@ -85,7 +83,7 @@ class Competition(Trainer):
 
     @property
     def live(self) -> dict[str, Any]:
-        """Progress figures: number of trials, baselines' returns, and statistics of the trial at work."""
+        """Progress figures: algorithm, number of trials, baselines' mean returns, statistics of the present trial."""
         at_work = self._at_work or 0
         live: dict[str, Any] = {"algorithm": self.request.algorithm, "trials": len(self.trials)}
         live |= {"yardsticks": self.yardsticks} if self.yardsticks else {}
@@ -100,7 +98,7 @@ class Competition(Trainer):
         return True
 
     def _learn(self) -> bool:
-        """Learn for a chunk, and compare the trials at a rung; whether the stage is done."""
+        """Learn for a chunk, and compare the trials at a rung; return whether the stage is done."""
         at_work = self._at_work
         if at_work is None:
             return True
@@ -125,7 +123,7 @@ class Competition(Trainer):
             self.records[i] = TrialRecord(known.entry, known.rungs, known.score, reason)
 
     def conclude(self) -> TrainedAgent:
-        """Choose the best of all trials and the plan, and judge it against baselines and champion.
+        """Choose the best of all trials and the plan, judge it against baselines and champion, and return it.
 
         Raises:
             Untrainable: there is nothing to publish.
@@ -139,12 +137,12 @@ class Competition(Trainer):
         return conclude(self.problem, self.request, contenders, planned, self.champion, self.clock)
 
     def close(self) -> None:
-        """Release processes and memory of all trials."""
+        """Release processes and memory of all trials; can be called twice."""
         for trial in self.trials:
             trial.close()
 
     def checkpoint(self) -> bytes:
-        """Serialise the competition for `restore`; empty without trials."""
+        """Serialise the competition to bytes that `restore` reads; empty without trials."""
         if not self.trials:
             return b""
         files = {f"trial.{i}": trial.checkpoint() for i, trial in enumerate(self.trials)}

@@ -23,10 +23,10 @@ class Contender:
     """A trial at its end.
 
     Attributes:
-        record: its state.
-        share: used share of its budget, 0 to 1.
-        artifact: of its best policy; None if it has none.
-        report: of its learning.
+        record: the trial's rungs, score, and reason of its end.
+        share: used share of the trial's budget, 0 to 1.
+        artifact: artifact of the trial's best policy; None if it has none.
+        report: the trial's `Trial.report`.
     """
 
     record: TrialRecord
@@ -46,10 +46,12 @@ def conclude(
     """Choose the best contender or the plan, calibrate it, and judge it.
 
     Args:
-        contenders: all trials.
+        problem: the training problem, which judges.
+        request: the training request.
+        contenders: all trials at their end.
         planned: the plan; it competes if the request says so.
         champion: artifact of the current champion, which has to be beaten; None: a heuristic is in use.
-        clock: monotonic seconds.
+        clock: function that returns monotonic seconds.
 
     Raises:
         Untrainable: there is nothing to publish.
@@ -90,7 +92,7 @@ def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | N
 def _alone(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
 ) -> dict[str, Any] | None:
-    """Results of the best trial's policy without the guard, whatever is published; None without a scored trial."""
+    """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry
@@ -110,7 +112,7 @@ def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[s
 
 
 def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict[str, float]:
-    """Validation return by algorithm, of its best seed."""
+    """Return the validation return of each algorithm's best seed, and of a plan, by name."""
     found: dict[str, float] = {}
     for record in records:
         if record.score is not None:
@@ -122,7 +124,7 @@ def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict
 
 
 def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: int | None) -> list[dict[str, Any]]:
-    """Report of every trial, and of the plan: rungs, budget share, score, and reason of its end."""
+    """Return a JSON row for every trial, and the plan: rungs, budget share (0 to 1), score, and reason of its end."""
     rows = [
         {
             "algorithm": contender.record.entry.algorithm,
@@ -164,10 +166,10 @@ LEARNED = (SHARED["network"], SHARED["table"])
 
 
 def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
-    """Warm-start an agent from the published agent in the request; nothing if there is none.
+    """Warm-start an agent from the published agent in the request; do nothing if there is none.
 
     Raises:
-        Untrainable: the policies do not fit, or the published one was not learned.
+        Untrainable: the published policy does not fit the agent, or was not learned.
     """
     start = request.start
     if start is None:
@@ -186,7 +188,7 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
 def imitate(
     agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: Planned | None
 ) -> dict[str, Any] | None:
-    """Let an agent imitate the expert in the request; report of it, or None without an expert.
+    """Let an agent imitate the request's expert; return its name, and updates and loss, or None without an expert.
 
     Raises:
         Untrainable: the expert is unknown, or this algorithm cannot imitate.
@@ -206,10 +208,10 @@ def imitate(
 
 
 def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Policy:
-    """The expert policy of that name: a baseline, or the plan.
+    """Return the expert policy of that name: a baseline of the kind, or the plan for ``planner``.
 
     Raises:
-        Untrainable: there is none.
+        Untrainable: no expert has that name, or there is no plan.
     """
     if name == PLANNER:
         if planned is None or not planned.artifact:
@@ -230,13 +232,13 @@ def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Poli
 
 EPISODES = 32
 SECONDS = 3.0
-"""Processor seconds after which no further baseline is played; the results are only displayed."""
+"""Processor seconds after which no further baseline is played, since its return is only shown to users."""
 WORTH_STEPS = 50_000
 """Environment steps from which a training is long enough for baselines to be displayed."""
 
 
 def worthwhile(request: Request) -> bool:
-    """Whether a training is long enough to display baselines' returns during it."""
+    """Return whether a training has at least 50,000 steps (`WORTH_STEPS`), so that baselines are shown during it."""
     return (request.budget or STEPS) >= WORTH_STEPS
 
 
@@ -246,10 +248,10 @@ def yardsticks(
     planned: Planned | None,
     clock: Callable[[], float] = process_time,
 ) -> dict[str, float]:
-    """Mean returns of experts and plan in the learners' simulator, by name.
+    """Return the mean returns, in the learners' reward, of experts and plan in the learners' simulator, by name.
 
-    Policies that cannot act there, or exceed the time limit, are left out; empty for a short training. ``clock`` gives
-    processor seconds.
+    Policies that cannot act there, or come after 3 seconds (`SECONDS`) by ``clock``, processor seconds, are left out;
+    empty for a short training.
     """
     if not worthwhile(request):
         return {}
@@ -276,7 +278,7 @@ def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, P
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
-    """Mean return of the first episode of each environment; None if an action is illegal or no episode ends."""
+    """Return the mean return of each first episode that ends in ``most`` steps; None if none, or an illegal action."""
     _, mask = simulator.reset()
     returns, over = np.zeros(simulator.batch), np.zeros(simulator.batch, np.bool_)
     for _ in range(most):

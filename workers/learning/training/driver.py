@@ -23,7 +23,7 @@ DONE = "done"
 
 @dataclass(frozen=True)
 class TrainedAgent:
-    """Result of a training: a policy's artifact, and the report with its verdict."""
+    """Result of a training: the serialised policy (`artifact`), and the `report` with its verdict (JSON values)."""
 
     artifact: bytes
     report: dict[str, Any]
@@ -33,10 +33,10 @@ class Stage(NamedTuple):
     """A stage of a training.
 
     Attributes:
-        name: displayed as the phase.
+        name: name that users see as the training's phase.
         weight: share in the training's progress, relative to the other stages' weights.
-        advance: runs a chunk; returns whether the stage is done.
-        share: share of the stage that is done, 0 to 1.
+        advance: function that runs a chunk, and returns whether the stage is done.
+        share: function that returns the share of the stage that is done, 0 to 1.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Trainer(Protocol):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Stages in order; equal for equal requests."""
+        """The stages in the order in which they run; equal for equal requests."""
         ...
 
     @property
@@ -60,11 +60,11 @@ class Trainer(Protocol):
 
     @property
     def live(self) -> Mapping[str, Any]:
-        """Progress figures for display, plain values."""
+        """Progress figures to show to users, plain JSON values by name."""
         ...
 
     def conclude(self) -> TrainedAgent:
-        """Choose and judge the agent, after all stages.
+        """Choose and judge the agent after all stages; return its artifact and report.
 
         Raises:
             Untrainable: there is nothing to publish.
@@ -72,7 +72,7 @@ class Trainer(Protocol):
         ...
 
     def checkpoint(self) -> bytes:
-        """Serialise the trainer for `restore`; empty: a resumed training starts anew."""
+        """Serialise the trainer for `restore`; empty bytes if a resumed training starts anew."""
         ...
 
     def restore(self, data: bytes) -> None:
@@ -89,11 +89,11 @@ class Trainer(Protocol):
 
 
 class Training:
-    """One training job.
+    """One training job, which runs a trainer's stages chunk by chunk; CheckpointError for an unreadable checkpoint.
 
     Args:
-        trainer: its stages.
-        checkpoint: bytes from `checkpoint` with a trainer of the same request, to resume from; or None.
+        trainer: the stages and the conclusion.
+        checkpoint: bytes from `checkpoint` with a trainer of the same request, to resume from; None: begin anew.
     """
 
     def __init__(self, trainer: Trainer, checkpoint: bytes | None = None) -> None:
@@ -131,12 +131,12 @@ class Training:
 
     @property
     def live(self) -> dict[str, Any]:
-        """Progress figures: the stage's name as `phase`, and those of the trainer."""
+        """Progress figures: the stage's name (or "judging", "done") as `phase`, and the trainer's figures."""
         phase = self.stages[self._stage].name if self.learning else DONE if self.done else JUDGING
         return {"phase": phase, **self.trainer.live}
 
     def advance(self) -> None:
-        """Run one chunk of the present stage, or the conclusion."""
+        """Run one chunk of the present stage, or the conclusion; raises what these raise, such as Untrainable."""
         if self.learning:
             self._stage += self.stages[self._stage].advance()
         elif not self.done:
@@ -144,7 +144,7 @@ class Training:
             self.close()
 
     def result(self) -> TrainedAgent:
-        """The trained agent.
+        """Return the trained agent.
 
         Raises:
             RuntimeError: the training has not ended.
@@ -154,12 +154,12 @@ class Training:
         return self._result
 
     def checkpoint(self) -> bytes:
-        """Serialise the training for resumption; empty: it would start anew."""
+        """Serialise the training for resumption; empty bytes if a resumed training starts anew."""
         kept = self.trainer.checkpoint()
         return blob.pack({"trainer": np.frombuffer(kept, np.uint8)}, {"stage": self._stage}) if kept else b""
 
     def close(self) -> None:
-        """Release processes and memory."""
+        """Release the trainer's processes and memory; can be called twice."""
         self.trainer.close()
 
     def _restore(self, data: bytes) -> None:
@@ -176,11 +176,11 @@ class Planned:
     """Artifact of a planned, not learned, policy; or the reason why there is none.
 
     Attributes:
-        artifact: empty without a plan.
-        score: its mean return on the validation episodes.
-        exact: whether it is the optimum.
-        why_not: reason for having no plan.
-        details: for the kind's verdict, plain values.
+        artifact: serialised policy; empty without a plan.
+        score: mean return of the plan on the validation episodes.
+        exact: whether the plan is the optimum.
+        why_not: reason in words why there is no plan; empty with one.
+        details: plain values that the kind's verdict uses.
     """
 
     artifact: bytes = b""
@@ -195,13 +195,13 @@ class Planned:
         return self.score if self.artifact else None
 
     def pack(self) -> bytes:
-        """Serialise for a checkpoint."""
+        """Serialise all fields to bytes that `unpack` reads."""
         values = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.details)}
         return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
 
     @classmethod
     def unpack(cls, data: bytes) -> Planned:
-        """Inverse of `pack`; raises CheckpointError for other bytes."""
+        """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, values = blob.unpack(data)
         return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
 
@@ -224,47 +224,46 @@ class TrainingProblem(Protocol):
     cloning_entropy: float | None
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        """Simulator for learners with ``batch`` environments; it also has a ``situation``, for experts."""
+        """Return the description of a simulator of ``batch`` environments; it has a ``situation`` for experts."""
         ...
 
     def experts(self) -> Mapping[str, Policy]:
-        """The kind's baselines by name, which can be imitated."""
+        """Return the kind's baselines, which can be imitated, by name."""
         ...
 
     def plan(self) -> Planned:
-        """The best plan available without learning."""
+        """Return the best plan available without learning, or the reason why there is none."""
         ...
 
     def save(self, policy: Any) -> bytes:
-        """Artifact of a policy, or of several by role."""
+        """Serialise a policy, or a mapping of policies by role, to an artifact."""
         ...
 
     def load(self, artifact: bytes) -> Any:
-        """Policy of an artifact.
+        """Return the policy (or policies by role) of an artifact.
 
         Raises:
-            IncompatibleArtifact: it is unreadable, or of another layout.
+            IncompatibleArtifact: the artifact is unreadable, or of another layout.
         """
         ...
 
     def score(self, artifact: bytes) -> float:
-        """Mean return of an artifact on the validation episodes, behind the service's guard."""
+        """Return the mean return of an artifact's policy on the validation episodes, behind the service's guard."""
         ...
 
     def calibrate(self, artifact: bytes) -> bytes:
-        """The artifact for publication, with settings fixed after learning, such as a hysteresis."""
+        """Return the artifact with the settings that are fixed after learning, such as a hysteresis."""
         ...
 
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        """A policy's results on fresh episodes without the guard: ``return``,
-        ``optimum`` and ``gap_to_optimum`` (a share).
+        """Return a policy's results on fresh episodes without the guard.
 
-        The last two are None where the optimum is not available.
+        They are the mean ``return``, the ``optimum``'s, and ``gap_to_optimum`` (a share); the latter None if unknown.
         """
         ...
 
     def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
-        """Judge an artifact on fresh episodes against baselines, plan and champion.
+        """Judge an artifact on fresh episodes against baselines, plan, and champion (None: there is none).
 
         ``margin`` is the equivalence margin of ``Request``. Returns the entries ``return`` to ``reason`` of the agent's
         report, ``promoted`` included, as ``workers.evaluation.judge`` defines them.

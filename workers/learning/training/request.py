@@ -24,7 +24,7 @@ FIRST = 0.1  # share of a trial's budget after which trials are first compared
 
 @dataclass(frozen=True)
 class Entry:
-    """Algorithm and seed of a trial."""
+    """A trial's algorithm, by its name in requests, and seed."""
 
     algorithm: str
     seed: int
@@ -32,9 +32,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class TrialRecord:
-    """State of a trial.
+    """State of a trial in the competition.
 
     Attributes:
+        entry: algorithm and seed.
         rungs: number of comparisons reached.
         score: validation return of its best policy so far; None before the first comparison.
         ended: why it was stopped; None while it runs, empty if it used its whole budget.
@@ -48,10 +49,7 @@ class TrialRecord:
 
 @dataclass(frozen=True)
 class Decision:
-    """Result of a comparison: indices of the trials to continue, and the reason by index of those to stop.
-
-    Without survivors, the competition is over.
-    """
+    """Result of a comparison: indices of the trials to continue (none: the end), and why others stop, by index."""
 
     survivors: tuple[int, ...]
     stopped: Mapping[int, str]
@@ -61,7 +59,7 @@ class Bracket:
     """Rungs of successive halving for a number of trials (at least 1, else ValueError).
 
     Attributes:
-        shares: shares of a trial's budget at which trials are compared, ascending; the last is 1.
+        shares: shares (0 to 1) of a trial's budget at which trials are compared, ascending; the last is 1.
         field: number of trials that run up to each rung.
         work: total work in units of trial budgets.
     """
@@ -79,11 +77,11 @@ class Bracket:
         self.work = sum(n * (share - last) for n, share, last in zip(self.field, self.shares, before, strict=False))
 
     def budget(self, whole: float) -> float:
-        """Largest budget of each trial, at most 1, such that all use ``whole``; both in units of trial budgets."""
+        """Return each trial's largest budget, at most 1, such that all together use ``whole``, in trial budgets."""
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
-        """Compare the running trials, all of which have reached the same rung."""
+        """Choose which of the running trials, all of which have reached the same rung, continue; rank by score."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
@@ -98,7 +96,7 @@ class Bracket:
 
 
 def best(records: Sequence[TrialRecord], reference: float | None = None) -> int | None:
-    """Index of the trial to publish; None if none has a score above that of ``reference``, or any score at all."""
+    """Return the index of the highest score; None if no trial has a score, or none above ``reference`` (a return)."""
     scored = [i for i, record in enumerate(records) if record.score is not None]
     found = max(scored, key=lambda i: _score(records[i]), default=None)
     if found is None or (reference is not None and reference >= _score(records[found])):
@@ -129,7 +127,7 @@ class Untrainable(ValueError):
 
 @dataclass(frozen=True)
 class Start:
-    """A published agent to start from: version, algorithm, and artifact."""
+    """A published agent to start from: its version number, algorithm's name, and artifact."""
 
     version: int
     algorithm: str
@@ -142,9 +140,9 @@ class Request:
 
     Attributes:
         algorithm: `auto`, `planner`, or a name of `workers.learning.algorithms.registry`.
-        budget: environment steps per seed, shared by the competing algorithms; None: `STEPS`.
-        seed: of all random numbers.
-        seeds: number of seeds, from `seed` on; None: `SEEDS` for `auto`, else 1.
+        budget: environment steps per seed, shared by the competing algorithms; None: 2,000,000 (`STEPS`).
+        seed: seed of all random numbers.
+        seeds: number of seeds, from `seed` on; None: 3 (`SEEDS`) for `auto`, else 1.
         executor: a name of `workers.learning.execution.EXECUTORS`.
         device: `auto`, `cpu` or `cuda`, for networks.
         imitate: expert to imitate first: a baseline of the kind, or `planner`; None: nobody.
@@ -171,7 +169,7 @@ class Request:
 
     @property
     def competes(self) -> bool:
-        """Whether it is run by trials of registered algorithms, rather than by an algorithm of the kind."""
+        """Whether trials of registered algorithms run the request, rather than an algorithm of the kind's own."""
         return self.plans or self.algorithm in registry.names()
 
     @property
@@ -181,7 +179,7 @@ class Request:
 
 
 def entries(request: Request) -> tuple[Entry, ...]:
-    """Trials of a request: algorithms × seeds; empty for the planner.
+    """Return the trials of a request, one for each algorithm and seed; none for the planner.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -205,9 +203,9 @@ def configured(
     continuing: bool = False,
     cloning_entropy: float | None = None,
 ) -> Config:
-    """Config of an algorithm's name, on the request's device.
+    """Return the config of the algorithm of that name, on the request's device.
 
-    `tabular`, `continuing` and `cloning_entropy` are those of `TrainingProblem`.
+    ``tabular``, ``continuing`` and ``cloning_entropy`` are attributes of `TrainingProblem`.
 
     Raises:
         Untrainable: the algorithm is unknown.

@@ -27,7 +27,7 @@ CHUNK_STEPS = 1 << 17
 
 
 def environments(steps: int, length: int) -> int:
-    """Number of environments in lock-step for ``steps`` environment steps with episodes of ``length`` decisions.
+    """Return the number of environments in lock-step for ``steps`` steps in all, with episodes of ``length`` decisions.
 
     At most so many that each completes an episode: unfinished episodes would hide the late effects of decisions.
     """
@@ -36,7 +36,7 @@ def environments(steps: int, length: int) -> int:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A publishable artifact, and its return on the validation episodes."""
+    """A publishable artifact, and the mean return of its policy on the validation episodes (`validation`)."""
 
     artifact: bytes
     validation: float
@@ -47,10 +47,10 @@ class Trial:
 
     Args:
         problem: the training problem.
-        request: of the training.
-        entry: algorithm and seed.
-        bracket: whose rungs divide the budget.
-        clock: monotonic seconds.
+        request: the training request, with the budget.
+        entry: algorithm and seed of the trial.
+        bracket: rungs at which the trial's budget is divided.
+        clock: function that returns monotonic seconds.
 
     Raises:
         Untrainable: the algorithm is unknown.
@@ -97,14 +97,14 @@ class Trial:
 
     @property
     def live(self) -> dict[str, Any]:
-        """Algorithm, seed, and statistics of the last chunk."""
+        """Algorithm, seed, and the statistics of the last chunk (`Live`), by name."""
         return {"algorithm": self.entry.algorithm, "seed": self.entry.seed, **asdict(self.runner.live)}
 
     def prepare(self, planned: Planned | None) -> None:
         """Warm-start from a published agent and imitate an expert, as requested; only once.
 
         Raises:
-            Untrainable: either is impossible.
+            Untrainable: the warm start or the imitation is impossible.
         """
         if self._prepared:
             return
@@ -117,21 +117,21 @@ class Trial:
         self._prepared = True
 
     def advance(self) -> None:
-        """Learn for a chunk (about half a second), at most up to the next rung."""
+        """Learn for a chunk of 131,072 environment steps, at most up to the next rung; errors are the executor's."""
         stats = self.runner.advance()
         if stats.episode_return is not None:
             self.curve.append((stats.steps, stats.episode_return))
 
     @property
     def artifact(self) -> bytes:
-        """Artifact of the present policy."""
+        """Artifact of the present policy; ValueError if the learner has none yet."""
         found = self.runner.agent.export()
         several = isinstance(found, Mapping)
         learned = {role: self._built(one) for role, one in found.items()} if several else self._built(found)
         return self.problem.save(learned)
 
     def compared(self) -> Candidate:
-        """Artifact of the present policy, with its validation return."""
+        """Return the artifact of the present policy with its validation return; ValueError if there is none yet."""
         artifact = self.artifact
         return Candidate(artifact, self.problem.score(artifact))
 
@@ -141,7 +141,7 @@ class Trial:
 
     @property
     def report(self) -> dict[str, Any]:
-        """Config, steps, seconds, learning curve and build times, as JSON values."""
+        """Config, steps, updates, seconds, learning curve (steps, return) and build times, as JSON values by name."""
         runner, built = self.runner, getattr(self.runner.agent, "report", None)
         return {
             "config": msgspec.json.decode(encode(self.config)),
@@ -155,19 +155,19 @@ class Trial:
         }
 
     def checkpoint(self) -> bytes:
-        """Serialise the trial for `restore`."""
+        """Serialise the trial to bytes that `restore` reads."""
         learner = {"learner": np.frombuffer(self.runner.checkpoint(), np.uint8)}
         return blob.pack(learner, {"curve": self.curve, "imitated": self.imitated, "prepared": self._prepared})
 
     def restore(self, data: bytes) -> None:
-        """Resume from a checkpoint of the same trial; raises CheckpointError for other bytes."""
+        """Resume from a checkpoint of the same trial; raises CheckpointError if the bytes are none."""
         arrays, values = blob.unpack(data)
         self.runner.restore(arrays["learner"].tobytes())
         self.curve = [(int(steps), float(value)) for steps, value in values["curve"]]
         self.imitated, self._prepared = values["imitated"], values["prepared"]
 
     def close(self) -> None:
-        """Release processes and memory."""
+        """Release the executor's processes and memory; can be called twice."""
         self.runner.close()
 
 
@@ -189,10 +189,10 @@ class Learned:
     """Result of learning from one window.
 
     Attributes:
-        algorithm: its name.
-        artifact: of the policy.
-        learner: serialised state with which the next window continues.
-        report: of the learning.
+        algorithm: name of the algorithm that learned.
+        artifact: serialised policy.
+        learner: serialised state of the learner, with which the next window continues.
+        report: `Trial.report`, and the returns `before` and `after` learning under `validation`.
     """
 
     algorithm: str
@@ -204,15 +204,14 @@ class Learned:
 def learned(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
 ) -> Learned:
-    """Learn from a window by the continuing learner and, for the default algorithm,
-    by a new one; return the better result.
+    """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
 
     Args:
-        problem: the window.
-        request: with the budget of one window; the first window starts from ``start``, if given.
-        number: of the window, from 0; determines the seed.
-        learner: state after the previous window; empty for the first.
-        told: called after each chunk, with the trial.
+        problem: the window as a training problem.
+        request: training request with the budget of one window; the first window starts from ``start``, if given.
+        number: index of the window, from 0; determines the seed.
+        learner: serialised learner after the previous window; empty for the first window.
+        told: function that is called with the trial after each chunk.
 
     Raises:
         Untrainable: the agent in ``start`` does not fit.
@@ -247,7 +246,7 @@ def _learned(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Lea
 
 
 class _Reached(NamedTuple):
-    """State of a learner: artifact, serialised learner, and validation return."""
+    """State of a learner: its policy's artifact, the serialised learner, and the policy's validation return."""
 
     artifact: bytes
     learner: bytes
@@ -260,7 +259,7 @@ class _Reached(NamedTuple):
 
 
 def _kept(agent: Agent) -> bytes:
-    """Serialise an agent that continues from the exported average, and starts a new average."""
+    """Serialise an agent such that it continues from its parameters' average, if any, and starts a new average."""
     arrays, values = agent.state(memory=False)
     if values.get(AVERAGE):
         arrays, values = {**arrays, "online": arrays["average"]}, {**values, AVERAGE: False}
