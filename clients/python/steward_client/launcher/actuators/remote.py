@@ -1,4 +1,4 @@
-"""What actuators have in common whose command runs somewhere that is asked by calls: a daemon, a cluster."""
+"""Base of actuators whose command runs elsewhere and is controlled by calls to a daemon or a cluster."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ logger = logging.getLogger("steward_client")
 
 
 class Remote(Actuator, ABC):
-    """The half of an actuator that is the same everywhere; the other half are the methods with an underscore.
+    """Base of remote actuators; subclasses implement the methods with an underscore.
 
     Args:
-        settable: all that could be set.
-        wanted: what will be.
+        settable: all resources that the actuator could set, by name.
+        wanted: ranges of the resources that will be set.
 
     Raises:
-        CannotSet: something is wanted that can't be set, or not in that range.
+        CannotSet: a wanted resource can't be set, or not in that range.
     """
 
     name: str
@@ -55,33 +55,33 @@ class Remote(Actuator, ABC):
 
     @abstractmethod
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        """Start the command; all or nothing."""
+        """Start the command, or leave nothing behind and raise ActuatorError."""
 
     @abstractmethod
     def _set(self, allocation: Allocation) -> None:
-        """Set what has changed, rounded; all or nothing."""
+        """Set the changed, rounded values, all or none; raises CannotSet or ActuatorError."""
 
     @abstractmethod
     def _look(self) -> int | None:
-        """The exit status once it has ended; ActuatorError where nobody answers."""
+        """Exit status of the command; None while it runs; raises ActuatorError if nobody responds."""
 
     @abstractmethod
     def _signal(self, number: int, seconds: float) -> None:
-        """Ask the command to end, by a signal or what comes nearest; don't wait."""
+        """Send the command a signal or the nearest equivalent, without waiting; raises ActuatorError."""
 
     @abstractmethod
     def _kill(self) -> None:
-        """End it for good."""
+        """Kill the command; raises ActuatorError."""
 
     @abstractmethod
     def _remove(self) -> None:
-        """Leave nothing of it."""
+        """Remove everything that the command left; raises ActuatorError."""
 
     def _follow(self, sink: Sink) -> None:  # some write nothing that could be heard
-        """Hand on what the command writes until it has ended; runs in a thread of its own."""
+        """Pass the command's output to ``sink`` until its end; runs in a thread of its own."""
 
     def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set what they are told
-        """What is set instead of a value."""
+        """The value that is set for a requested one, in the resource's unit."""
         return value
 
     @override
@@ -149,7 +149,7 @@ class Remote(Actuator, ABC):
         self._due = now + min(self.look_seconds, SHARE * (now - self._since))
 
     def _now(self) -> int | None:
-        """The exit status by a look that is taken whatever the last one was."""
+        """Exit status by a look at the command now, regardless of the last look; None while it runs."""
         self._due = 0.0
         return self.wait(0)
 
