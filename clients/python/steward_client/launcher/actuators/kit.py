@@ -2,10 +2,12 @@
 
 ::
 
-    class TestDocker(ActuatorKit): wanted = {"cpu": Range(50, 200, 50)}
+    class TestDocker(ActuatorKit):
+        wanted = {"cpu": Range(50, 200, 50)}
 
-        @pytest.fixture def make(self) -> Callable[[], Actuator]: return lambda: registry.create("docker", self.wanted,
-            {"image": "python:3.11"})
+        @pytest.fixture
+        def make(self) -> Callable[[], Actuator]:
+            return lambda: registry.create("docker", self.wanted, {"image": "python:3.11"})
 
 Needs pytest and a fixture named ``make``. With a double of a cluster, override ``running`` and ``ending`` by commands
 that the double understands.
