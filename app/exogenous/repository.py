@@ -26,7 +26,9 @@ class Series(NamedTuple):
 
 
 class Period(NamedTuple):
-    """Times from ``since`` (included) to ``until`` (excluded), None: unbounded; of one issue, None: of the newest."""
+    """Times from ``since`` (included) to ``until`` (excluded), None: unbounded; ``issued_at`` None: the newest
+    issue.
+    """
 
     since: datetime | None = None
     until: datetime | None = None
@@ -100,7 +102,7 @@ def newest(session: Session, workload_id: str, known_at: datetime | None = None)
 
 
 def observed(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
-    """Rows issued after their own time (observations, not forecasts), of times from ``since`` on; in order of issue."""
+    """Observations (rows issued after their own time) of times from ``since`` on, in order of issue."""
     row = ExogenousRow
     statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
     return list(session.scalars(statement.order_by(row.issued_at)))
@@ -116,8 +118,8 @@ def remove(session: Session, workload_id: str, series: str, before: datetime | N
 
 
 def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
-    """Observed counts by series and time (POSIX seconds), after the end of the data that the forecasters were fitted
-    to.
+    """Observed counts by series and time (POSIX seconds), from the end of the data to which the forecasters were
+    fitted.
     """
     ends = {one.name: one.history for one in forecasters}
     found: dict[str, dict[float, float]] = {name: {} for name in ends}

@@ -295,8 +295,8 @@ class Observer:
     """Logs and traces requests; bound to one event loop.
 
     Args:
-        log: writes a line per request; None: none.
-        spans: makes a span per request; None: none.
+        log: writes a line per request; None: no log.
+        spans: exports a span per request; None: no traces.
     """
 
     def __init__(self, log: RequestLog | None, spans: Spans | None) -> None:

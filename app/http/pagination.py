@@ -82,11 +82,7 @@ def encode_cursor(keys: Sequence[Key]) -> str:
 
 
 def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
-    """The position encoded in a cursor, as values of ``types``.
-
-    Raises:
-        Invalid: the cursor was not made by this list.
-    """
+    """The position encoded in a cursor, as values of ``types``; raises Invalid if it isn't one of this list."""
     try:
         plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return [_typed(value, kind) for value, kind in zip(plain, types, strict=True)]
@@ -120,7 +116,8 @@ def paginate(
 ) -> Slice[Row]:
     """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together.
 
-    ``weigh`` gives the bytes of a row; with it a page ends at ``HEAVIEST_PAGE``. Raises Invalid for a foreign cursor.
+    ``weigh`` returns the bytes of a row; with it a page ends at ``HEAVIEST_PAGE`` bytes. Raises Invalid for a foreign
+    cursor.
     """
     if request.cursor is not None:
         values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
@@ -136,7 +133,7 @@ def paginate(
 
 
 def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] | None) -> tuple[list[Row], bool]:
-    """The first rows within the size limit, and whether rows are left."""
+    """The first rows within the limit of a page's bytes, and whether rows are left."""
     if weigh is None:
         return list(session.scalars(statement)), False
     rows, weight = list[Row](), 0

@@ -44,7 +44,7 @@ class Rates:
     Args:
         per_key: requests per second of each key or token; 0: unlimited.
         per_tenant: requests per second of all keys of a tenant; 0: unlimited.
-        clock: monotonic seconds.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(self, per_key: float, per_tenant: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,11 +53,7 @@ class Rates:
         self._fresh: Counter[str] = Counter()
 
     def take(self, caller: Caller) -> None:
-        """Count one request of a caller.
-
-        Raises:
-            TooManyRequests: it exceeds a rate.
-        """
+        """Count one request of a caller; raises TooManyRequests if it exceeds a rate."""
         whose = {"key": caller.key or caller.name, "tenant": caller.tenant}
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
@@ -76,11 +72,11 @@ class Rates:
         return found
 
     def learn(self, others: Mapping[str, tuple[int, float]]) -> None:
-        """Take other processes' requests out of the buckets, down to minus one second's worth.
+        """Subtract other processes' requests from the buckets, down to minus one second's worth.
 
         Args:
-            others: number of requests, and since when (clock); in a longer time than a bucket needs to fill, a
-                proportional part counts.
+            others: by key and tenant, number of requests and the clock's time since when; if that is longer ago than a
+                bucket needs to fill, a proportional part counts.
         """
         now = self.clock()
         for name, (number, since) in others.items():
@@ -147,7 +143,7 @@ class Sharing:
         self._last: dict[str, tuple[int, float]] = {}
 
     async def once(self) -> None:
-        """Publish this process's new requests, and take the others' out of the buckets; errors are logged."""
+        """Publish this process's new requests, and subtract the others' from the buckets; errors are logged."""
         self._own += self._rates.fresh()
         if not self._own:
             return
@@ -318,7 +314,7 @@ class KeyRing:
                 await self.look()
 
     def refresh(self) -> None:
-        """Refresh the cache; blocks. Raises SQLAlchemyError as ``look``."""
+        """Refresh the cache, blocking; raises SQLAlchemyError as ``look``."""
         with self._lock:
             begun = self._clock()  # before reading: commits during it may be missed
             try:

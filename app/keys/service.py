@@ -40,7 +40,7 @@ NOBODY = "0" * 64
 
 
 class Made(NamedTuple):
-    """A new secret: its id, the text shown once, and the stored digest."""
+    """A new secret: its id, the text shown once, and the digest to be stored."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class Made(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A parsed credential: whether it is a run's, its id, and its secret."""
+    """A parsed credential: whether it is a run's token, its id, and its secret."""
 
     of_run: bool
     id: str

@@ -148,8 +148,9 @@ def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str,
 
 
 def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str | None:
-    """Why a run has its outcome, in words; None if not stored; ``silent``, ``expected``: as in ``Silence``, None:
-    unknown.
+    """Why a run has its outcome, in words; None if not stored.
+
+    ``silent``: seconds without a report. ``expected``: seconds per iteration, None: unknown.
     """
     if outcome == "stale":
         return stale_reason(silent, expected)
@@ -157,7 +158,7 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 
 def stale_reason(silent: float, expected: float | None) -> str:
-    """Why a run is stale, in words; ``silent``: seconds without a report; ``expected``: seconds per iteration, None:
+    """Why a run is stale, in words; ``silent``: seconds without a report; ``expected``: per iteration, None:
     unknown.
     """
     said = f"no report for {_span(silent)}"
@@ -171,7 +172,7 @@ def _span(value: float) -> str:
 
 
 def live(risk: str) -> tuple[RunOutcome, str | None]:
-    """Outcome and reason to store for a running run; an empty ``risk`` means on track."""
+    """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 

@@ -46,7 +46,9 @@ class Aside:
         place.
 
         Args:
+            tenant: the tenant whose limits apply.
             size: bytes that count against the tenant's limit.
+            call, arguments: the function and its arguments.
 
         Raises:
             TooManyRequests: the tenant's limit of waiting calls or bytes is reached.

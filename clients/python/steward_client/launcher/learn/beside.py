@@ -1,4 +1,4 @@
-"""Work that goes on in a thread beside the command."""
+"""Background work in a thread, while the command runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def beside(work: Callable[[], T]) -> Future[T]:
-    """Begin it; what comes of it. A launcher that ends does not wait for it."""
+    """Run ``work`` in a daemon thread, and return a future of its result or exception."""
     found: Future[T] = Future()
 
     def do() -> None:
