@@ -51,13 +51,13 @@ def status(agent: AgentRead) -> str:
 
 
 def standing(agent: AgentRead) -> str:
-    """Why an agent's verdict does not hold, in a word or two; empty if it holds."""
+    """Why an agent's verdict does not hold, in one or two words; empty if it holds."""
     words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
     return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
 
 
 def figures(agent: AgentRead) -> Mapping[str, Any]:
-    """An agent's report if its figures still hold, else empty."""
+    """An agent's report if its figures still hold, else {}."""
     return agent.report if agent.standing == "current" and judge_of(agent.report) >= JUDGE else {}
 
 

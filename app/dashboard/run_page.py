@@ -85,7 +85,10 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 
 
 def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
-    """Up to 25 decisions before an iteration (None: the end), newest first; and where older ones end, None: nowhere."""
+    """Up to 25 decisions before iteration ``before`` (None: the newest), newest first.
+
+    The second value is ``before`` of the next older ones, None if there are none.
+    """
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
     first = max(0, end - DECISIONS)
     rows = repository.iterations(session, loaded.run.id, range(first, end))
@@ -94,7 +97,7 @@ def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[lis
 
 
 def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: str) -> DecisionLine:
-    """A stored decision in words; an unreadable one gives the problem."""
+    """A stored decision in words; an unreadable one gives the problem as its reason."""
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
@@ -104,7 +107,7 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
 
 
 def _shadow(decision: dict[str, Any]) -> str:
-    """The shadow's decision in a word or two; empty without a shadow."""
+    """The shadow agent's decision in one or two words; empty without a shadow."""
     found = decision.get("shadow")
     if not isinstance(found, dict):
         return ""

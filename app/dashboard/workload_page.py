@@ -57,7 +57,7 @@ class AgentLine(NamedTuple):
 
 
 class WorkloadPage(NamedTuple):
-    """Content of a workload's page; ``described`` is None, and ``problems`` says why, if its spec can't be read."""
+    """Content of a workload's page; if its spec can't be read, ``described`` is None and ``problems`` says why."""
 
     workload: WorkloadListed
     described: Description | None
@@ -115,7 +115,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
 
 
 def length(described: Description) -> str:
-    """Length of runs in words: a number of iterations, or the kind's own words."""
+    """Number of iterations of runs, in words, or the kind's own description."""
     bare = described.length.replace(",", "").isdigit()
     return f"{described.length} iterations" if bare else described.length
 

@@ -9,9 +9,7 @@ from app.database.tables import Iteration, Run
 
 
 class Taken(NamedTuple):
-    """A stored decision (None: that iteration isn't stored), and the numbers of the next and of the first stored
-    iteration.
-    """
+    """A stored decision (None: not stored), and the numbers of the next and of the first stored iteration."""
 
     decision: dict[str, Any] | None
     following: int

@@ -26,9 +26,7 @@ class Series(NamedTuple):
 
 
 class Period(NamedTuple):
-    """Times from ``since`` (included) to ``until`` (excluded), None: unbounded; ``issued_at`` None: the newest
-    issue.
-    """
+    """Times from ``since`` to before ``until``, None: unbounded; ``issued_at``: one issue, None: the newest."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -118,9 +116,7 @@ def remove(session: Session, workload_id: str, series: str, before: datetime | N
 
 
 def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
-    """Observed counts by series and time (POSIX seconds), from the end of the data to which the forecasters were
-    fitted.
-    """
+    """Observed counts by series and time (POSIX seconds), from the end of the forecasters' training data on."""
     ends = {one.name: one.history for one in forecasters}
     found: dict[str, dict[float, float]] = {name: {} for name in ends}
     since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)

@@ -153,9 +153,7 @@ class Access:
         return self._needs["GET" if method == "HEAD" else method, template]
 
     def of(self, method: str, path: str) -> tuple[Need, dict[str, str]]:
-        """Requirements of a request by its path, and its path parameters; ``ANY`` and no parameters for an unknown
-        path.
-        """
+        """Requirements of a request by its path, and its path parameters; ``ANY`` and none if it is unknown."""
         method = "GET" if method == "HEAD" else method
         for template, regex in self._patterns.items():
             match = regex.match(path)

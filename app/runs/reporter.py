@@ -224,9 +224,7 @@ class Reporter:
         call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
 
     def _note(self, runs: set[str]) -> None:
-        """Count the runs that were also in one of the last two batches, as they report again soon and are waited
-        for.
-        """
+        """Count the runs that were also in one of the last two batches; a batch waits for about so many reports."""
         self._returning = len(runs.intersection(set().union(*self._lately)))
         self._lately.append(runs)
 

@@ -176,9 +176,7 @@ _STANDING = (
 
 
 def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
-    """Columns of a run needed for deciding, and of its last iteration (None before the first); None without such
-    a run.
-    """
+    """Columns of a run needed for deciding, with its last iteration's (None before the first); None without a run."""
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
 

@@ -76,7 +76,7 @@ def plain(value: Any) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A duration in seconds, rounded down to the largest unit: ``3 min``."""
+    """A duration given in seconds, rounded down to its largest unit: ``3 min``."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
     return f"{max(seconds, 0) // size:.0f} {unit}"
 
@@ -250,8 +250,8 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     Args:
         operation: the operation.
         values: arguments and options of the command, by name.
-        output: None: standard output.
-        notes: None: standard error.
+        output: console for the response; None: standard output.
+        notes: console for messages; None: standard error.
 
     Raises:
         RefusedError, UnreachableError: the request fails.
@@ -317,7 +317,7 @@ def _shown(answer: Json, values: Json) -> Iterator[Any]:
 
 
 def _done(values: Json, document: Json, words: str, output: Console, notes: Console) -> None:
-    """Print what was done if the response is empty."""
+    """Print what the operation has done, if its response is empty."""
     if values["as_json"]:
         _print(output, json.dumps(document))
     else:
@@ -330,7 +330,7 @@ def _print(output: Console, part: Any) -> None:
 
 
 def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
-    """Print once; with ``--watch``, again after each change: in place on a terminal, else below."""
+    """Print ``parts`` once; with ``--watch``, again after each change: in place on a terminal, else below."""
     if not values.get("watch"):
         for part in parts():
             _print(output, part)

@@ -54,10 +54,10 @@ def exclusive(
     Args:
         folder: the service's data folder.
         say: called with a message if another process holds the lock.
-        patience_seconds: longest wait.
+        patience_seconds: longest wait in seconds.
 
     Raises:
-        StartupError: another process keeps the lock, or the file system has no locks.
+        StartupError: another process still holds the lock, or the file system doesn't support locks.
     """
     with (folder / NAME).open("a+") as file:
         if not _locked(file):
@@ -166,8 +166,10 @@ def growing(
     """Context manager: show a progress bar by the size of files that another program writes.
 
     Args:
-        files: whose sizes are added; they may not exist yet.
-        expected: final bytes; None: unknown.
+        title: text beside the bar.
+        files: files whose sizes are added; they may not exist yet.
+        expected: final size in bytes; None: unknown.
+        notes: console for the bar; None: standard error.
         look: seconds between two updates.
     """
     ended = threading.Event()
