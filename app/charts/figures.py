@@ -76,7 +76,7 @@ def category(field: str, title: str | None, order: Sequence[str] | None = None, 
 
 
 def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
-    """A Vega-Lite colour channel with one colour per name in ``order``; with a legend if there are at least two."""
+    """A Vega-Lite channel that colours a field's names in ``order``; with a legend if there are at least two names."""
     legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
     return category(field, title, order, scale={"domain": list(order)}, legend=legend)
 

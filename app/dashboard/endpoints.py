@@ -145,7 +145,7 @@ def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = Fa
 def job_changes(
     request: Request, job: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
 ) -> StreamingResponse:
-    """Event stream: ``changed`` when a job has a new event, ``ended`` at its end."""
+    """Event stream: ``changed`` when a job's state or progress changes, ``ended`` at its end."""
 
     def look() -> tuple[object, bool]:
         found = jobs.get(database, caller.tenant, job)

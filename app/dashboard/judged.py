@@ -34,7 +34,7 @@ class Outcomes(NamedTuple):
 
 
 def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
-    """An agent's class by the newest evaluation that holds, given newest first; empty if there is none.
+    """An agent's class by the newest evaluation that holds, of those ``read``, newest first; empty if there is none.
 
     Evaluations that assessed nothing, and all of an outdated agent, are left out.
     """
@@ -142,7 +142,10 @@ class AgentPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, version: int, compiled_of: CompiledOf) -> AgentPage:
-    """Content of an agent's page; raises NotFound if there is no such workload or agent."""
+    """Content of an agent's page; raises NotFound if there is no such workload or agent.
+
+    ``compiled_of``: returns a workload compiled as stored now.
+    """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         agent = agents.read(session, row, [agents.require(session, row, version)])[0]

@@ -53,7 +53,10 @@ class RunPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
-    """Content of a run's page; raises NotFound if there is no such run."""
+    """Content of a run's page; raises NotFound if there is no such run.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
@@ -73,7 +76,10 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
-    """What other policies would have done in a run; raises NotFound if there is no such run."""
+    """What other policies would have done in a run; raises NotFound if there is no such run.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         given = lists.shown(session, loaded)

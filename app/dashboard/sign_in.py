@@ -30,9 +30,7 @@ def _asked(request: Request) -> bool:
 
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Store a valid key in a cookie and redirect to the home page; show the form again, with 403, for any other
-    text.
-    """
+    """Store a valid key in a cookie and redirect to the home page; for any other text show the form with 403."""
     given = _key((await request.body()).decode("utf-8", "replace"))
     if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
         return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)

@@ -79,7 +79,10 @@ class WorkloadPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, rule: Staleness) -> WorkloadPage:
-    """Content of a workload's page; raises NotFound if there is no such workload."""
+    """Content of a workload's page; raises NotFound if there is no such workload.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]

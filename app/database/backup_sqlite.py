@@ -74,10 +74,10 @@ SEAL, DIGEST_CHARACTERS, PIECE = b"\nsteward backup, sha256:", 64, 1 << 20
 
 
 def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
-    """Copy a database to a file and check it.
+    """Copy a database to a file and check it; ``force``: an existing file is replaced.
 
     Raises:
-        BackupError: it can't be read or written, or the copy is damaged.
+        BackupError: a file can't be read or written, exists without ``force``, or the copy is damaged.
     """
     with written(file, force=force) as partial:
         _copy(database, partial)

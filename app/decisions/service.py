@@ -82,7 +82,7 @@ class CompiledWorkloads:
         return found if found is not None else await self._fetched((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The cached compiled workload; None if it must be fetched."""
+        """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 

@@ -194,7 +194,10 @@ def _check_names(query: Query, known: Sequence[str]) -> None:
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:
-    """Store a fitted model as the workload's newest version, in the caller's transaction; returns its version."""
+    """Store a fitted model as the workload's newest version, in the caller's transaction; returns its version.
+
+    ``spec_version``: version of the spec for which it was fitted; ``table``: the exported table (safetensors).
+    """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_model)
     session.add(

@@ -80,7 +80,7 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
 
 
 def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
-    """Drift factors in force at a time; None: now."""
+    """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 

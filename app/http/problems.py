@@ -87,7 +87,7 @@ def _shown(value: object) -> str:
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
-    """The problem document of an error as JSON; ``instance``: the request's path."""
+    """The problem document of an error as JSON; ``instance``: the request's path, None: without."""
     body = problem(error, instance)
     for item in body.get("errors", ()):
         item["value"] = _plain(item["value"])
@@ -102,7 +102,7 @@ def headers_of(error: StewardError) -> dict[str, str]:
 
 
 def answer(error: StewardError, instance: str | None) -> Response:
-    """HTTP response with an error's problem document."""
+    """HTTP response with an error's problem document; ``instance``: the request's path, None: without."""
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 

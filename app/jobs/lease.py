@@ -79,7 +79,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """Identity of a job's lease, on which every write is conditional."""
+    """Identity of a job's lease (job id, owner, fence token), on which every write is conditional."""
 
     job_id: str
     tenant: str
@@ -157,7 +157,7 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
 
 
 def write(session: Session, lease: Claim, **values: Any) -> None:
-    """Update the row of a leased job; raises LeaseLost if the lease is not held any more."""
+    """Update columns of a leased job's row to ``values``; raises LeaseLost if the lease is not held any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 

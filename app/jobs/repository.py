@@ -102,7 +102,9 @@ def expired(now: datetime) -> ColumnElement[bool]:
 
 
 def add_event(session: Session, tenant: str, job_id: str, data: dict[str, Any], now: datetime) -> None:
-    """Append an event to a job whose row was written in this transaction: the row's lock keeps events in order."""
+    """Append an event with ``data`` to a job whose row this transaction has written; the row's lock keeps their
+    order.
+    """
     last = session.scalar(select(func.max(JobEvent.sequence)).where(JobEvent.job_id == job_id))
     session.add(JobEvent(tenant=tenant, job_id=job_id, sequence=(last or 0) + 1, data=data, created_at=now))
 

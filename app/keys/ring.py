@@ -75,8 +75,8 @@ class Rates:
         """Subtract other processes' requests from the buckets, down to minus one second's worth.
 
         Args:
-            others: by key and tenant, number of requests and the clock's time since when; if that is longer ago than a
-                bucket needs to fill, a proportional part counts.
+            others: by key or tenant, the number of requests and when their counting began (by ``clock``); of a period
+                longer than a bucket needs to fill, only a proportional part counts.
         """
         now = self.clock()
         for name, (number, since) in others.items():

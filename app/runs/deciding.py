@@ -81,7 +81,7 @@ class Live(msgspec.Struct, eq=False):
 
 
 def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
-    """A live run from the row of ``repository.standing``."""
+    """A live run from ``found``, the row of ``repository.standing``; ``shadow``: the agent beside it, None: none."""
     return Live(
         id=found.id,
         tenant=found.tenant,

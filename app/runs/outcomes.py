@@ -118,7 +118,7 @@ def _ended_without(state: str) -> ColumnElement[bool]:
 
 
 def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
-    """SQL condition that a run has this outcome, stored or derived."""
+    """SQL condition that a run has this outcome, stored or derived by ``rule``."""
     if outcome == "stale":
         return silence(rule).stale
     if outcome in LIVE:
@@ -128,7 +128,7 @@ def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
 
 
 def counts(session: Session, rule: Staleness) -> dict[str, int]:
-    """Number of runs of all tenants by outcome."""
+    """Number of runs of all tenants by outcome, stored or derived by ``rule``."""
     stored = session.execute(select(Run.outcome, func.count()).group_by(Run.outcome))
     found: dict[str, int] = {outcome: number for outcome, number in stored}  # noqa: C416 - mypy sees no pairs in rows
     live = silence(rule)
@@ -141,7 +141,9 @@ def counts(session: Session, rule: Staleness) -> dict[str, int]:
 
 
 def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str, int]:
-    """Number of runs of all tenants that ended within the last ``span``, by outcome."""
+    """Number of runs of all tenants that ended within the last ``span``, by outcome; ``rule`` gives the present
+    time.
+    """
     outcome = silence(rule).outcome
     found = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
     return {name: number for name, number in found}  # noqa: C416 - mypy sees no pairs in rows

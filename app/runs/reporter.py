@@ -249,7 +249,7 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """In the writer's thread: write a batch; the result is that of ``deciding.written``."""
+        """Write a batch, in the writer's thread; returns None or an exception by run id, as ``deciding.written``."""
         try:
             return deciding.written(self._writer, ready, now)
         finally:

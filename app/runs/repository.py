@@ -206,7 +206,7 @@ def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
-    """A run with its last iteration and present outcome; None if there is no such run."""
+    """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
     found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
     return Loaded(*found) if found is not None else None
 
@@ -229,7 +229,9 @@ ALL = Filter()
 
 
 def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
-    """One page of a tenant's runs, newest first, each with its last iteration."""
+    """One page of a tenant's runs that match ``chosen``, newest first, each with its last iteration; stale by
+    ``rule``.
+    """
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)

@@ -218,7 +218,7 @@ def _invalid_shadow(message: str, version: int) -> Invalid:
 
 
 def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
-    """A run with its last decision.
+    """A run with its last decision; ``rule``: when a live run is stale.
 
     Raises:
         NotFound: there is no such run.
@@ -239,8 +239,7 @@ def listed(
 ) -> Slice[Loaded]:
     """One page of runs, newest first, filtered by workload, state and outcome (None: any).
 
-    Raises:
-        NotFound: there is no such workload.
+    ``rule``: when a live run is stale. Raises NotFound if there is no such workload.
     """
     with database.reading() as session:
         found = None if workload is None else members.find(session, tenant, workload)
@@ -262,7 +261,9 @@ def read_listed(loaded: Loaded) -> RunListed:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
-    """A run with its last iteration and its present outcome; raises NotFound if there is no such run."""
+    """A run with its last iteration and present outcome; raises NotFound if there is none; ``rule``: when it is
+    stale.
+    """
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
         raise _unknown(run)
@@ -328,7 +329,8 @@ def end(
 ) -> RunRead:
     """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    Repeating it changes nothing: the first reason stays.
+    Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
+    the compiled workload that judges the run; ``rule``: when a live run is stale.
 
     Raises:
         NotFound: there is no such run.

@@ -69,7 +69,7 @@ class Upload(NamedTuple):
 
 
 def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
-    """Read and store executions as a stream, one batch in memory at a time.
+    """Read and store an upload's executions as a stream, one batch in memory at a time; returns their counts.
 
     Raises:
         UnsupportedMedia: the workload's kind doesn't read that media type.

@@ -155,7 +155,10 @@ def _ids() -> dict[str, str]:
 
 
 def configure(settings: Settings, text_format: str = FORMAT, stream: TextIO | None = None) -> None:
-    """Configure this process's logging by the settings, to ``stream``; None: standard error."""
+    """Configure this process's logging by the settings, to ``stream`` (None: standard error).
+
+    ``text_format``: format of lines in text, for ``logging.Formatter``.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter(text_format))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])

@@ -182,6 +182,8 @@ def upload(
 def export(url: str, workload: str, out: Path | None, format_: str | None, execution: str | None) -> None:
     """Write a workload's samples to a file, atomically, or to standard output (None).
 
+    ``format_``: suffix that names the format, None: by the file's name. ``execution``: the only execution, None: all.
+
     Raises:
         RefusedError, UnreachableError: the request fails.
         typer.BadParameter: the format is unknown, or the file can't be written.

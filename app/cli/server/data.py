@@ -202,6 +202,9 @@ def _size(file: Path) -> int:
 def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Write a backup of the database to a file and print a summary.
 
+    ``data``: the service's data folder, None: by the settings; ``force``: replace an existing file; ``as_json``: print
+    JSON.
+
     Raises:
         StartupError: it fails; with reason and remedy.
     """
@@ -231,6 +234,9 @@ def _counted(found: Contents) -> str:
 
 def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Restore a backup into the database, migrate it, and print a summary.
+
+    ``data``: the service's data folder, None: by the settings; ``force``: replace existing data; ``as_json``: print
+    JSON.
 
     Raises:
         StartupError: it fails; with reason and remedy.

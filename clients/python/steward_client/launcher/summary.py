@@ -117,7 +117,10 @@ def picture(governed: Governed, columns: int | None = None, *, plain: bool = Fal
 
 
 def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: bool = False) -> list[str]:
-    """Lines of a bar chart from 0 up, at most ``width`` columns wide, each the mean of the values that share it."""
+    """Lines of a bar chart from 0 up, at most ``width`` columns wide, each the mean of the values that share it.
+
+    ``plain``: only ASCII. The first line has ``title``, minimum and maximum.
+    """
     columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]

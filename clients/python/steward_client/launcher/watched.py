@@ -119,7 +119,7 @@ class Watched:
         self.actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
-        """Write a decision to the file ``STEWARD_ALLOCATION``; no effect if the command sees no local files."""
+        """Write a decision and its ``reason`` to the file ``STEWARD_ALLOCATION``; no effect without shared files."""
         if not self.actuator.shares_files:
             return
         said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}

@@ -36,7 +36,7 @@ def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -
     """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns exit status 0, or 1 without a
     start.
 
-    ``poll``: seconds between checks for push triggers.
+    ``poll``: seconds between checks for push triggers; ``kept``: seconds for which responses are fresh, and hold.
     """
     _log()
     decided = Kept(_reader(url).of, *kept)
@@ -96,7 +96,7 @@ def run_recommender(
 
 
 def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
-    """Serve the metrics adapter until SIGTERM; returns exit status 0, or 1 if the TLS files are incomplete."""
+    """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
         return _failed("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")

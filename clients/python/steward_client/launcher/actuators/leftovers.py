@@ -43,11 +43,7 @@ class Leaving(Protocol):
         ...
 
     def discard(self, one: Left) -> None:
-        """End and remove one of them.
-
-        Raises:
-            ActuatorError: that fails.
-        """
+        """End and remove a container, pod or job; raises ActuatorError if that fails."""
         ...
 
 
