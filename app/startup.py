@@ -186,7 +186,7 @@ def broker_problem(settings: Settings) -> str | None:
 
 
 def check_learning(command: str, otherwise: str = "") -> None:
-    """Check that the extra `worker` is installed; raises StartupError, ending with `otherwise`, if it isn't."""
+    """Check that the extra `worker` is installed; raises StartupError, whose text ends with `otherwise`."""
     missing = [name for name in LEARNING if find_spec(name) is None]
     if missing:
         what = ", ".join(missing)

@@ -60,9 +60,7 @@ def _rounded(value: float, digits: int = 3) -> float:
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
-    """A number with ``places`` digits after the point and thousands separators, never “-0”; ``signed``: “+” if
-    positive.
-    """
+    """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
     shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
 
@@ -79,9 +77,7 @@ def confidence(share: float) -> str:
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
-    """A mean and its bounds, “1.23 [1.11, 1.35]”, with two significant digits of the width; ``signed``: “+” if
-    positive.
-    """
+    """A mean with its bounds, “1.23 [1.11, 1.35]”, two digits of the width; ``signed``: “+” if positive."""
     parts, spread = (mean, low, high), high - low
     if spread < ROUNDING:
         texts = [number(part, 4, signed=signed) for part in parts]

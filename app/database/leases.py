@@ -17,7 +17,7 @@ from app.database.tables import Lease, Worker
 
 
 def insert(session: Session, table: Any) -> Any:
-    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`, for SQLite or PostgreSQL."""
+    """An INSERT into a table with `on_conflict_do_nothing` and `on_conflict_do_update`, for SQLite or PostgreSQL."""
     dialect = session.get_bind().dialect.name
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 

@@ -80,7 +80,7 @@ def _newest(workload_id: str, known_at: datetime | None = None) -> Select[Exogen
 
 
 def rows(session: Session, workload_id: str, series: str, period: Period, request: PageRequest) -> Slice[ExogenousRow]:
-    """One page of a series' rows, ordered by time, one row per time."""
+    """One page of a series' rows within a period, ordered by time, one row per time."""
     row = ExogenousRow
     statement = _newest(workload_id)
     if period.issued_at is not None:

@@ -125,7 +125,7 @@ class Exchange:
         return body
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        """Send a response with encoded JSON."""
+        """Send a response with this HTTP status, encoded JSON as its body, and additional headers."""
         self.status, self.decision = status, body
         pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
         if self.request_id:

@@ -42,7 +42,7 @@ def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
 
 
 def store(session: Session, tenant: str, key: str, token: str, answer: dict[str, Any]) -> bool:
-    """Store the response (`status`, `body`, `headers`) under a key; False if this token doesn't hold it any more."""
+    """Store the response ``answer`` (`status`, `body`, `headers`) under a key; False if this token lost the key."""
     statement = (
         update(IdempotencyKey)
         .where(IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
@@ -111,7 +111,7 @@ class Record(Protocol):
 def no_record(
     session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Default of services: stores nothing."""
+    """Do nothing; the default of services' parameter ``record``."""
 
 
 class Once:

@@ -156,7 +156,7 @@ def _python_type(key: InstrumentedAttribute[Any]) -> type:
 
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
-    """API representation of a slice: converted items, and the link to the next page with the request's parameters."""
+    """API representation of a slice: converted items, and the URL of the next page with this request's parameters."""
     return Page(items=[convert(row) for row in found.rows], next=_following(request, found))
 
 
@@ -168,7 +168,7 @@ def _following(request: Request, found: Slice[Row]) -> str | None:
 
 
 def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
-    """Like ``page``, but streamed item by item, for lists whose rows may be very large."""
+    """Like ``page``, but streamed item by item as ``convert`` returns them, for lists with very large rows."""
 
     def texts() -> Iterator[str]:
         yield '{"items":['

@@ -102,9 +102,7 @@ def expired(now: datetime) -> ColumnElement[bool]:
 
 
 def add_event(session: Session, tenant: str, job_id: str, data: dict[str, Any], now: datetime) -> None:
-    """Append an event with ``data`` to a job whose row this transaction has written; the row's lock keeps their
-    order.
-    """
+    """Append an event with ``data`` to a job whose row this transaction has locked, so that events keep their order."""
     last = session.scalar(select(func.max(JobEvent.sequence)).where(JobEvent.job_id == job_id))
     session.add(JobEvent(tenant=tenant, job_id=job_id, sequence=(last or 0) + 1, data=data, created_at=now))
 

@@ -185,7 +185,7 @@ def _hold(session: Session, held: Lease, now: datetime) -> None:
 
 
 def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
-    """End paused trials, with reasons by job id; an empty reason means that the trial used its whole budget."""
+    """End paused trials: ``stopped`` has reasons by job id; an empty reason means that the whole budget was used."""
     _end(session, stopped, clock(session))
 
 
@@ -208,6 +208,8 @@ def report_progress(
     database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
 ) -> bool:
     """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
+
+    ``checkpoint``: state from which to resume, None: the stored one stays.
 
     Raises:
         LeaseLost: the trial's lease is not held any more.
@@ -237,6 +239,8 @@ def _report_to_parent(session: Session, parent: str, held: Lease, progress: Tria
 
 def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
+
+    ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
 
     Raises:
         LeaseLost: the trial's lease is not held any more, or its training was deleted.

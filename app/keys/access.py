@@ -123,7 +123,7 @@ ANY = Need(ALL)
 
 
 def need(method: str, template: str) -> Need:
-    """Requirements of a route; scope `admin` if the table doesn't list it."""
+    """Requirements of a route by method and path template; scope `admin` if the table doesn't list it."""
     words = TABLE.get(f"{method} {template}", ADMIN).split()
     return Need(frozenset(words) & ALL, PUBLIC in words, RUN in words)
 

@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
 
 def make(prefix: str = PREFIX) -> Made:
-    """A new random id and secret; only the digest may be stored."""
+    """A new random id and secret, whose text begins with ``prefix``; only the digest may be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
     return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
@@ -134,7 +134,10 @@ class KeyMade(KeyRead):
 
 
 def create(database: Database, tenant: str, request: KeyRequest, made_by: str, record: Record = no_record) -> KeyMade:
-    """Create a key and return it with its secret; ``record`` stores the response without the secret."""
+    """Create a key and return it with its secret.
+
+    ``made_by``: name of the creator; ``record``: stores the response, without the secret.
+    """
     made = make()
     row = Key(
         id=made.id,

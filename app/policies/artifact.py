@@ -133,7 +133,10 @@ def save(
     experience: Mapping[str, Any],
     families: Families = SHARED,
 ) -> bytes:
-    """A policy with its kind and layout as an artifact's bytes; arguments as in ``Artifact``."""
+    """Serialise a policy with its kind and layout to an artifact's bytes.
+
+    ``kind``, ``observation``, ``actions`` and ``experience`` as in ``Artifact``; ``families``: policy classes by name.
+    """
     header = {
         "kind": kind,
         "policy": next(name for name, family in families.items() if isinstance(policy, family)),
@@ -146,7 +149,7 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """One artifact of several of one kind, by role; ``by_role`` returns each unchanged.
+    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged.
 
     Raises:
         ValueError: they are of several kinds, or there are none.
@@ -173,7 +176,7 @@ def kind_of(data: bytes) -> str:
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Load an artifact; its ``experience`` is a JSON object.
+    """Load an artifact; its ``experience`` is a JSON object; ``families``: policy classes by name.
 
     Raises:
         IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
@@ -236,7 +239,7 @@ NOTHING: Memories = MappingProxyType({})
 
 
 def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
-    """Hidden states [B, H] of agent ``version`` in B runs, zeros where missing; None if no run has any."""
+    """Hidden states [B, H] of agent ``version`` in B runs, zeros where missing; None if no run has one."""
     if version is None or not any(memories):
         return None
     known = [one.get(version) for one in memories]
@@ -245,12 +248,12 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """The hidden states of these agents' versions only; None among the versions is ignored."""
+    """Of a run's hidden states by version those of these agents; None among the versions is ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """Hidden states by agent as lists of numbers, for JSON."""
+    """A run's hidden states by version, as lists of numbers for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
@@ -260,5 +263,5 @@ def restored(given: Mapping[str, Any]) -> Memories:
 
 
 def weight(memories: Memories) -> int:
-    """Bytes of the hidden states' numbers."""
+    """Bytes of the numbers in a run's hidden states."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

@@ -34,7 +34,7 @@ def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np
 
 
 def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """``functions.dueling`` of N advantages and, last, the value, [B, N + 1] → Q [B, N]; in half the time."""
+    """``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the time."""
     advantage, legal = outputs[:, :-1], mask.astype(np.float32)
     level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
     found: NDArray[np.float32] = advantage + level[:, None]
@@ -215,7 +215,7 @@ NAMES = ("hidden.weight", "hidden.bias", "out.weight", "out.bias")
 
 
 class Examples(NamedTuple):
-    """K examples of D inputs for each of R rows.
+    """K examples of D inputs each, for each of R rows (networks).
 
     Attributes:
         inputs: inputs, [R, K, D].
@@ -254,7 +254,10 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of R rows, [R, …] each, after ``steps`` of gradient descent with a learning rate per parameter."""
+    """Parameters of R networks, [R, …] each, after ``steps`` of gradient descent on their examples.
+
+    ``rates``: learning rate of each parameter, in the shape of ``parameters``.
+    """
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

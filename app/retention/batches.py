@@ -72,7 +72,7 @@ def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[Col
 
 
 def superseded(session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime) -> list[int]:
-    """Versions created before a time that nothing needs, without the newest version."""
+    """Versions in ``table`` created before a time, that nothing needs, without the newest version."""
     reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
     newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
     old = select(table.version).where(table.workload_id == workload_id, table.created_at < before)

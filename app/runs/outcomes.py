@@ -141,9 +141,7 @@ def counts(session: Session, rule: Staleness) -> dict[str, int]:
 
 
 def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str, int]:
-    """Number of runs of all tenants that ended within the last ``span``, by outcome; ``rule`` gives the present
-    time.
-    """
+    """Number of runs of all tenants that ended in the last ``span``, by outcome; ``rule`` has the clock."""
     outcome = silence(rule).outcome
     found = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
     return {name: number for name, number in found}  # noqa: C416 - mypy sees no pairs in rows

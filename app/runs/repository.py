@@ -150,7 +150,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
 
 
 def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write only the reports whose runs are still current, under SQLite's write lock; returns the ids of these runs."""
+    """Write only reports of runs not advanced meanwhile, under SQLite's write lock; returns ids of runs written."""
     expected = {entry.run: entry.iteration for entry in entries}
     query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
     current = {run for run, following in connection.execute(query) if expected[run] == following}
@@ -229,9 +229,7 @@ ALL = Filter()
 
 
 def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
-    """One page of a tenant's runs that match ``chosen``, newest first, each with its last iteration; stale by
-    ``rule``.
-    """
+    """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)

@@ -261,9 +261,7 @@ def read_listed(loaded: Loaded) -> RunListed:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
-    """A run with its last iteration and present outcome; raises NotFound if there is none; ``rule``: when it is
-    stale.
-    """
+    """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
         raise _unknown(run)

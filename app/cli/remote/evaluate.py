@@ -81,7 +81,7 @@ def _evaluated(service: Service, options: Options, notes: Console) -> Json:
 
 
 def words(event: Json) -> str:
-    """Text beside the progress bar: remaining time, phase, level and policy."""
+    """Text of a job's event for the progress bar: remaining time, phase, level and policy."""
     where = " ".join(str(event[key]) for key in ("phase", "level", "policy") if event.get(key))
     return ", ".join(part for part in (train.remaining(event), where) if part)
 
@@ -135,7 +135,7 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
 
 
 def reached(found: Json, required: str | None) -> bool:
-    """Whether every agent's class is at least ``required``; True for None."""
+    """Whether every agent's class in an evaluation (JSON) is at least ``required``; True for None."""
     if required is None:
         return True
     levels = [verdict["level"] for verdict in found["verdicts"]]

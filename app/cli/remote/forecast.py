@@ -50,7 +50,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def told(answer: Json) -> Table:
-    """Table of a forecast, with a row per series and horizon."""
+    """Table of a forecast (the API's JSON), with a row per series and horizon."""
     title = f"Expected of {answer['workload']} by model {answer['model']}, {percent(answer['level'], 0)} intervals"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
     for head in ("series", "from (UTC)", "horizon (s)", "mean", "median", "low", "high", "by"):

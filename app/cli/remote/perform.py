@@ -202,7 +202,7 @@ def export(url: str, workload: str, out: Path | None, format_: str | None, execu
 
 
 def written(out: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file atomically: to a temporary file beside it, which replaces it at the end.
+    """Write pieces of bytes to a file atomically: to a temporary file beside it, which replaces it at the end.
 
     Raises:
         typer.BadParameter: it can't be written.

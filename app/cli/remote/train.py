@@ -82,7 +82,7 @@ def follow(console: Console, title: str, events: Iterable[Json], words: Callable
 
 
 def remaining(event: Json) -> str:
-    """State and estimated remaining seconds of a job, in words."""
+    """State and estimated remaining time of a job, in words, from an event (JSON)."""
     left = event.get("eta_seconds")
     return str(event["state"]) + ("" if left is None or event["state"] != "running" else f", about {left:.0f} s left")
 
@@ -169,7 +169,7 @@ def _agents(options: Options) -> str:
 
 
 def words(event: ServiceJson) -> str:
-    """Text beside the bar: state, phase, algorithm, and figures of the last chunk."""
+    """Text of a job's event for the progress bar: state, phase, algorithm, and figures of the last chunk."""
     parts = [remaining(event), event.get("phase", "")]
     if event.get("phase") == "learning":
         several = event.get("trials", 1) > 1

@@ -406,7 +406,7 @@ def _traces(settings: Settings) -> Iterator[Finding]:
 
 
 def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
-    """Problems of a TLS certificate: unusable, expired, or expiring within 14 days."""
+    """Problems of a TLS certificate (files ``chain`` and ``key``): unusable, expired, or expiring within 14 days."""
     from cryptography import x509
 
     try:

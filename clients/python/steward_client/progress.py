@@ -42,7 +42,7 @@ class Progress:
         return bar, bar.add_task(self._name, total=1.0)
 
     def update(self, state: str, done: float, eta_seconds: float | None) -> None:
-        """Show a state, the share ``done`` (0 to 1) and the remaining seconds; lines only at a new state or tenth."""
+        """Show a state, the share ``done`` (0 to 1) and ``eta_seconds``; lines only at a new state or tenth."""
         if self._bar is not None:
             bar, task = self._bar
             bar.update(task, completed=done, description=f"{self._name} {state}")

@@ -12,7 +12,7 @@ class Incremental(Protocol):
     """An estimator with ``partial_fit``."""
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Any:  # noqa: N803 - as scikit-learn calls it
-        """Learn from one more batch."""
+        """Learn from one more batch: X [rows, columns], and y [rows] or None."""
 
 
 E = TypeVar("E", bound=Incremental)

@@ -34,7 +34,7 @@ def check(file: Path | None) -> Path | None:
 
 
 def draw(governed: Governed, file: Path, deadline: float | None) -> None:
-    """Write the plot of a run, as PNG, SVG or HTML by the suffix of ``file``; raises OSError if it can't be written.
+    """Write a run's plot as PNG, SVG or HTML, by the suffix of ``file``; raises OSError if it can't be written.
 
     ``deadline``: seconds from the command's start; None: there is none.
     """

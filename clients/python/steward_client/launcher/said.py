@@ -16,7 +16,7 @@ _unfinished: dict[int, bytes] = {}
 
 
 def passed_on(descriptor: int, piece: bytes) -> None:
-    """Record a written piece of the command's output, so that the next message begins on a new line."""
+    """Record a piece of output written to descriptor 1 or 2, so that the next message begins on a new line."""
     _unfinished.pop(descriptor, None)
     if not piece.endswith(b"\n"):
         _unfinished[descriptor] = piece[-PIECE_BYTES:]
@@ -36,7 +36,7 @@ def _line_begun() -> str:
 
 
 def say(text: str, speaker: str = "steward") -> None:
-    """Print a message to standard error, wrapped at the terminal's width; on one line if that is no terminal."""
+    """Print ``speaker: text`` to standard error, wrapped at the terminal's width; on one line without a terminal."""
     sys.stderr.write(_line_begun())
     sys.stderr.write("".join(f"{line}\n" for line in lines(f"{speaker}: {text}", columns())))
     sys.stderr.flush()

@@ -22,7 +22,7 @@ class MemoryLimit:
         self.how, self._group = f"cgroup v{group.version} limit", group
 
     def set(self, mebibytes: float) -> None:
-        """Limit the group's memory from now on.
+        """Limit the group's memory to ``mebibytes`` from now on.
 
         Raises:
             InUse: more memory is in use, or the limit can't be written; the limit is unchanged.
