@@ -108,7 +108,7 @@ class Counts(Protocol):
     """Store of admitted requests that processes share."""
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts and return the totals of all processes; unused counts expire."""
+        """Add numbers of requests by key and tenant, and return all processes' totals; unused ones expire."""
         ...
 
 
@@ -121,7 +121,7 @@ class RedisCounts:
         self._redis = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts and return the totals of all processes; raises Redis' errors."""
+        """Add numbers of requests by key and tenant, and return all processes' totals; raises Redis' errors."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             for name, number in counts.items():
                 pipeline.incrby(f"steward:requests:{name}", number)
@@ -135,7 +135,7 @@ class RedisCounts:
 
 
 class Sharing:
-    """Exchange of counts between this process and the others."""
+    """Exchange of counts of admitted requests between this process and the others."""
 
     def __init__(self, rates: Rates, counts: Counts) -> None:
         self._rates, self._counts = rates, counts

@@ -40,7 +40,7 @@ class TablePolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
             IncompatibleArtifact: the table is missing, or its size doesn't match ``config``.

@@ -70,7 +70,7 @@ class NetworkPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
             IncompatibleArtifact: an array is missing or of the wrong shape.
@@ -170,10 +170,10 @@ class ScorerPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
-            IncompatibleArtifact: an array is missing or misshapen.
+            IncompatibleArtifact: an array is missing or of the wrong shape.
         """
         parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
             f"joint.{i}" for i in range(len(config["joint"]))
@@ -208,9 +208,7 @@ class ScorerPolicy:
 
 Array = Any
 Parameters = Mapping[str, Array]
-"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; adapted ones are [R,
-…], one per row.
-"""
+"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; for R rows [R, …]."""
 NAMES = ("hidden.weight", "hidden.bias", "out.weight", "out.bias")
 
 

@@ -195,7 +195,7 @@ class StoredExecution(BaseModel):
 BATCH_EXECUTIONS = 500
 BATCH_BYTES = 4 << 20
 QUOTA_SECONDS = 3600
-"""Retry-After of a tenant that has reached its quota, in seconds; somebody has to delete executions first."""
+"""Retry-After in seconds for a tenant that has reached its quota, as executions must be deleted first."""
 LISTED_REJECTIONS = 1_000
 MAXIMUM_REJECTIONS = 100_000
 

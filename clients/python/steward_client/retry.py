@@ -16,8 +16,8 @@ from .errors import StewardError, Unreachable
 
 SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
 SHORTEST_ANSWER_SECONDS = 1.0  # that an answer may take as a whole, however little patience is left
-PASSING = frozenset({408, 429})  # the service asks to come again
-SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
+PASSING = frozenset({408, 429})  # the service asks for a later repetition
+SERVER_ERROR = 500  # and above: the responder is at fault, not the request
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
 
 T = TypeVar("T")

@@ -53,7 +53,7 @@ class Followed:
     def _reported(self) -> int:
         try:
             return self._service.once("GET", f"/runs/{self._run}", self._count, ANSWER_SECONDS)
-        except ClientError:  # away, or somebody else answers: as before
+        except ClientError:  # no response of the service: keep the last count
             return self._known
 
     def _count(self, answer: httpx.Response) -> int:

@@ -157,7 +157,7 @@ class Watched:
         def take(stream: Stream, piece: bytes) -> None:
             try:
                 _write(DESCRIPTORS[stream], piece)
-            except OSError:  # whoever read it has gone: the command is to learn of it
+            except OSError:  # the output's reader has ended: end the command by SIGPIPE
                 self._broken = True
             lines[stream].feed(piece)  # what is said of a line stands below it
             for mark in spread.spread(found[stream]):

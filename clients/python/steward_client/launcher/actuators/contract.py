@@ -25,7 +25,7 @@ GRACE_SECONDS = 10.0
 Allocation = Mapping[str, float]
 Stream = Literal["stdout", "stderr"]
 Sink = Callable[[Stream, bytes], None]
-"""Takes what the command writes, as it comes, in pieces of any size; called from the actuator's own threads."""
+"""Called from the actuator's own threads with the stream and a piece of the command's output, of any size."""
 
 
 class ActuatorError(RuntimeError):
@@ -185,4 +185,4 @@ class Actuator(Protocol):
 
 
 Factory = Callable[..., Actuator]
-"""``factory(wanted: Mapping[str, Range], **options: str)``, see above."""
+"""``factory(wanted: Mapping[str, Range], **options: str)``, as in the module's description."""

@@ -88,7 +88,7 @@ class DockerContainer(Remote, Leaving):
     def _look(self) -> int | None:
         answer = self._call("GET", f"/containers/{self._id}/json", gone=True)
         if answer.status_code == NO_SUCH:
-            return KILLED  # somebody has removed it
+            return KILLED  # it was removed from outside
         state = answer.json()["State"]
         return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
 

@@ -19,7 +19,7 @@ from .remote import PARTING_SECONDS, Remote
 
 LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
 OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Else an agent that was there before tells a newcomer no address, and it waits in vain (seen with PyTorch 2.13)."""
+"""Without it an older agent may give a newcomer no address, for which that waits in vain (seen with PyTorch 2.13)."""
 MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
 
 

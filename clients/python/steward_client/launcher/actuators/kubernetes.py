@@ -114,7 +114,7 @@ class KubernetesPod(Remote, Leaving):
         except KubernetesError as error:
             if error.status != NO_SUCH:
                 raise ActuatorError(str(error)) from error
-            return 128 + self._ending if self._stopping else KILLED  # somebody has deleted it
+            return 128 + self._ending if self._stopping else KILLED  # it was deleted from outside
         if status.get("phase") not in ("Succeeded", "Failed"):
             return None
         ended = [one["state"].get("terminated") for one in status.get("containerStatuses") or ()]

@@ -20,7 +20,7 @@ from .contract import ActuatorError
 LONGEST_HOST = 24
 BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
 BEGAN = 19
-"""Where ``/proc/…/stat`` has when a process began, after its name."""
+"""Index of the start time in ``/proc/PID/stat``, among the fields after the process's name."""
 
 
 class Left(NamedTuple):

@@ -104,7 +104,7 @@ class LocalProcesses(Actuator):
         made = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
-            with held():  # a command that nobody knows of would be ended by nobody
+            with held():  # else a started command could stay unknown to close()
                 self._command = Guarded(launch.command, environment, made, outputs)
         except NotStarted as error:
             self._current = {}

@@ -14,10 +14,10 @@ from typing_extensions import override
 from .contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
 
 SHARE = 0.1
-"""Of the time that a command has run for, after which it is looked at again."""
+"""Time until the next look at a command, as a share of the time for which it has run."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 2.0
 PARTING_SECONDS = 30.0
-"""For which a command that was killed is waited for, and the rest of its output."""
+"""Longest wait in seconds for a killed command, and for the rest of its output."""
 KILLED = 128 + signal.SIGKILL
 
 logger = logging.getLogger("steward_client")
@@ -37,7 +37,7 @@ class Remote(Actuator, ABC):
     name: str
     shares_files = False
     look_seconds = 1.0
-    """Between two looks at a command, however often it is asked for; at its start, and while it ends, they are less."""
+    """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, asked in wanted.items():
@@ -77,10 +77,10 @@ class Remote(Actuator, ABC):
     def _remove(self) -> None:
         """Remove everything that the command left; raises ActuatorError."""
 
-    def _follow(self, sink: Sink) -> None:  # some write nothing that could be heard
+    def _follow(self, sink: Sink) -> None:  # by default no output is available
         """Pass the command's output to ``sink`` until its end; runs in a thread of its own."""
 
-    def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set what they are told
+    def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set the value itself
         """The value that is set for a requested one, in the resource's unit."""
         return value
 
@@ -145,7 +145,7 @@ class Remote(Actuator, ABC):
         try:
             self._status = self._look()
         except ActuatorError as error:
-            logger.debug("%s", error)  # nobody answers: that is no end
+            logger.debug("%s", error)  # no response: the command counts as running
         self._due = now + min(self.look_seconds, SHARE * (now - self._since))
 
     def _now(self) -> int | None:

@@ -40,7 +40,7 @@ class Iteration:
 
     Attributes:
         index: its number, counting from 0 in order of arrival.
-        seconds: its duration; None if its start is unknown, because it includes the command's start-up.
+        seconds: its duration in seconds; None if its start is unknown, because it includes the command's start-up.
         at: its end, in seconds of ``time.monotonic``.
         metrics, features: values given with it, by name.
     """

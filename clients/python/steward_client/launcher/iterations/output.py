@@ -19,7 +19,7 @@ USUAL = {
     "Epoch 3": re.compile(rf"\bepoch{_COUNT}", re.IGNORECASE),
     "Iteration 3": re.compile(rf"\b(?:iteration|iter|round|generation|step){_COUNT}{_TOTAL}?", re.IGNORECASE),
 }
-"""By an example of each; the first that matches a line is kept to."""
+"""Usual forms by an example; only the first that matches a line is used from then on."""
 COUNT = "3/90"
 COUNTER = re.compile(r"(?<![\w./:-])(?P<iteration>\d+)\s?/\s?(?P<total>\d+)(?![\w%]|[/.:-]\d)")
 MEASURED = re.compile(
@@ -29,7 +29,7 @@ UP = b"\x1b[A"
 BREAKS = re.compile(rb"(\r?\n|\r)")
 LONGEST = 65_536
 READ_CHARACTERS = 2_000
-"""Of a line: what comes later in it is not looked at."""
+"""Number of characters of a line that are examined."""
 COUNTERS = ("epoch", "iteration", "iter", "round", "generation", "step")
 
 

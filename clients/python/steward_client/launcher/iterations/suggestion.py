@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 WHOLE = re.compile(r"(?<![\w.,:-])\d+(?![\w.,]*\d|[\w:])|(?<=[a-zA-Z_#])\d+(?![\w.,:]*\d)")
-"""A number that may be a count: no part of a decimal, a time, a date or a name with more digits."""
+"""A number that may be a count: not part of a decimal, a time, a date, or a name with more digits."""
 ANY = re.compile(r"\d+(?:\.\d+)?")
 TOTAL = re.compile(r"(?P<between>\s*(?:/|of|out of)\s*)\d+")
 BEFORE_CHARACTERS = 40

@@ -17,7 +17,7 @@ def beside(work: Callable[[], T]) -> Future[T]:
     def do() -> None:
         try:
             found.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 - the future passes it on
             found.set_exception(error)
 
     Thread(target=do, daemon=True, name="steward-learning").start()
