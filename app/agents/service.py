@@ -394,7 +394,10 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
 
 
 def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
-    """Replace the default role's champion by the heuristics, in the caller's transaction; locks the workload."""
+    """Replace the default role's champion ``version`` by the heuristics, for ``reason``, in the caller's transaction.
+
+    Locks the workload's row; raises NoResultFound if there is no such workload.
+    """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     install(session, workload, Change(None, version, reason, "training"))
 

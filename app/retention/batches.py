@@ -373,7 +373,10 @@ def _batches_artifacts(
 def _delete_versions(
     session: Session, workload: Workload, table: type[Agent | DomainModel], free: Sequence[int], some: Sequence[int]
 ) -> int:
-    """Delete versions that are still free, with the workload's row locked, as promotions and trainings lock it."""
+    """Delete those of the versions ``some`` that are in ``free`` (unneeded now), and return their number.
+
+    The workload's row is locked, as promotions and trainings lock it.
+    """
     row = session.get(Workload, workload.id, with_for_update=True)
     going = [version for version in some if version in free]
     if row is None or not going:

@@ -208,7 +208,7 @@ class Target(NamedTuple):
 
 
 def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
-    """Column values of an execution; ``source``: where it came from, such as a run's id; ``now``: time of storage."""
+    """Column values of an execution; ``source``: 'upload' or 'run'; ``now``: time of storage."""
     return {
         "id": identifier,
         "tenant": target.tenant,

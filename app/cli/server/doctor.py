@@ -524,5 +524,5 @@ def _wrapped(begin: str, told: str, indent: str) -> list[str]:
 
 
 def document(found: Sequence[Finding]) -> str:
-    """Findings as a JSON document."""
+    """Findings as the text of a JSON document."""
     return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})
