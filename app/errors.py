@@ -148,7 +148,7 @@ class Broken(StewardError):
 
 
 def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
-    """The RFC 9457 document of an error; `instance` is the path of the failed request or job."""
+    """The RFC 9457 document of an error; `instance` is the path of the failed request or job, None: without."""
     document: dict[str, Any] = {
         "type": error.type,
         "title": error.title,

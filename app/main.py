@@ -125,7 +125,7 @@ def nouns() -> APIRouter:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Start and stop logging, background tasks and the database with the application."""
+    """Context manager: start logging, background tasks and the database, and stop them at the end."""
     logging.getLogger().addHandler(app.state.log_meter)
     async with nouns().lifespan_context(app):
         yield
@@ -145,7 +145,7 @@ def _registry(service: ServiceCollector, log_meter: LogMeter) -> CollectorRegist
 
 
 def _openapi(app: FastAPI) -> dict[str, Any]:
-    """The OpenAPI schema, with problem documents, hot routes and access."""
+    """The OpenAPI schema, with problem documents, hot routes and required scopes."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title=app.title,
@@ -170,7 +170,7 @@ def _openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _guard(app: FastAPI) -> KeyGuard:
-    """The guard of all routes, which must have been added before."""
+    """The guard of all routes, which must be registered before."""
     state, provider = app.state, None
     if state.settings.oidc_issuer:
         from app.keys.provider import Provider
@@ -181,7 +181,12 @@ def _guard(app: FastAPI) -> KeyGuard:
 
 
 def create_app(settings: Settings | None = None, database: Database | None = None) -> Application:
-    """The service as an ASGI application; the database must be migrated (`steward db upgrade`)."""
+    """Build the service as an ASGI application; the database must be migrated (`steward db upgrade`).
+
+    Args:
+        settings: None: those of the environment.
+        database: None: made by the settings.
+    """
     settings = settings or get_settings()
     database = database or Database(settings.database_url, settings)
     queue.use(settings)

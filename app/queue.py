@@ -1,4 +1,4 @@
-"""Waking workers up: `enqueue` after the commit. The database is authoritative; a lost message only delays a job."""
+"""Messages that wake workers: `enqueue` after a commit. The database is authoritative; a lost message delays a job."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _current() -> Celery:
 
 
 def enqueue(task_name: str, identifier: str) -> None:
-    """Wake a worker for a job, after the commit; a failing broker is logged, never raised."""
+    """Wake a worker for job ``identifier`` by task ``task_name``; a failing broker is logged, never raised."""
     _tell(lambda celery: celery.send_task(task_name, args=[identifier], retry=False), f"{task_name}({identifier})")
 
 

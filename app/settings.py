@@ -27,7 +27,7 @@ Days = Annotated[float, Field(gt=0, le=36_500)]
 
 
 def is_confidential(address: str) -> bool:
-    """Whether a URL is https or on this host, so that responses can't be changed in transit."""
+    """Whether a URL is https or on this host, so that responses can't be read or changed in transit."""
     return address.startswith("https://") or urlsplit(address).hostname in LOOPBACK
 
 

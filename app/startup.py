@@ -28,11 +28,7 @@ class StartupError(Exception):
 
 
 def load_settings(**options: Any) -> Settings:
-    """Settings from the environment and the command line (None: not given).
-
-    Raises:
-        StartupError: one is invalid.
-    """
+    """Settings from the environment and the command line (None: not given); raises StartupError if one is invalid."""
     from pydantic import ValidationError
 
     from app.settings import Settings
@@ -57,7 +53,7 @@ def _refusal(issue: dict[str, Any], given: dict[str, Any]) -> str:
 
 
 def variable(name: str, given: dict[str, Any] | None = None) -> str:
-    """Name of a setting where it was given: as an option, or as an environment variable."""
+    """Name of a setting as the user gave it: of its option, or of its environment variable."""
     return f"--{name.removesuffix('_dir')}" if name in (given or {}) else f"STEWARD_{name.upper()}"
 
 
@@ -80,11 +76,7 @@ def check(settings: Settings, *, creates: bool) -> None:
 
 
 def check_traces(settings: Settings) -> None:
-    """Check that OpenTelemetry is installed if traces are enabled.
-
-    Raises:
-        StartupError: it is not installed.
-    """
+    """Check that OpenTelemetry is installed if traces are enabled; raises StartupError if it isn't."""
     if settings.traces and not has_opentelemetry():
         raise StartupError(
             "STEWARD_TRACES=true: what exports spans is not installed; pip install 'steward[otel]', or leave it out"
@@ -100,11 +92,7 @@ def has_opentelemetry() -> bool:
 
 
 def check_kinds() -> None:
-    """Check that all installed kinds can be loaded.
-
-    Raises:
-        StartupError: one can't, or there is none.
-    """
+    """Check that all installed kinds can be loaded; raises StartupError if one can't, or there is none."""
     try:
         import app.kinds.registry  # noqa: F401 - it looks for them
     except RuntimeError as error:
@@ -112,11 +100,7 @@ def check_kinds() -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Create the data folder if missing, and check that it is writable.
-
-    Raises:
-        StartupError: it can't be created or written.
-    """
+    """Create the data folder if missing, and check that it is writable; raises StartupError if it isn't."""
     probe = folder / f".writable-{uuid4().hex}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,10 +118,10 @@ def _reason(error: OSError) -> str:
 
 
 def check_database(settings: Settings, *, creates: bool) -> None:
-    """Check the database's URL and connection.
+    """Check the database's URL and connection; raises StartupError if the check fails.
 
-    Raises:
-        StartupError: either fails.
+    Args:
+        creates: whether a missing embedded database is no error.
     """
     from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
@@ -175,11 +159,7 @@ def _database_remedy(backend: str) -> str:
 
 
 def check_broker_url(settings: Settings) -> None:
-    """Check the syntax and transport of the broker's URL.
-
-    Raises:
-        StartupError: it is invalid.
-    """
+    """Check syntax and transport of the broker's URL; raises StartupError if it is invalid."""
     from kombu.exceptions import KombuError
     from kombu.transport import resolve_transport
     from kombu.utils.url import parse_url
@@ -194,7 +174,7 @@ def check_broker_url(settings: Settings) -> None:
 
 
 def broker_problem(settings: Settings) -> str | None:
-    """Why the broker doesn't respond, with setting and remedy; None if it does."""
+    """Why the broker doesn't respond, with setting and remedy; None if it responds."""
     from app import queue
 
     queue.use(settings)
@@ -206,7 +186,7 @@ def broker_problem(settings: Settings) -> str | None:
 
 
 def check_learning(command: str, otherwise: str = "") -> None:
-    """Check that the extra `worker` is installed; raises StartupError, ending with `otherwise`, if it isn't."""
+    """Check that the extra `worker` is installed; raises StartupError, whose text ends with `otherwise`."""
     missing = [name for name in LEARNING if find_spec(name) is None]
     if missing:
         what = ", ".join(missing)

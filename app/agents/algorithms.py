@@ -22,7 +22,7 @@ CONTESTS = ("auto", "planner", ONLINE)
 
 
 def own() -> frozenset[str]:
-    """Names of the algorithms that belong to one kind each."""
+    """Names of the algorithms that belong to a single kind."""
     return frozenset(name for kind in KINDS.values() for name in kind.training.own)
 
 

@@ -74,7 +74,7 @@ def check_start(request: TrainRequest, agent: Agent) -> None:
     """Reject `start_from` if that agent is a plan, or was trained by another algorithm than the requested one.
 
     Raises:
-        Invalid: with the algorithm that is accepted.
+        Invalid: the message has the accepted algorithm.
     """
     if agent.algorithm == "planner":
         message = f"must be an agent that learned; agent {agent.version} is a plan"
@@ -131,7 +131,7 @@ def require(request: TrainRequest) -> None:
     Workers call it for themselves; the API calls it if its workers share its environment.
 
     Raises:
-        Invalid: with the field, its value, and the command that installs the extra.
+        Invalid: the message has the field, its value, and the command that installs the extra.
     """
     errors = [
         FieldError(f"/{field}", f"needs the extra {extra!r} where workers run: pip install 'steward[{extra}]'", value)

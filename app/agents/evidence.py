@@ -50,7 +50,7 @@ class Standing(NamedTuple):
 
 
 def trained_for(spec: Any) -> dict[str, list[float]]:
-    """The terms (targets, prices, weights) of a spec, for an agent's report: [value, low, high] by name."""
+    """The terms of a spec (targets, prices, weights) by name, each as [value, low, high], for an agent's report."""
     return {name: [term.value, term.low, term.high] for name, term in KINDS[spec.kind].terms(spec).items()}
 
 
@@ -120,9 +120,7 @@ class Present:
 
     @cached_property
     def _champion(self) -> str:
-        """The agent that serves decisions, with time and reason of its promotion, in words; empty if no role has a
-        champion.
-        """
+        """The agent that serves decisions, with time and reason of its promotion, in words; empty if there is none."""
         roles = self.workload.champions
         role = DEFAULT_ROLE if DEFAULT_ROLE in roles else max(roles, key=lambda name: roles[name].version, default="")
         if not role:
@@ -191,7 +189,7 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
 
 
 class _Counted(NamedTuple):
-    """Counts of a shadow's decisions in one run; ``gain``: their expected gains in return, if ``known`` for any."""
+    """Counts of a shadow's decisions in one run; ``gain``: sum of the expected gains in return, valid if ``known``."""
 
     decisions: int
     failures: int
@@ -237,9 +235,7 @@ def interval(values: Sequence[float]) -> GainInterval:
 
 
 def standard_errors(freedom: int) -> float:
-    """Two-sided 95 % quantile of Student's t for ``freedom`` degrees; above 9 by Fisher and Cornish's
-    expansion (1960).
-    """
+    """Two-sided 95 % quantile of Student's t for ``freedom`` degrees; above 9 by Fisher and Cornish (1960)."""
     if freedom <= len(FEW):
         return FEW[freedom - 1]
     z = NORMAL
@@ -249,7 +245,7 @@ def standard_errors(freedom: int) -> float:
 
 
 def missing(session: Session, workload: Workload, version: int, required: Sequence[Requirement]) -> list[str]:
-    """What the evidence lacks for a promotion: one sentence for each unmet requirement; empty if all are met."""
+    """Unmet requirements of a promotion, one sentence each; empty if the evidence meets all."""
     found = {"shadow": _missing_shadow, "off_policy": _missing_off_policy}
     agent = repository.find(session, workload.id, version)
     margin = 0.0 if agent is None else _margin(agent.report)
@@ -281,7 +277,7 @@ def _missing_shadow(session: Session, workload: Workload, version: int, margin: 
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:
-    """What the newest evaluation that scored this version on logged runs lacks; empty if it shows no loss."""
+    """What the newest off-policy score of this version on logged runs lacks, in words; empty if it shows no loss."""
     reports = session.scalars(
         select(Evaluation.report)
         .where(Evaluation.workload_id == workload.id)

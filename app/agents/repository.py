@@ -20,9 +20,7 @@ LARGEST_HEADER = 32_768
 
 
 class Artifact(NamedTuple):
-    """An agent's exported policy as stored: the agent's id, its version, its model's version, and the safetensors
-    bytes.
-    """
+    """An agent's exported policy as stored: agent's id, version, its model's version, and the safetensors bytes."""
 
     id: str
     version: int

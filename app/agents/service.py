@@ -81,7 +81,7 @@ def _check_length(session: Session, workload: Workload, request: TrainRequest) -
     The estimate uses the steps per second of the workload's last training, else the kind's default.
 
     Raises:
-        Invalid: with the estimate in hours and the largest accepted budget in steps.
+        Invalid: the message has the estimate in hours and the largest accepted budget in steps.
     """
     most, options = current_quotas().training_hours, KINDS[workload.kind].training
     if not most or request.budget is None or "budget" in options.unused:
@@ -115,11 +115,7 @@ def _model_version(session: Session, workload: Workload, version: int | None) ->
 
 
 def require(session: Session, workload: Workload, version: int) -> Agent:
-    """One version of a workload's agent.
-
-    Raises:
-        NotFound: the workload has no agent of that version.
-    """
+    """One version of a workload's agent; raises NotFound if there is none."""
     agent = repository.find(session, workload.id, version)
     if agent is None:
         newest = repository.latest_version(session, workload.id)
@@ -129,11 +125,7 @@ def require(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def require_start(session: Session, workload: Workload, version: int) -> Agent:
-    """The agent that a training continues.
-
-    Raises:
-        Invalid: the workload has no agent of that version.
-    """
+    """The agent that a training continues; raises Invalid if the workload has no agent of that version."""
     agent = repository.find(session, workload.id, version)
     if agent is None:
         newest = repository.latest_version(session, workload.id)
@@ -144,7 +136,7 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
 
 
 def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
-    """API representation of agents; ``whole`` includes the pictures of their reports, which are large.
+    """API representation of agents; ``whole`` includes the large pictures of their reports.
 
     Raises:
         BrokenRow: an agent's row is invalid.
@@ -251,10 +243,10 @@ def _of_role(data: bytes, version: int, role: str) -> bytes:
 
 
 def promote(database: Database, tenant: str, name: str, version: int, request: PromotionRequest) -> PromotionRead:
-    """Make a version the champion of a role; promoting the champion again changes nothing.
+    """Make a version the champion of a role; promoting the present champion has no effect.
 
     Raises:
-        Conflict: required evidence is missing, which the message names.
+        Conflict: evidence that the workload requires is missing; the message says which.
         Invalid: the workload has no such role.
         NotFound: there is no such workload or version.
     """
@@ -336,9 +328,7 @@ def _require_champion(workload: Workload, role: str, version: int) -> None:
 
 
 def before(session: Session, workload: Workload, role: str, version: int) -> int | None:
-    """Version that a rollback of this champion restores: the nearest predecessor that still exists; None: the
-    heuristics.
-    """
+    """Version that a rollback of this champion restores, its nearest existing predecessor; None: the heuristics."""
     seen, previous = set[int](), _previous(session, workload, role, version)
     while previous is not None and repository.find(session, workload.id, previous) is None:
         if previous in seen:
@@ -404,7 +394,10 @@ def install(session: Session, workload: Workload, change: Change, role: str = DE
 
 
 def retire(session: Session, workload_id: str, version: int, reason: str) -> None:
-    """Replace the default role's champion by the heuristics, in the caller's transaction; locks the workload."""
+    """Replace the default role's champion ``version`` by the heuristics, for ``reason``, in the caller's transaction.
+
+    Locks the workload's row; raises NoResultFound if there is no such workload.
+    """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     install(session, workload, Change(None, version, reason, "training"))
 
@@ -484,9 +477,7 @@ def newest(versions: Mapping[str, int | None]) -> int | None:
 
 
 def answering(session: Session, workload: Workload) -> bytes | None:
-    """The artifact of the champions that ``rivals`` names, joined if there are several; None if heuristics serve all
-    roles.
-    """
+    """The artifact of the champions in ``rivals``, joined if there are several; None if heuristics serve all roles."""
     versions = {role: version for role, version in rivals(workload).items() if version is not None}
     found = {role: require(session, workload, version) for role, version in versions.items()}
     if DEFAULT_ROLE in found or not found:

@@ -80,7 +80,7 @@ def read(row: AuditEntry) -> AuditRead:
 
 
 def listed(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
-    """One page of audit entries, newest first; tenant None: of all tenants."""
+    """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
     with database.reading() as session:
         return repository.listed(session, tenant, request, action)
 

@@ -28,7 +28,7 @@ class Figure(NamedTuple):
         title: heading of the chart.
         told: one or two sentences that explain its marks.
         spec: its Vega-Lite definition, without width or colours.
-        columns, rows: the same data as a table, for screen readers.
+        columns, rows: the same data as a table, for screen readers; None for an empty cell.
     """
 
     title: str
@@ -39,12 +39,19 @@ class Figure(NamedTuple):
 
 
 def layered(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
-    """A Vega-Lite definition of layers drawn on one another, ``height`` in pixels; empty layers are left out."""
+    """A Vega-Lite definition of overlaid layers, ``height`` in pixels; empty layers are left out.
+
+    ``more``: further members of the definition.
+    """
     return {"$schema": SCHEMA, "height": height, "layer": [layer for layer in layers if layer], **more}
 
 
 def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any) -> Json:
-    """A Vega-Lite layer of one mark type and style over rows of data; empty if there are no rows."""
+    """A Vega-Lite layer of one mark type over rows of data; empty if there are no rows.
+
+    ``kind``: Vega-Lite's mark type. ``role``: name of the mark's style, one of ``roles``. ``mark``: its further
+    properties.
+    """
     if not rows:
         return {}
     values = [dict(row) for row in rows]
@@ -52,7 +59,7 @@ def layer(kind: str, role: str, rows: Sequence[Row], encoding: Json, **mark: Any
 
 
 def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -> Json:
-    """A quantitative Vega-Lite channel of a field; with ``zero`` its scale includes 0."""
+    """A quantitative Vega-Lite channel of a field; ``title`` None: no title; with ``zero`` its scale includes 0."""
     scale = {"zero": zero, **more.pop("scale", {})}
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
@@ -64,12 +71,12 @@ def counted(values: Iterable[float]) -> Json:
 
 
 def category(field: str, title: str | None, order: Sequence[str] | None = None, **more: Any) -> Json:
-    """A nominal Vega-Lite channel of a field; ``order`` of its names, None: as in the data."""
+    """A nominal Vega-Lite channel of a field, in the ``order`` of its names (None: as in the data)."""
     return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
 
 
 def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
-    """A Vega-Lite colour channel with one colour per name; with a legend if there are at least two."""
+    """A Vega-Lite channel that colours a field's names in ``order``; with a legend if there are at least two names."""
     legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
     return category(field, title, order, scale={"domain": list(order)}, legend=legend)
 
@@ -84,9 +91,7 @@ def span(field: str, title: str | None = "iteration", **more: Any) -> Json:
 
 
 class Fitted(NamedTuple):
-    """A model's prediction at an amount of a resource: median and bounds of its prediction interval, in units of the
-    metric.
-    """
+    """A model's prediction at an amount of a resource: median and prediction interval, in the metric's unit."""
 
     amount: float
     median: float
@@ -95,7 +100,7 @@ class Fitted(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """A measured value of a metric at an amount of a resource."""
+    """A measured value of a metric, in its unit, at an amount of a resource."""
 
     amount: float
     value: float
@@ -104,8 +109,9 @@ class Sample(NamedTuple):
 def response(
     title: str, resource: str, metric: str, fitted: Sequence[Fitted], samples: Sequence[Sample], told: str
 ) -> Figure:
-    """Chart of a metric over a resource: the model's median, its prediction interval as a band, and the measured
-    points.
+    """Chart of a metric over a resource: the model's median, its prediction interval as a band, and measured points.
+
+    ``resource`` and ``metric`` label the axes; ``told``: sentences that explain the marks.
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     curve = [one._asdict() for one in fitted]
@@ -125,7 +131,10 @@ def response(
 
 
 def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Sequence[Fitted]], told: str) -> Figure:
-    """Chart of a metric over a resource with one median curve and band per name."""
+    """Chart of a metric over a resource with one median curve and band per name in ``fitted``.
+
+    ``resource`` and ``metric`` label the axes; ``told``: sentences that explain the marks.
+    """
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
     colour = {"color": coloured("name", list(fitted))}
@@ -146,8 +155,9 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
 
 
 def doubt(title: str, resource: str, points: Sequence[Sample], best: float | None, told: str) -> Figure:
-    """Chart of a model's relative spread (share of 1) over a resource; a rule marks ``best``, where to sample next, if
-    any.
+    """Chart of a model's relative spread (share of 1) at amounts of a resource.
+
+    ``best``: amount to sample next, marked by a rule; None: no rule. ``told``: sentences that explain the marks.
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
@@ -224,7 +234,7 @@ def roles(*, dark: bool) -> dict[str, dict[str, Any]]:
 
 
 class Cell(NamedTuple):
-    """A policy's change of the allocation at an iteration and a present amount of the resource."""
+    """A policy's change of a resource at an iteration and a present amount, in the resource's unit; 0: no change."""
 
     iteration: int
     amount: float
@@ -232,7 +242,10 @@ class Cell(NamedTuple):
 
 
 def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Figure:
-    """Heat map of a policy: iterations across, present amounts up; colours show the change of the amount."""
+    """Heat map of a policy: iterations across, present amounts up; colours show the change of the amount.
+
+    ``resource`` labels the amounts; ``told``: sentences that explain the marks.
+    """
     moving = [cell._asdict() for cell in cells if cell.change]
     every = [cell._asdict() for cell in cells]
     most = max((abs(cell.change) for cell in cells), default=1.0) or 1.0
@@ -274,15 +287,19 @@ class Ranked(NamedTuple):
 
 
 def beside_decided(title: str, axis: str, values: Mapping[str, float], told: str) -> Figure:
-    """Bar chart of values, largest first; the bar named `decided` is highlighted if there is one."""
+    """Bar chart of values by name, largest first; the bar named `decided` is highlighted if there is one.
+
+    ``axis`` labels the values; ``told``: sentences that explain the marks.
+    """
     largest_first = sorted(values.items(), key=lambda item: -item[1])
     ranked = [Ranked(name, value, chosen=name == DECIDED) for name, value in largest_first]
     return ranking(title, axis, ranked, f"{told} Coloured: {DECIDED}." if DECIDED in values else told)
 
 
 def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: str = ".3~g") -> Figure:
-    """Horizontal bars in the given order, labelled with their values, with intervals if known; chosen ones are
-    highlighted.
+    """Horizontal bars in the given order, with values as labels, and intervals if known; chosen bars are highlighted.
+
+    ``axis`` labels the values; ``told``: sentences that explain the marks; ``number``: D3 format of the values.
     """
     rows = [{**one._asdict(), "label": f"{one.name}\u2002{_told(one.value, number)}"} for one in ranked]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
@@ -303,7 +320,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 
 
 def _told(value: float, number: str) -> str:
-    """The number of a bar's label; it stands beside the name, because inside the picture bars could cover it."""
+    """Number in a bar's label, in per cent for a ``number`` format with %."""
     if number.endswith("%"):
         return f"{text.number(100 * value)} %"
     return text.number(value)
@@ -325,8 +342,10 @@ class Learnt(NamedTuple):
 
 
 def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
-    """Learning curves: training return over environment steps, with a rule per reference; ``plans`` names the planned
-    ones.
+    """Learning curves: training return over environment steps.
+
+    ``marks``: reference returns by name, as rules; ``plans``: names of those that are plans. ``told``: sentences that
+    explain the marks.
     """
     names = list(dict.fromkeys(one.name for one in learnt))
     x = span("steps", "environment steps", axis={"format": "~s"})

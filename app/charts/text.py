@@ -36,8 +36,9 @@ def currency() -> str:
 
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
-    """A number with ``digits`` significant digits: “0.00372”, “12.4”, “1,912”; “0” below 1e-12; “inf” and “nan” as in
-    Python.
+    """A number with ``digits`` significant digits: “0.00372”, “12.4”, “1,912”; “0” below 1e-12, “inf”, “nan”.
+
+    ``signed``: positive numbers have a “+”.
     """
     size = abs(value)
     if not math.isfinite(value):
@@ -59,7 +60,7 @@ def _rounded(value: float, digits: int = 3) -> float:
 
 
 def fixed(value: float, places: int, *, signed: bool = False) -> str:
-    """A number with ``places`` digits after the point and thousands separators; never “-0”."""
+    """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
     shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
 
@@ -76,7 +77,7 @@ def confidence(share: float) -> str:
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
-    """A mean and its interval, “1.23 [1.11, 1.35]”, with two significant digits of the interval's width."""
+    """A mean with its bounds, “1.23 [1.11, 1.35]”, two digits of the width; ``signed``: “+” if positive."""
     parts, spread = (mean, low, high), high - low
     if spread < ROUNDING:
         texts = [number(part, 4, signed=signed) for part in parts]
@@ -130,5 +131,5 @@ def duration(value: float | None) -> str:
 
 
 def moment(at: datetime | None) -> str:
-    """A time in UTC to the second: “2026-01-31 18:05:00 UTC”; empty for None."""
+    """A time ``at`` in UTC to the second: “2026-01-31 18:05:00 UTC”; empty for None."""
     return "" if at is None else at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

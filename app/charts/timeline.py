@@ -36,7 +36,7 @@ UNITS = ((86_400, "days"), (3_600, "hours"), (60, "minutes"))
 
 
 def time(ends: Sequence[float], field: str = "at") -> Json:
-    """Axis of time over values in seconds, labelled in minutes, hours or days, depending on its step.
+    """Horizontal axis over values in seconds, labelled in minutes, hours or days, depending on its step.
 
     Args:
         ends: values of which the smallest and the largest limit the axis.
@@ -56,7 +56,10 @@ def time(ends: Sequence[float], field: str = "at") -> Json:
 
 
 def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, steps: bool = False) -> Figure:
-    """Line chart of one curve per name; points are (seconds, value). ``steps``: values hold until the next point."""
+    """Line chart of one curve per name; points are (seconds, value).
+
+    ``axis`` labels the values; ``told``: sentences that explain the marks; ``steps``: values hold until the next point.
+    """
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
@@ -72,7 +75,10 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
 
 
 def counts(title: str, axis: str, found: Mapping[str, Course], width: float, told: str) -> Figure:
-    """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count)."""
+    """Stacked bars of counts, ``width`` seconds each, one colour per name; points are (seconds, count).
+
+    ``axis`` labels the counts; ``told``: sentences that explain the marks.
+    """
     rows = _stacked(found, width)
     encoding = {
         "x": time([row["at"] for row in rows]),
@@ -103,8 +109,10 @@ def _stacked(found: Mapping[str, Course], width: float) -> list[Json]:
 def shares(
     title: str, axis: str, moments: Sequence[tuple[float, Mapping[str, float]]], whole: float | None, told: str
 ) -> Figure:
-    """Stacked areas of amounts by name, each from one moment (seconds) to the next; a rule marks ``whole``, None: no
-    rule.
+    """Stacked areas of amounts by name, each from one moment (seconds) to the next.
+
+    ``axis`` labels the amounts; ``whole``: amount marked by a rule, None: no rule; ``told``: sentences that explain the
+    marks.
     """
     names = list(dict.fromkeys(name for _, had in moments for name in had))
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
@@ -140,7 +148,7 @@ def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple
 
 
 def shaded(figure: Figure, start: float, end: float) -> Figure:
-    """The chart with a shaded interval (seconds), which marks a disturbance."""
+    """The chart with the interval from ``start`` to ``end`` (seconds) shaded, to mark a disturbance."""
     spans, *over = figure.spec["layer"]
     x = {**spans["encoding"]["x"], "field": "start"}
     shade = layer("rect", "stress", [{"start": start, "end": end}], {"x": x, "x2": {"field": "end"}})
@@ -156,7 +164,10 @@ def lasting(figure: Figure, until: float) -> Figure:
 
 
 def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
-    """Gantt chart of tasks, lane by lane; a lane has as many rows as it runs tasks at a time."""
+    """Gantt chart of tasks, lane by lane; a lane has as many rows as it runs tasks at a time.
+
+    ``told``: sentences that explain the marks.
+    """
     rows, labels = [], dict[int, str]()
     for row, bar in _rows(bars):
         labels.setdefault(row, bar.lane)
@@ -210,7 +221,7 @@ FAR, ROOM = 2.0, 1.5
 
 
 class Expected(NamedTuple):
-    """Prediction interval of an iteration, made before it."""
+    """Prediction interval of an iteration's value, made before the iteration."""
 
     iteration: int
     low: float
@@ -232,7 +243,10 @@ class Series(NamedTuple):
 
 
 def measured(name: str, points: Sequence[Point], band: Sequence[Expected], target: float | None, told: str) -> Figure:
-    """Chart of a metric by iteration, with the prediction intervals as a band, and its target, None: without."""
+    """Chart of the metric ``name`` by iteration, with prediction intervals as a band and its target (None: no target).
+
+    ``told``: sentences that explain the marks.
+    """
     marks = [point._asdict() for point in points]
     top = _top(points, band, target)
     x, y = span("iteration"), quantity("value", name, scale={} if top is None else {"domainMax": top})
@@ -280,17 +294,20 @@ def rule(value: float | None, title: str | None) -> Json:
 
 
 def progress(title: str, axis: str, series: Sequence[Series], target: float | None, told: str) -> Figure:
-    """Line chart of cumulative values by iteration, with their target, None: without."""
+    """Line chart of cumulative values by iteration, with their target (None: no target).
+
+    ``axis`` labels the values; ``told``: sentences that explain the marks.
+    """
     return _lines(title, axis, series, told, rule(target, axis))
 
 
 def allocated(title: str, axis: str, series: Sequence[Series], told: str) -> Figure:
-    """Step chart of allocations by iteration."""
+    """Step chart of allocations by iteration; ``axis`` labels the amounts, ``told`` explains the marks in sentences."""
     return _lines(title, axis, series, told, {}, interpolate="step-after")
 
 
 class Beside(NamedTuple):
-    """Additions to a comparison: a band, a target, and the disturbed interval of iterations; None: without."""
+    """Additions to a comparison: prediction intervals, a target, a disturbed interval of iterations, or None."""
 
     band: Sequence[Expected] = ()
     target: float | None = None
@@ -300,7 +317,10 @@ class Beside(NamedTuple):
 def compared(
     title: str, axis: str, series: Sequence[Series], told: str, beside: Beside, *, steps: bool = False
 ) -> Figure:
-    """Line chart of several runs by iteration; the band belongs to the first run."""
+    """Line chart of several runs by iteration; the band belongs to the first run.
+
+    ``axis`` labels the values; ``told``: sentences that explain the marks; ``steps``: draw steps instead of lines.
+    """
     drawn = _lines(title, axis, series, told, rule(beside.target, axis), **({"interpolate": "step"} if steps else {}))
     shade = [] if beside.stress is None else [dict(zip(("start", "end"), beside.stress, strict=True))]
     under = [
@@ -331,7 +351,7 @@ def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Jso
 
 
 class Came(NamedTuple):
-    """The count of a past interval that begins at ``at`` (POSIX seconds)."""
+    """Count in a past interval that begins at ``at`` (POSIX seconds)."""
 
     at: float
     number: float
@@ -347,7 +367,10 @@ class Coming(NamedTuple):
 
 
 def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Coming], told: str) -> Figure:
-    """Chart of past counts, followed by the forecast with its prediction interval."""
+    """Chart of past counts, followed by the forecast with its prediction interval.
+
+    ``axis`` labels the counts; ``told``: sentences that explain the marks.
+    """
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}

@@ -14,7 +14,8 @@ from app.startup import check_learning
 def run_child(module: str, *arguments: str, stdin: bytes | None = None) -> int:
     """Run a module in a child process and return its exit status; 130 if interrupted by Ctrl-C.
 
-    The child has its own session: Ctrl-C reaches this process only, with which the child ends.
+    ``stdin``: bytes of its standard input, None: this process's. The child has its own session: Ctrl-C reaches only
+    this process, with which the child ends.
 
     Raises:
         StartupError: packages that the module needs are not installed.

@@ -24,7 +24,11 @@ MOST = 100
 
 
 def names_of(collection: str, argument: str, fixed: Sequence[str] = ()) -> Callable[..., list[str]]:
-    """Completion function of an argument by the items of a list; its path may contain earlier arguments in braces."""
+    """Completion function of an argument by the items of a list.
+
+    ``collection``: path of the list, with earlier arguments in braces. ``argument``: name of the completed argument.
+    ``fixed``: further completions, the only ones if the service doesn't respond.
+    """
 
     def complete(ctx: typer.Context, incomplete: str) -> list[str]:
         from http.client import HTTPException

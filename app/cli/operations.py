@@ -45,18 +45,18 @@ class Operation:
     Attributes:
         line: noun and verb, such as ``job list``.
         method: HTTP method.
-        path: with parameters in braces.
+        path: path of the URL, with parameters in braces.
         parameters: names of the path's parameters, in order.
         help: description of the command.
         summary: the same in one line.
         places: descriptions of the path's parameters and of ``arguments``, by name, in order.
-        columns: of a list; empty if the response is a single object.
-        arguments: members of the query or body that are positional.
-        options: other members.
+        columns: columns of a list; empty if the response is a single object.
+        arguments: members of the query or body that are positional arguments.
+        options: members of the query or body that are options.
         fields: whether members of query or body are given as ``member=value …``.
         body: whether the request has a body.
         document: whether the first argument is a file with the body.
-        fixed: members sent by default.
+        fixed: members sent by default, with their values.
         result: path of a job's result, with members of it in braces; empty: the job itself; None: the operation starts
             no job.
         file: default name of the file that the response is written to; empty: the response is JSON.

@@ -55,13 +55,13 @@ async def docs() -> Response:
 
 @router.get("/docs/swagger-ui.css")
 def style() -> Response:
-    """The style sheet of Swagger UI."""
+    """The style sheet of Swagger UI, as CSS."""
     return _file("swagger-ui.css")
 
 
 @router.get("/docs/swagger-ui-bundle.js")
 def script() -> Response:
-    """The JavaScript of Swagger UI."""
+    """The script of Swagger UI, as JavaScript."""
     return _file("swagger-ui-bundle.js")
 
 

@@ -37,7 +37,7 @@ def _compiled(request: Request, tenant: str) -> CompiledOf:
 
 @router.get("/")
 def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLResponse:
-    """Workloads with their state, what needs attention, the latest runs; what to do first where there is nothing."""
+    """The home page: workloads, notices and the latest runs; without any workload, the first steps."""
     found = overview(database, tenant, rule)
     return page("home.html", section="home", found=found, examples=example.offered())
 
@@ -46,7 +46,7 @@ def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLRes
 def workload(
     request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
-    """The page of a workload; 404 if there is none of this name."""
+    """The page of a workload; raises NotFound (404) if there is none of this name."""
     found = workload_page.page(database, tenant, workload, _compiled(request, tenant), rule)
     return page("workload.html", section="home", found=found)
 
@@ -59,7 +59,7 @@ def agent(
     database: FromDatabase,
     tenant: Tenant,
 ) -> HTMLResponse:
-    """An agent of a workload."""
+    """The page of an agent; raises NotFound (404) if there is no such workload or version."""
     found = judged.page(database, tenant, workload, version, _compiled(request, tenant))
     return page("agent.html", section="home", found=found)
 
@@ -68,7 +68,7 @@ def agent(
 def workload_changes(
     request: Request, workload: WorkloadName, database: FromDatabase, settings: FromSettings, caller: FromCaller
 ) -> StreamingResponse:
-    """Tells when a workload has another model, agent or champion, or other runs that go on."""
+    """Event stream: ``changed`` when a workload has another model, agent, champion or live runs."""
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
@@ -87,7 +87,7 @@ def run(
     rule: FromStaleness,
     part: bool = False,
 ) -> HTMLResponse:
-    """A run; only what changes of it where ``part``."""
+    """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
     found = run_page.page(database, tenant, run, _compiled(request, tenant), rule)
     return page("run_live.html" if part else "run.html", section="runs", found=found)
 
@@ -100,7 +100,7 @@ def decisions(
     rule: FromStaleness,
     before: Annotated[int, Query(ge=0, le=LARGEST_ITERATION)],
 ) -> HTMLResponse:
-    """Older decisions of a run, as rows."""
+    """Rows (HTML) of a run's decisions before iteration ``before``; raises NotFound (404) without such a run."""
     with database.reading() as session:
         lines, older = run_page.decisions(session, load(session, tenant, run, rule), before)
     return page("decisions.html", decisions=lines, older=older, id=run)
@@ -110,7 +110,7 @@ def decisions(
 def others(
     request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
-    """What other policies would have done over a run: its page asks for it when somebody looks there."""
+    """HTML part of a run's page: what other policies would have done; loaded once it is opened."""
     return page("others.html", found=run_page.hindsight(database, tenant, run, _compiled(request, tenant), rule))
 
 
@@ -123,7 +123,7 @@ def run_changes(
     caller: FromCaller,
     rule: FromStaleness,
 ) -> StreamingResponse:
-    """Tells when a run has reported, has another outcome, or has ended."""
+    """Event stream: ``changed`` when a run has a new report or another outcome, ``ended`` at its end."""
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
@@ -136,7 +136,7 @@ def run_changes(
 
 @router.get("/ui/jobs/{job}")
 def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = False) -> HTMLResponse:
-    """A job; only what changes of it where ``part``."""
+    """The page of a job, or with ``part`` only its changing parts; raises NotFound (404) without such a job."""
     found = job_page.page(database, tenant, job)
     return page("job_live.html" if part else "job.html", section="jobs", found=found)
 
@@ -145,7 +145,7 @@ def job(job: Identifier, database: FromDatabase, tenant: Tenant, part: bool = Fa
 def job_changes(
     request: Request, job: Identifier, database: FromDatabase, settings: FromSettings, caller: FromCaller
 ) -> StreamingResponse:
-    """Tells when a job has told something."""
+    """Event stream: ``changed`` when a job's state or progress changes, ``ended`` at its end."""
 
     def look() -> tuple[object, bool]:
         found = jobs.get(database, caller.tenant, job)
@@ -159,6 +159,6 @@ def job_changes(
 def load_example(
     kind: Annotated[str, Path(max_length=63)], database: FromDatabase, settings: FromSettings, tenant: Tenant
 ) -> Response:
-    """Register a kind's example and have it fitted; the page then goes to its workload."""
+    """Register a kind's example, queue its fit, and redirect to its workload's page; raises NotFound or Conflict."""
     name = example.load(database, tenant, settings, kind)
     return Response(status_code=204, headers={"HX-Redirect": f"/ui/workloads/{name}"})

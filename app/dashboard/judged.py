@@ -34,7 +34,7 @@ class Outcomes(NamedTuple):
 
 
 def level(read: Sequence[EvaluationRead], agent: AgentRead) -> str:
-    """An agent's class by the newest evaluation that holds, given newest first; empty if there is none.
+    """An agent's class by the newest evaluation that holds, of those ``read``, newest first; empty if there is none.
 
     Evaluations that assessed nothing, and all of an outdated agent, are left out.
     """
@@ -51,13 +51,13 @@ def status(agent: AgentRead) -> str:
 
 
 def standing(agent: AgentRead) -> str:
-    """Why an agent's verdict does not hold, in a word or two; empty if it holds."""
+    """Why an agent's verdict does not hold, in one or two words; empty if it holds."""
     words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
     return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
 
 
 def figures(agent: AgentRead) -> Mapping[str, Any]:
-    """An agent's report if its figures still hold, else empty."""
+    """An agent's report if its figures still hold, else {}."""
     return agent.report if agent.standing == "current" and judge_of(agent.report) >= JUDGE else {}
 
 
@@ -142,7 +142,10 @@ class AgentPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, version: int, compiled_of: CompiledOf) -> AgentPage:
-    """Content of an agent's page; raises NotFound if there is no such workload or agent."""
+    """Content of an agent's page; raises NotFound if there is no such workload or agent.
+
+    ``compiled_of``: returns a workload compiled as stored now.
+    """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         agent = agents.read(session, row, [agents.require(session, row, version)])[0]

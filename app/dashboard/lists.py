@@ -74,7 +74,7 @@ def views(kind: str) -> Views | None:
 
 
 def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
-    """Evenly spaced iterations of a run, at most about ``most``, with the last one; and their spacing."""
+    """Evenly spaced iterations of a run, about ``most`` at most, with the last one; and their spacing in iterations."""
     every = max(1, -(-iterations // most))
     found = list(range(0, iterations, every))
     if found and found[-1] != iterations - 1:
@@ -100,7 +100,10 @@ def state(kind: str, stored: Any) -> Any:
 
 
 def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
-    """Result of a kind's view, and the problem if it raises, so that the rest of the page is shown. Never raises."""
+    """Result of a kind's view, and a problem in words if the view raises, so that the rest of the page is shown.
+
+    ``what``: name of the view, for the problem. Never raises.
+    """
     try:
         return list(make()), ""
     except Exception as error:  # whatever a kind from outside may raise
@@ -139,10 +142,11 @@ WORDS = {
 
 
 class Summary(NamedTuple):
-    """A workload in one line.
+    """A workload on the home page, in words.
 
     Attributes:
         problem: why it can't be read; empty if it can.
+        champions: version of the champion by role.
         met: number of its ended runs that met their targets.
     """
 
@@ -166,8 +170,10 @@ class Notice(NamedTuple):
 
 
 class Overview(NamedTuple):
-    """Content of the home page; ``notices``: the gravest, ``further``: number of others, ``more``: cursor of the next
-    page.
+    """Content of the home page.
+
+    ``notices``: the gravest notices; ``further``: number of others; ``more``: cursor of the next page, None: there is
+    none.
     """
 
     summaries: Sequence[Summary]
@@ -242,11 +248,11 @@ def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]
 
 
 class Chosen(NamedTuple):
-    """Filter of a list.
+    """Filter of a list of runs or jobs; None: any.
 
     Attributes:
-        path: of the list.
-        states: values of the filter ``by``; empty: none.
+        path: URL path of the list.
+        states: selectable values of the filter ``by``; empty: none.
         by: name of the filter.
     """
 
@@ -263,7 +269,7 @@ class Chosen(NamedTuple):
         return (self.outcome or self.state) if self.by == "outcome" else self.state
 
     def address(self, **other: Any) -> str:
-        """URL of the list with some filters changed."""
+        """URL of the list with some filters changed; ``other``: query parameters, None removes one."""
         asked = {"workload": self.workload, "state": self.state, "outcome": self.outcome} | other
         given = {name: value for name, value in asked.items() if value is not None}
         return f"{self.path}?{urlencode(given)}" if given else self.path
@@ -291,7 +297,8 @@ class JobTable(NamedTuple):
     """A table of jobs.
 
     Attributes:
-        of: the workload of all jobs; None: of several.
+        jobs: the jobs, newest first.
+        of: name of the workload of all jobs; None: of several.
         older: URL of the next page; None: there is none.
         again: URL for updating the table; None once all jobs have ended.
     """
@@ -331,7 +338,7 @@ def run_list(
     state: RunState | None = None,
     outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
-    """One page of runs, the newest first: of all workloads or of one, in any state and with any outcome or in one."""
+    """One page of runs as HTML, newest first; ``workload``, ``state`` and ``outcome`` filter the list, None: any."""
     found = runs.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
     chosen = of_runs(workload, state, outcome)
     lines = [line(runs.read_listed(one)) for one in found.rows]
@@ -348,7 +355,7 @@ def job_list(
     rows: Annotated[int, Query(ge=1, le=LISTS_ROWS)] = LISTS_ROWS,
     part: bool = False,
 ) -> HTMLResponse:
-    """Jobs; only what changes of them where ``part``."""
+    """One page of jobs as HTML, newest first; with ``part`` only the table."""
     chosen = of_jobs(workload, state)
     table = job_table(database, tenant, chosen, PageRequest(rows, cursor))
     return page("job_table.html" if part else "jobs.html", section="jobs", table=table, chosen=chosen)
@@ -358,7 +365,7 @@ def job_list(
 def evaluation_list(
     database: FromDatabase, tenant: Tenant, cursor: Cursor = None, workload: Workload = None
 ) -> HTMLResponse:
-    """Evaluations; each has its own page."""
+    """One page of evaluations as HTML, newest first, with links to their reports."""
     found, names = evaluations.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
     lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
     chosen = Chosen("/ui/evaluations", workload=workload)

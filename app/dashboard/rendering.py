@@ -33,7 +33,7 @@ router = APIRouter(include_in_schema=False)
 
 
 class Asset(NamedTuple):
-    """A static file, plain and as gzip."""
+    """A static file: the digest in its URL, its content, and its content compressed by gzip."""
 
     digest: str
     plain: bytes
@@ -42,7 +42,7 @@ class Asset(NamedTuple):
 
 @cache
 def asset(name: str) -> Asset:
-    """Read and compress a static file, one of ``NAMES``; its digest is 16 hexadecimal digits of SHA-256."""
+    """Read and compress a static file, one of ``NAMES``; its digest is 16 hexadecimal digits of SHA-256; cached."""
     data = (STATIC / name).read_bytes()
     return Asset(hashlib.sha256(data).hexdigest()[:16], data, gzip.compress(data, 9, mtime=0))
 
@@ -59,7 +59,7 @@ def static(
     name: Annotated[str, Path(max_length=64)],
     accept_encoding: Annotated[str, Header()] = "",
 ) -> Response:
-    """A style or a script."""
+    """Send a static file named by its digest; raises NotFound for an unknown name."""
     if name not in NAMES or asset(name).digest != digest:
         raise NotFound(f"no file {name!r} of digest {digest!r}")
     found, headers = asset(name), {"Cache-Control": FOREVER, "Vary": "Accept-Encoding"}
@@ -118,7 +118,7 @@ ENVIRONMENT = _environment()
 
 
 def page(template: str, status: int = 200, **values: Any) -> HTMLResponse:
-    """HTTP response with a rendered template."""
+    """HTTP response with a template rendered with ``values``."""
     return HTMLResponse(ENVIRONMENT.get_template(template).render(**values), status, headers=dict(HEADERS))
 
 

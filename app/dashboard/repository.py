@@ -32,9 +32,10 @@ class Counts(NamedTuple):
     """Counts of a workload's objects.
 
     Attributes:
+        samples: number of executions.
         model, agent: newest versions; None: there are none.
-        live: running runs.
-        working: types of open jobs.
+        live: number of running runs.
+        working: types of jobs that have not ended.
     """
 
     samples: int = 0
@@ -69,7 +70,7 @@ def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozens
 
 
 def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
-    """Values that change when a workload's page does; all are read from the ends of indexes."""
+    """Values that change when a workload's page does, all read from the ends of indexes."""
     newest = [
         select(func.max(column)).where(column.class_.workload_id == workload_id).scalar_subquery()
         for column in (
@@ -84,14 +85,14 @@ def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
 
 
 class Targets(NamedTuple):
-    """Number of a workload's newest judged or failed runs (at most 20), and of those that met their targets."""
+    """Numbers of a workload's newest judged or failed runs: ``of`` at most 20 runs, ``met`` met their targets."""
 
     met: int = 0
     of: int = 0
 
 
 def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
-    """Targets met by each workload's newest runs, by workload id; a failed run met none."""
+    """How many of each workload's newest runs met their targets, by workload id; failed runs count as not met."""
 
     def newest(workload: str) -> Select[tuple[str, str]]:
         judged = (
@@ -111,8 +112,9 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
 
 
 class Troubled(NamedTuple):
-    """The newest run of a workload with a bad outcome, and the number of such runs; ``silent`` and ``expected`` in
-    seconds.
+    """The newest run of a workload with a bad outcome, and the ``number`` of such runs.
+
+    ``silent``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
     """
 
     workload: str
@@ -190,7 +192,7 @@ def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
 
 
 def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
-    """The newest failed jobs without a later success of their type, with workloads' names; and their total number."""
+    """The newest failed jobs without a later success of their type, with workloads' names, and their number."""
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)
     done = exists().where(*mended, later.state == "succeeded")
@@ -211,7 +213,7 @@ def iterations(session: Session, run: str, numbers: Sequence[int]) -> list[Itera
 
 
 def data(session: Session, workload_id: str, limit: int) -> list[bytes]:
-    """Encoded data of a workload's newest executions."""
+    """Encoded data of a workload's newest executions, at most ``limit``."""
     query = select(Execution.data).where(Execution.workload_id == workload_id)
     newest = query.order_by(Execution.created_at.desc(), Execution.id.desc()).limit(limit)
     return list(session.scalars(newest))

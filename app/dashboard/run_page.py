@@ -53,7 +53,10 @@ class RunPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> RunPage:
-    """Content of a run's page; raises NotFound if there is no such run."""
+    """Content of a run's page; raises NotFound if there is no such run.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
@@ -73,7 +76,10 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:
-    """What other policies would have done in a run; raises NotFound if there is no such run."""
+    """What other policies would have done in a run; raises NotFound if there is no such run.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         given = lists.shown(session, loaded)
@@ -85,7 +91,10 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
 
 
 def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
-    """Up to 25 decisions before an iteration (None: the end), newest first; and where older ones end, None: nowhere."""
+    """Up to 25 decisions before iteration ``before`` (None: the newest), newest first.
+
+    The second value is ``before`` of the next older ones, None if there are none.
+    """
     end = loaded.run.next_iteration if before is None else min(before, loaded.run.next_iteration)
     first = max(0, end - DECISIONS)
     rows = repository.iterations(session, loaded.run.id, range(first, end))
@@ -94,7 +103,7 @@ def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[lis
 
 
 def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: str) -> DecisionLine:
-    """A stored decision in words; an unreadable one gives the problem."""
+    """A stored decision in words; an unreadable one gives the problem as its reason."""
     read, problem = read_or_raw(read_decision, {"kind": kind, **decision})
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
@@ -104,7 +113,7 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
 
 
 def _shadow(decision: dict[str, Any]) -> str:
-    """The shadow's decision in a word or two; empty without a shadow."""
+    """The shadow agent's decision in one or two words; empty without a shadow."""
     found = decision.get("shadow")
     if not isinstance(found, dict):
         return ""

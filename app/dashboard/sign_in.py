@@ -19,7 +19,7 @@ WRONG = "This is no key of this service, or it was revoked or has expired."
 
 @router.get("/ui/sign-in")
 async def form(request: Request) -> Response:
-    """The form; where no key is asked for, it says so."""
+    """The sign-in form as HTML; if no key is required, it says so."""
     return page("sign_in.html", section="", wrong="", asked=_asked(request), signed_in=NAME in request.cookies)
 
 
@@ -30,7 +30,7 @@ def _asked(request: Request) -> bool:
 
 @router.post("/ui/sign-in")
 async def sign_in(request: Request) -> Response:
-    """Keep a valid key in a cookie and go to the home page; show the form again, with 403, for any other text."""
+    """Store a valid key in a cookie and redirect to the home page; for any other text show the form with 403."""
     given = _key((await request.body()).decode("utf-8", "replace"))
     if len(given) > LONGEST // 2 or not await _is_valid(request.app.state.keys, given):
         return page("sign_in.html", status=403, section="", wrong=WRONG, asked=True, signed_in=False)
@@ -61,7 +61,7 @@ async def _is_valid(keys: KeyRing, text: str) -> bool:
 
 @router.post("/ui/sign-out")
 async def sign_out() -> Response:
-    """Forget the key that the browser signed in with."""
+    """Delete the sign-in cookie."""
     answer = RedirectResponse("/ui/sign-in", status_code=303)
     answer.delete_cookie(NAME, httponly=True, samesite="strict", path="/")
     return answer

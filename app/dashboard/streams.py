@@ -20,9 +20,7 @@ Look = Callable[[], tuple[Hashable, bool]]
 
 
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
-    """Stream of an event ``changed`` whenever the value of ``find`` changes, and ``ended`` when its second value is
-    True.
-    """
+    """Event stream: ``changed`` when the first value of ``find`` changes, ``ended`` once its second is True."""
     stream = _stream(request, settings, caller, find)
     return Streamed(stream, "text/event-stream", events=True, stored=False)
 

@@ -57,7 +57,7 @@ class AgentLine(NamedTuple):
 
 
 class WorkloadPage(NamedTuple):
-    """Content of a workload's page; ``described`` is None, and ``problems`` says why, if its spec can't be read."""
+    """Content of a workload's page; if its spec can't be read, ``described`` is None and ``problems`` says why."""
 
     workload: WorkloadListed
     described: Description | None
@@ -79,7 +79,10 @@ class WorkloadPage(NamedTuple):
 
 
 def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, rule: Staleness) -> WorkloadPage:
-    """Content of a workload's page; raises NotFound if there is no such workload."""
+    """Content of a workload's page; raises NotFound if there is no such workload.
+
+    ``compiled_of``: returns a workload compiled as stored now; ``rule``: when a live run is stale.
+    """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
         counts = repository.counts(session, [row.id])[row.id]
@@ -115,7 +118,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
 
 
 def length(described: Description) -> str:
-    """Length of runs in words: a number of iterations, or the kind's own words."""
+    """Number of iterations of runs, in words, or the kind's own description."""
     bare = described.length.replace(",", "").isdigit()
     return f"{described.length} iterations" if bare else described.length
 

@@ -28,10 +28,13 @@ SCHEMA = "public"
 
 
 def backup(url: URL, file: Path, *, force: bool = False) -> Contents:
-    """Dump a database to a file and check it.
+    """Dump a database to a file and check it, as ``check`` does.
+
+    Args:
+        force: whether an existing file is replaced.
 
     Raises:
-        BackupError: the program is missing or fails.
+        BackupError: the file exists, or the program is missing or fails.
     """
     with written(file, force=force) as partial:
         _run(url, "pg_dump", ["--format=custom", "--no-owner", "--no-privileges", f"--file={partial}"])
@@ -68,11 +71,7 @@ def check(file: Path) -> Contents:
 
 
 def is_filled(url: URL) -> bool:
-    """Whether a database has any table.
-
-    Raises:
-        BackupError: it does not respond.
-    """
+    """Whether a database has any table; raises BackupError if it doesn't respond."""
     engine = create_engine(url)
     try:
         return bool(inspect(engine).get_table_names())
@@ -86,11 +85,7 @@ LOOKS, LOOK_SECONDS = 20, 0.1
 
 
 def users(url: URL) -> int:
-    """Number of other connections to a database.
-
-    Raises:
-        BackupError: it does not respond.
-    """
+    """Number of other connections to a database; raises BackupError if it doesn't respond."""
     engine = create_engine(url)
     try:
         with engine.connect() as connection:
@@ -111,7 +106,7 @@ WHERE datname = current_database() AND backend_type = 'client backend' AND pid <
 
 
 def _run(url: URL, name: str, options: Sequence[str]) -> None:
-    """Run a program on a database; the password is passed in the environment, hidden from other users."""
+    """Run a program on a database, with the password in the environment; raises BackupError if it fails."""
     plain = url.set(drivername="postgresql", password=None).render_as_string(hide_password=False)
     secret = {} if url.password is None else {"PGPASSWORD": str(url.password)}
     _do([_program(name), "--no-password", f"--dbname={plain}", *options], secret)
@@ -125,7 +120,7 @@ def _program(name: str) -> str:
 
 
 def _beginning(command: Sequence[str], seconds: int) -> str:
-    """First ``MOST_BYTES`` of a program's output; a dump may expand a thousandfold."""
+    """First ``MOST_BYTES`` of a program's output, within ``seconds`` of CPU time; a dump may expand a thousandfold."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
         _bound(process, seconds)
         text = process.stdout.read(MOST_BYTES) if process.stdout is not None else b""
@@ -147,6 +142,6 @@ def _do(command: Sequence[str], environment: dict[str, str], seconds: int | None
 
 
 def _bound(process: subprocess.Popen[bytes], seconds: int) -> None:
-    """Limit a program's processor seconds, because some damaged dumps make `pg_restore` loop."""
+    """Limit a program's CPU time in seconds, because some damaged dumps make `pg_restore` loop."""
     if sys.platform == "linux":
         resource.prlimit(process.pid, resource.RLIMIT_CPU, (seconds, seconds + 1))

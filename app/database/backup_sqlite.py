@@ -1,4 +1,4 @@
-"""Backups of SQLite, and what backups of both databases share."""
+"""Backups of SQLite, and the parts that backups of both databases share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def written(file: Path, *, force: bool) -> Iterator[Path]:
     """Context manager: a temporary path, which replaces ``file`` atomically and durably at the end.
 
     Raises:
-        BackupError: the file exists and ``force`` is False, or it can't be written.
+        BackupError: the file exists and ``force`` is False, or it can't be written; ``file`` is unchanged then.
     """
     if file.exists() and not force:
         raise BackupError(f"{file} is there already; choose another name, or replace it with --force")
@@ -74,10 +74,10 @@ SEAL, DIGEST_CHARACTERS, PIECE = b"\nsteward backup, sha256:", 64, 1 << 20
 
 
 def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
-    """Copy a database to a file and check it.
+    """Copy a database to a file and check it; ``force``: an existing file is replaced.
 
     Raises:
-        BackupError: it can't be read or written, or the copy is damaged.
+        BackupError: a file can't be read or written, exists without ``force``, or the copy is damaged.
     """
     with written(file, force=force) as partial:
         _copy(database, partial)
@@ -87,11 +87,7 @@ def backup(database: Path, file: Path, *, force: bool = False) -> Contents:
 
 
 def restore(file: Path, database: Path) -> None:
-    """Replace a database's content by that of a checked file, atomically.
-
-    Raises:
-        BackupError: it can't be written.
-    """
+    """Replace a database's content atomically by that of a checked file; raises BackupError if it can't be written."""
     database.parent.mkdir(parents=True, exist_ok=True)
     _copy(file, database)
 
@@ -123,7 +119,7 @@ _BROKEN = 'SELECT "table", rowid, parent FROM pragma_foreign_key_check LIMIT 5'
 
 
 def is_filled(database: Path) -> bool:
-    """Whether a database file has any table."""
+    """Whether a database file has any table; False if it is empty or missing."""
     if not database.exists() or database.stat().st_size == 0:
         return False
     with closing(_reading(database)) as connection:
@@ -131,7 +127,7 @@ def is_filled(database: Path) -> bool:
 
 
 def _seal(file: Path) -> None:
-    """Append the digest after the last page."""
+    """Append the digest after the file's last page."""
     digest = _digest(file, file.stat().st_size)
     with file.open("ab") as handle:
         handle.write(SEAL + digest)

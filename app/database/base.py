@@ -39,7 +39,7 @@ class UtcDateTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """The time in UTC, None for None; raises ValueError for a naive one."""
+        """The time in UTC, None for None; raises ValueError for a time without zone."""
         if value is None:
             return None
         if value.tzinfo is None:
@@ -47,7 +47,7 @@ class UtcDateTime(TypeDecorator[datetime]):
         return value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002
-        """The stored time in UTC, None for NULL; naive times are in UTC."""
+        """The stored time in UTC, None for NULL; times stored without zone are in UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

@@ -28,7 +28,7 @@ class Writer:
     """Transactions on a connection that is kept between batches, since taking one from the pool costs as much as a
     write.
 
-    It is released by ``close``, which is called after a short pause and after errors. For one thread at a time.
+    ``close`` releases the connection, after a short pause or an error. For one thread at a time.
 
     Args:
         engine: source of connections; with ``AUTOCOMMIT`` it commits each statement.
@@ -69,7 +69,7 @@ class Writer:
             raise
 
     def _told(self, error: Any) -> DBAPIError:
-        """The driver's ``error`` as SQLAlchemy's; a broken connection is discarded."""
+        """Convert the driver's ``error`` to SQLAlchemy's DBAPIError; a broken connection is discarded."""
         connection, dialect = self._connection, self._engine.dialect
         try:
             lost = connection is not None and dialect.is_disconnect(error, connection.connection, None)
@@ -144,7 +144,7 @@ def after_commit(session: Session, call: Callable[[], None]) -> None:
 
 
 def touch(session: Session, workload_id: str) -> None:
-    """Tell the database's ``watchers`` after the commit that decisions of a workload may have changed."""
+    """Call the database's ``watchers`` after the commit, as decisions of a workload may have changed."""
     session.info.setdefault(TOUCHED, set()).add(workload_id)
 
 
@@ -176,11 +176,7 @@ def _configure_sqlite(engine: Engine, busy_seconds: float) -> None:
 
 
 def check_deadline() -> None:
-    """Check the current request's time limit.
-
-    Raises:
-        DeadlinePassed: the limit is exceeded.
-    """
+    """Check the current request's time limit; raises DeadlinePassed if it is exceeded."""
     deadline = commit_deadline.get()
     if deadline is not None and time.monotonic() > deadline:
         raise DeadlinePassed("the request took too long; nothing was written")
@@ -271,7 +267,7 @@ class Database:
             self._noted(context.sqlalchemy_exception)
 
     def _noted(self, error: BaseException) -> None:
-        """Remember a full disk for 30 s."""
+        """Remember for 30 s that the disk is full, if the error says so."""
         if is_full(error):
             self._full_until = time.monotonic() + FULL_SECONDS
 
@@ -281,15 +277,15 @@ class Database:
         self.engine.dispose()
 
     def _returned(self, connection: DBAPIConnection | None, record: ConnectionPoolEntry) -> None:
-        """Close connections released after `dispose`, which SQLAlchemy would leave to garbage collection."""
+        """Close a connection released after `dispose`, which SQLAlchemy would leave to garbage collection."""
         if self._disposed and connection is not None:
             record.invalidate()
 
 
 def _patience(settings: Settings, url: URL) -> dict[str, Any]:
-    """Timeouts of libpq and PostgreSQL; without them a vanished host blocks for 15 minutes, and a lock for ever.
+    """Timeouts for libpq and PostgreSQL; without them a vanished host blocks for 15 minutes, and a lock for ever.
 
-    ``options`` of the URL take precedence.
+    ``options`` in the URL take precedence.
     """
     silence, own = settings.database_silence_seconds, url.query.get("options", "")
     return {

@@ -17,7 +17,7 @@ from app.database.tables import Lease, Worker
 
 
 def insert(session: Session, table: Any) -> Any:
-    """An INSERT with `on_conflict_do_nothing` and `on_conflict_do_update`, for SQLite or PostgreSQL."""
+    """An INSERT into a table with `on_conflict_do_nothing` and `on_conflict_do_update`, for SQLite or PostgreSQL."""
     dialect = session.get_bind().dialect.name
     return postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
 
@@ -30,10 +30,7 @@ Clock = Callable[[Session], datetime]
 
 
 def database_time(session: Session) -> datetime:
-    """The database's present time in UTC, not that of the transaction's beginning.
-
-    SQLite's is this host's, to the millisecond.
-    """
+    """The database's present time in UTC, not that of the transaction's start; for SQLite this host's."""
     if session.get_bind().dialect.name == "sqlite":
         return utc_now()
     return session.execute(select(func.clock_timestamp(type_=UtcDateTime()))).scalar_one()
@@ -81,7 +78,7 @@ def seen_lately(session: Session, seconds: float, prefix: str = "", clock: Clock
 
 
 def hold(session: Session, name: str, owner: str, seconds: float, clock: Clock = database_time) -> bool:
-    """Take or renew the lease of a task for ``seconds``; False if another process holds it."""
+    """Take or renew the lease of the task ``name`` for ``seconds``; False if another process holds it."""
     now = clock(session)
     values = {"owner": owner, "expires_at": now + timedelta(seconds=seconds)}
     statement = insert(session, Lease).values(name=name, tenant=DEFAULT_TENANT, **values)

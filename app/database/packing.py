@@ -59,13 +59,13 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 
 def packed(run: str, report: bytes, decision: bytes) -> bytes:
-    """Compress a report and its decision, both JSON without line feeds."""
+    """Compress a run's report and decision, both JSON without line feeds; ``unpacked`` needs the same run id."""
     text = (report + BETWEEN + decision).replace(run.encode(), RUN)
     return bytes([VERSION]) + _compressor().compress(text)
 
 
 def unpacked_size(pack: bytes) -> int:
-    """Bytes of a report with its decision, without the run's id; 0 if unknown."""
+    """Bytes of a report and its decision before compression, without the run's id; 0 if unknown."""
     try:
         return max(0, zstandard.frame_content_size(pack[1:]))
     except zstandard.ZstdError:  # unpacking raises the error
@@ -73,11 +73,7 @@ def unpacked_size(pack: bytes) -> int:
 
 
 def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
-    """Decompress a report and its decision, both JSON.
-
-    Raises:
-        BrokenPack: the bytes have an unknown version, or can't be decompressed.
-    """
+    """Decompress a report and its decision, both JSON; raises BrokenPack for an unknown version or damaged bytes."""
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")
     try:

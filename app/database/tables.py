@@ -73,7 +73,7 @@ RULED = Run.start["policy"].as_string().is_not(None)
 
 
 class Champion(TenantMixin, Base):
-    """The agent that serves decisions in one role of a workload; without a row, a heuristic does."""
+    """The agent that serves decisions in one role of a workload; without a row, a heuristic serves them."""
 
     __tablename__ = "champions"
 
@@ -115,7 +115,7 @@ class Workload(IdMixin, TenantMixin, CreatedMixin, Base):
     """Champions by role."""
 
     def champion(self, role: str) -> int | None:
-        """Version of the agent that serves decisions in a role; None: a heuristic does."""
+        """Version of the agent that serves decisions in a role; None if a heuristic serves them."""
         found = self.champions.get(role)
         return None if found is None else found.version
 
@@ -205,7 +205,7 @@ class Execution(IdMixin, TenantMixin, CreatedMixin, Base):
 
 
 class ExogenousRow(TenantMixin, Base):
-    """The value of a series at one time with its interval, as known at `issued_at`."""
+    """Mean, low and high of an exogenous series at one time, as known at `issued_at`."""
 
     __tablename__ = "exogenous"
 
@@ -372,7 +372,7 @@ class Evaluation(IdMixin, TenantMixin, CreatedMixin, Base):
 
 
 class Adaptation(IdMixin, TenantMixin, CreatedMixin, Base):
-    """One response to a drift; a workload has at most one in progress."""
+    """One response to a drift, step by step; a workload has at most one in progress."""
 
     __tablename__ = "adaptations"
     __table_args__ = (UniqueConstraint("workload_id", "going_on"),)

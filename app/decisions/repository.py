@@ -9,9 +9,7 @@ from app.database.tables import Iteration, Run
 
 
 class Taken(NamedTuple):
-    """A stored decision (None: the iteration isn't stored), the number of the next iteration, and that of the first
-    stored.
-    """
+    """A stored decision (None: not stored), and the numbers of the next and of the first stored iteration."""
 
     decision: dict[str, Any] | None
     following: int

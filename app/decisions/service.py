@@ -82,7 +82,7 @@ class CompiledWorkloads:
         return found if found is not None else await self._fetched((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
-        """The cached compiled workload; None if it must be fetched."""
+        """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
@@ -101,11 +101,7 @@ class CompiledWorkloads:
         return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> Compiled:
-        """The compiled workload as of now, read from the database; blocking, for worker threads.
-
-        Raises:
-            NotFound: there is no such workload.
-        """
+        """The compiled workload as now in the database; blocking, for worker threads; raises NotFound."""
         return compiled(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:
@@ -171,7 +167,7 @@ def encoded(decision: dict[str, Any]) -> bytes:
 
 
 def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> bytes:
-    """The decision (JSON) after a run's last report, or after iteration ``iteration``.
+    """The decision (JSON) after a run's last report, or after iteration ``iteration`` if that isn't None.
 
     Raises:
         NotFound: there is no such run, or that iteration isn't stored.

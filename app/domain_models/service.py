@@ -78,7 +78,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
 
 
 def require_samples(session: Session, workload: Workload) -> None:
-    """Check that the workload has samples; raises Conflict, with what to do, if it has none."""
+    """Check that the workload has samples; raises Conflict, with the remedy, if it has none."""
     if intake.count(session, workload.id) == 0:
         raise Conflict(
             f"workload {workload.name!r} has no samples yet: upload executions with "
@@ -88,11 +88,7 @@ def require_samples(session: Session, workload: Workload) -> None:
 
 
 def require(session: Session, workload: Workload, version: int) -> DomainModel:
-    """One version of a workload's model.
-
-    Raises:
-        NotFound: the workload has no model of that version.
-    """
+    """One version of a workload's model; raises NotFound if there is none."""
     model = repository.find(session, workload.id, version)
     if model is None:
         newest = repository.latest_version(session, workload.id)
@@ -146,6 +142,8 @@ def delete(database: Database, tenant: str, name: str, version: int) -> None:
 def predict(database: Database, tenant: str, name: str, version: int, query: Query) -> BaseModel:
     """Prediction of a version of the model, in the form of its kind's ``Prediction``.
 
+    ``query``: parameters of the run to be predicted, as the workload's kind defines them.
+
     Raises:
         InvalidInput: the query has unknown parameters, or doesn't fit the workload.
         Invalid: models of that kind make no predictions.
@@ -196,7 +194,10 @@ def _check_names(query: Query, known: Sequence[str]) -> None:
 
 
 def publish(session: Session, workload_id: str, spec_version: int, report: dict[str, Any], table: bytes) -> int:
-    """Store a fitted model as the workload's newest version, in the caller's transaction; its version."""
+    """Store a fitted model as the workload's newest version, in the caller's transaction; returns its version.
+
+    ``spec_version``: version of the spec for which it was fitted; ``table``: the exported table (safetensors).
+    """
     workload = session.get_one(Workload, workload_id, with_for_update=True)
     version = held.next_version(repository.latest_version(session, workload_id), workload.deleted_model)
     session.add(

@@ -85,9 +85,7 @@ _FRESH = Stream()
 
 
 class Report(NamedTuple):
-    """The report of some residuals: its iteration, the domain model's version, the time, and the version of the
-    deciding agent.
-    """
+    """Context of some residuals: iteration, domain model's version (None: none), time, and deciding agent's version."""
 
     iteration: int
     model: int | None
@@ -99,6 +97,9 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
     """State of the test after a report; new notices are those that ``kept`` lacks.
 
     Args:
+        kept: state before the report.
+        residuals: deviations of measurements from the model's predictions, by stream.
+        report: the report's context.
         reports: mean number of reports between two false alarms.
     """
     if kept.model != report.model:
@@ -123,7 +124,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
 
 
 def _advanced(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
-    """A stream after a residual, and the mean of its statistics; on the hot path of every report."""
+    """A stream after a residual, and the mean of its statistics; called for every report."""
     (a, b, c, d), (w, x, y, z) = before.statistics, residual.evidence
     a = (a + 1.0) * (exp(w) if w < _LARGEST_LOG else LARGEST)
     b = (b + 1.0) * (exp(x) if x < _LARGEST_LOG else LARGEST)

@@ -22,7 +22,7 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Sums of an outcome over successive reports of a run while one agent decided.
 
     ``agent``: its version, None: a heuristic. ``first``: first iteration, -1 in blocks of earlier releases. The mean is
-    ``total / number``.
+    ``total / number``, sums of the outcome and its weight.
     """
 
     agent: int | None
@@ -34,7 +34,10 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
-    """A run's blocks, oldest first, with one more report; at most 24 are kept."""
+    """A run's blocks, oldest first, after one more report of ``iteration``; at most 24 are kept.
+
+    ``reached``: the report's outcome. ``agent``: version of the deciding agent, None: a heuristic.
+    """
     last = blocks[-1] if blocks else None
     if last is None or (last.agent, last.outcome) != (agent, reached.outcome) or last.reports == BLOCK:
         fresh = Block(agent, reached.outcome, 1, reached.total, reached.number, iteration)
@@ -54,7 +57,7 @@ def means(blocks: Iterable[Block], agent: int | None, since: int = 0) -> list[fl
 
 
 class Comparison(NamedTuple):
-    """Means of two sets of blocks, and ``after`` minus ``before`` with its 95 % confidence interval."""
+    """Means of two sets of blocks, and the difference ``after`` minus ``before`` with its 95 % confidence interval."""
 
     before: float
     after: float

@@ -43,9 +43,9 @@ class Drifted(NamedTuple):
     """Drift stored by an adaptation.
 
     Attributes:
-        since: time of the adaptation's beginning.
+        since: time at which the adaptation began.
         drifts: all drift factors up to then.
-        model: version of the domain model of the notice.
+        model: version of the domain model that the notice compared with.
         cuts: first drifted iteration by run id.
     """
 
@@ -80,7 +80,7 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
 
 
 def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
-    """Drift factors in force at a time; None: now."""
+    """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 
@@ -98,7 +98,7 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
     Args:
         drifted: only running runs with drift notices.
-        ruled: include runs that name the rule that decides.
+        ruled: whether to include runs that were started with a named rule.
     """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if not ruled:

@@ -134,12 +134,12 @@ class Context(NamedTuple):
         return found
 
     def go_on(self, state: str, why: str, **figures: Any) -> None:
-        """Enter a state and log it as a step with reason and figures."""
+        """Enter a state, and record it as a step with the reason ``why`` and figures."""
         step = {"at": self.now.isoformat(), "state": state, "why": why, "figures": figures}
         self.adaptation.state, self.adaptation.steps = state, [*self.adaptation.steps, step]
 
     def end(self, state: str, why: str, **figures: Any) -> None:
-        """Enter a final state."""
+        """Enter a final state, and record it as a step with the reason ``why`` and figures."""
         self.go_on(state, why, **figures)
         self.adaptation.going_on, self.adaptation.finished_at = None, self.now
 
@@ -152,7 +152,7 @@ class Noticed(NamedTuple):
 
 
 def begin(session: Session, workload: Workload, now: datetime) -> Adaptation | None:
-    """Start an adaptation if the workload's settings ask for it and there is a new drift; else None.
+    """Start an adaptation if the workload's settings require it and there is a new drift; else return None.
 
     The workload's row must be locked by the caller's transaction.
     """
@@ -235,7 +235,7 @@ def _fit(on: Context, noticed: list[Noticed]) -> None:
 
 
 def _drifts(on: Context, version: int | None, factors: dict[str, float]) -> Chain:
-    """Drift factors before the model that the notices compare with, and those since."""
+    """Drift factors before the model with which the notices compare, and those since."""
     model = None if version is None else models.find(on.session, on.workload.id, version)
     history = repository.history(on.session, on.workload.id)
     before = () if model is None else repository.in_force(history, model.created_at)
@@ -340,7 +340,7 @@ def _share(seen: Sequence[Mapping[str, Any]]) -> float | None:
 
 
 def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Why its decisions may have been worse than those served, in words; empty if not shown, or gains are unknown."""
+    """Why the shadow's decisions may have been worse than those served, in words; empty if not shown or unknown."""
     gains = [
         sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
     ]
@@ -385,7 +385,7 @@ def watched(on: Context) -> None:
 
 
 def _promised(on: Context, outcome: str) -> dict[str, Any] | None:
-    """Mean and interval of an outcome in the agent's training report; None if it isn't there."""
+    """Mean and interval of an outcome in the agent's training report; None if the report lacks it."""
     agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
     rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
     return rows[0]["policies"]["agent"] if rows else None

@@ -1,4 +1,4 @@
-"""Repeats evaluations of champions that an earlier version of the judge promoted, while workers are idle.
+"""Repetition of evaluations of champions that an earlier version of the judge promoted, while workers are idle.
 
 One evaluation is queued at a time, if no job is queued and no evaluation running. An agent's report records its job. A
 failed one is repeated up to three times, and again under a new spec. The result does not change the champion.
@@ -43,7 +43,7 @@ class Renewal:
     """Queues evaluations of champions one by one; several processes may run it.
 
     Args:
-        clock: monotonic seconds.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -52,7 +52,7 @@ class Renewal:
         """Agents that need no evaluation under the present spec, so that their reports are read once."""
 
     def step(self, database: Database) -> str | None:
-        """Queue the next evaluation if one is needed and workers are idle; its job's id, else None."""
+        """Queue the next evaluation if one is needed and workers are idle; returns its job's id, else None."""
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
@@ -78,7 +78,7 @@ class Renewal:
         return found == "evaluation"
 
     def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
-        """Queue an agent's evaluation unless another process did; its job's id, else None."""
+        """Queue an agent's evaluation unless another process did; returns its job's id, else None."""
         job = None
         with self._alone(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
@@ -126,7 +126,7 @@ def _tries(workload: Workload, before: dict[str, Any]) -> int:
 
 
 def _queue(session: Session, workload: Workload, agent: Agent) -> str:
-    """Queue the evaluation of an agent, whose workload's row is locked; its job's id."""
+    """Queue the evaluation of an agent, whose workload's row is locked; returns its job's id."""
     request = EvaluationRequest(workload=workload.name, agents=[agent.version], priority=LOWEST_PRIORITY)
     job = service.queue(session, workload, request)
     tries = 1 + _tries(workload, agent.report.get(REEVALUATION) or {})

@@ -154,17 +154,13 @@ def _verdict(stored: Verdict) -> Verdict:
 
 
 def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
-    """API representation of an evaluation without figures, of this workload; raises BrokenRow if the row is invalid."""
+    """API representation of an evaluation without figures; ``workload``: its workload's name; raises BrokenRow."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))
 
 
 def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport:
-    """A tenant's evaluation with all its figures.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """A tenant's evaluation with all its figures; raises NotFound if there is none."""
     with database.reading() as session:
         found = repository.find(session, tenant, evaluation_id, whole=True)
         if found is None:
@@ -175,11 +171,7 @@ def get(database: Database, tenant: str, evaluation_id: str) -> EvaluationReport
 
 
 def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
-    """An evaluation's report as a self-contained HTML document.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """An evaluation's report as a self-contained HTML document (UTF-8); raises NotFound if there is none."""
     with database.reading() as session:
         found = repository.page(session, tenant, evaluation_id)
     if found is None:
@@ -188,11 +180,7 @@ def page(database: Database, tenant: str, evaluation_id: str) -> bytes:
 
 
 def delete(database: Database, tenant: str, evaluation_id: str) -> None:
-    """Delete a tenant's evaluation.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Delete a tenant's evaluation; raises NotFound if there is none."""
     with database.session() as session:
         found = repository.find(session, tenant, evaluation_id)
         if found is None:
@@ -231,7 +219,7 @@ class Evaluated(NamedTuple):
 
 
 def publish(session: Session, workload_id: str, evaluated: Evaluated) -> str:
-    """Store an evaluation in the caller's transaction; its id."""
+    """Store an evaluation in the caller's transaction, and return its id."""
     workload = session.get_one(Workload, workload_id)
     evaluation = Evaluation(
         tenant=workload.tenant,

@@ -26,7 +26,7 @@ class Series(NamedTuple):
 
 
 class Period(NamedTuple):
-    """Times from ``since`` (included) to ``until`` (excluded), None: unbounded; of one issue, None: of the newest."""
+    """Times from ``since`` to before ``until``, None: unbounded; ``issued_at``: one issue, None: the newest."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -80,7 +80,7 @@ def _newest(workload_id: str, known_at: datetime | None = None) -> Select[Exogen
 
 
 def rows(session: Session, workload_id: str, series: str, period: Period, request: PageRequest) -> Slice[ExogenousRow]:
-    """One page of a series' rows, ordered by time, one row per time."""
+    """One page of a series' rows within a period, ordered by time, one row per time."""
     row = ExogenousRow
     statement = _newest(workload_id)
     if period.issued_at is not None:
@@ -100,7 +100,7 @@ def newest(session: Session, workload_id: str, known_at: datetime | None = None)
 
 
 def observed(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
-    """Rows issued after their own time (observations, not forecasts), of times from ``since`` on; in order of issue."""
+    """Observations (rows issued after their own time) of times from ``since`` on, in order of issue."""
     row = ExogenousRow
     statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
     return list(session.scalars(statement.order_by(row.issued_at)))
@@ -116,9 +116,7 @@ def remove(session: Session, workload_id: str, series: str, before: datetime | N
 
 
 def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]) -> Observed:
-    """Observed counts by series and time (POSIX seconds), after the end of the data that the forecasters were fitted
-    to.
-    """
+    """Observed counts by series and time (POSIX seconds), from the end of the forecasters' training data on."""
     ends = {one.name: one.history for one in forecasters}
     found: dict[str, dict[float, float]] = {name: {} for name in ends}
     since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)

@@ -183,11 +183,7 @@ def listed(database: Database, tenant: str, name: str, request: PageRequest) -> 
 def rows(
     database: Database, tenant: str, name: str, series: str, period: Period, request: PageRequest
 ) -> Slice[ExogenousRow]:
-    """One page of a series' rows, ordered by time.
-
-    Raises:
-        NotFound: there is no such workload or series.
-    """
+    """One page of a series' rows within a period, ordered by time; raises NotFound if there is no such series."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         _require(session, workload, series)

@@ -22,11 +22,11 @@ class Gathering:
     or ``largest`` items, so that batches grow with the load.
 
     Args:
-        count: number of waiting items.
-        flush: processes them.
+        count: returns the number of waiting items.
+        flush: processes the waiting items.
         largest: number of items at which the wait ends.
-        usual: number of items that usually arrive together, if known: the wait ends at that number, and with fewer it
-            lasts ``RETURN_SECONDS`` more, because each batch has a fixed cost.
+        usual: returns the number of items that usually arrive together, if known: the wait ends at that number, and
+            with fewer it lasts ``RETURN_SECONDS`` more, because each batch has a fixed cost.
     """
 
     def __init__(

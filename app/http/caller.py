@@ -22,9 +22,9 @@ class Quotas(NamedTuple):
     """Quotas of a tenant; 0 means no limit.
 
     Attributes:
-        jobs: queued and running jobs.
-        executions: stored executions.
-        training_hours: estimated hours of one training on one core.
+        jobs: most jobs queued or running.
+        executions: most stored executions.
+        training_hours: most estimated hours of one training on one core.
     """
 
     jobs: int = 0
@@ -44,13 +44,13 @@ class Caller(NamedTuple):
     """The authenticated caller of a request.
 
     Attributes:
-        tenant: whose objects it can see.
+        tenant: the tenant whose objects it can see.
         scopes: its permissions; `admin` includes all.
         name: its name in the audit log: `key:<id>`, `subject:<name>`, `run:<id>`, `anybody`.
         key: id of its API key; None for another credential.
-        run: the only run that it may report to and read, with the run's token; its scopes are void then.
+        run: with a run's token, the only run that it may report to and read (``scopes`` is void then); None otherwise.
         address: address of the client, on ordinary routes only.
-        quotas: of its tenant.
+        quotas: quotas of its tenant.
     """
 
     tenant: str

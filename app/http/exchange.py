@@ -47,17 +47,17 @@ class Exchange:
     Attributes:
         app: the application, with its ``state``.
         scope: the request's ASGI scope.
-        limits: of its body and its duration.
-        caller: the authenticated caller, unset before authentication.
-        started: arrival in monotonic seconds.
-        deadline: cancels the request at its time limit.
+        limits: limits of its body and its duration.
+        caller: the authenticated caller; unset before authentication.
+        started: time of arrival, in monotonic seconds.
+        deadline: timeout that cancels the request at its time limit.
         path: path parameters, on a hot route.
         route: template of its path; `unknown` before routing.
-        status: of its response; 0 before it has begun.
+        status: HTTP status of the response; 0 before it has begun.
         trace: its span; None before it is known. `traceparent` is the header with the parent span.
         request_id: the client's `X-Request-ID`, if requests are logged or traced.
         work: the framework's task for it, on an ordinary route.
-        decision: the JSON answered by a hot route.
+        decision: the decision (JSON) in a hot route's response.
     """
 
     caller: Caller
@@ -78,7 +78,7 @@ class Exchange:
         self._receive, self._send = receive, send
 
     def commit(self) -> None:
-        """Double the time limit, because the work is being committed and the response must not say otherwise."""
+        """Double the time limit: the work is being committed, and the response must not say otherwise."""
         self._committing = True
         self.deadline.reschedule((self.deadline.when() or 0.0) + self.limits.seconds)
 
@@ -125,7 +125,7 @@ class Exchange:
         return body
 
     async def answer(self, status: int, body: bytes, headers: Headers = ()) -> None:
-        """Send a response with encoded JSON."""
+        """Send a response with this HTTP status, encoded JSON as its body, and additional headers."""
         self.status, self.decision = status, body
         pairs = [(b"content-type", JSON), (b"content-length", b"%d" % (len(body) + 1)), NO_GUESSING, *headers]
         if self.request_id:
@@ -150,11 +150,7 @@ class Exchange:
             await self._write(message)
 
     async def refuse(self, error: Exception) -> None:
-        """Send an error's problem document instead of the framework's response.
-
-        Raises:
-            Exception: ``error`` itself, if a response has begun.
-        """
+        """Send an error's problem document instead of a response; raises ``error`` if a response has begun."""
         if self.status:
             raise error
         self._refused = True

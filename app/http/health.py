@@ -295,15 +295,15 @@ class Observer:
     """Logs and traces requests; bound to one event loop.
 
     Args:
-        log: writes a line per request; None: none.
-        spans: makes a span per request; None: none.
+        log: writes a line per request; None: no log.
+        spans: exports a span per request; None: no traces.
     """
 
     def __init__(self, log: RequestLog | None, spans: Spans | None) -> None:
         self._log, self._spans = log, spans
 
     def begin(self, exchange: Exchange) -> None:
-        """Read the client's `X-Request-ID` and `traceparent` headers and begin the request's span."""
+        """Read the headers `X-Request-ID` and `traceparent` of a request, and begin its span."""
         for name, value in exchange.scope["headers"]:
             if name == b"traceparent":
                 exchange.traceparent = value
@@ -313,7 +313,7 @@ class Observer:
             exchange.trace = began(exchange.traceparent.decode("latin-1"))
 
     def end(self, exchange: Exchange, seconds: float) -> None:
-        """Write the log line and the span of an answered request that took ``seconds``."""
+        """Write the log line of an answered request that took ``seconds``, and export its span."""
         ended, status, (tenant, name) = time.time(), exchange.status or SERVER_ERROR, _caller(exchange)
         method, route, trace = exchange.scope["method"], exchange.route, exchange.trace
         if self._log is not None:

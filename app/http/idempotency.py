@@ -27,7 +27,10 @@ from app.settings import Settings
 
 
 def claim(session: Session, tenant: str, key: str, token: str, digest: str, now: datetime) -> bool:
-    """Insert the key if it doesn't exist; False if another request holds it."""
+    """Insert the key if it doesn't exist; False if another request holds it.
+
+    ``token`` identifies this request, ``digest`` its content (SHA-256).
+    """
     values = {"tenant": tenant, "key": key, "claim": token, "digest": digest, "created_at": now}
     statement = insert(session, IdempotencyKey).values(**values).on_conflict_do_nothing()
     return session.scalar(statement.returning(IdempotencyKey.key)) is not None
@@ -39,7 +42,7 @@ def find(session: Session, tenant: str, key: str) -> IdempotencyKey | None:
 
 
 def store(session: Session, tenant: str, key: str, token: str, answer: dict[str, Any]) -> bool:
-    """Store the response (`status`, `body`, `headers`) under a key; False if this token doesn't hold it any more."""
+    """Store the response ``answer`` (`status`, `body`, `headers`) under a key; False if this token lost the key."""
     statement = (
         update(IdempotencyKey)
         .where(IdempotencyKey.tenant == tenant, IdempotencyKey.key == key, IdempotencyKey.claim == token)
@@ -108,11 +111,11 @@ class Record(Protocol):
 def no_record(
     session: Session, body: Any, *, status: int | None = None, headers: Mapping[str, str] | None = None
 ) -> None:
-    """Default of services: stores nothing."""
+    """Do nothing; the default of services' parameter ``record``."""
 
 
 class Once:
-    """One request with its idempotency key, or without (None)."""
+    """One request with its idempotency key, or without one (None)."""
 
     def __init__(self, database: Database, settings: Settings, tenant: str, key: str | None, digest: str) -> None:
         self.database = database
@@ -165,7 +168,7 @@ class Once:
         return self._respond(body)
 
     def _release(self) -> None:
-        """Free the key; without a database this happens after `idempotency_claim_seconds`."""
+        """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
                 release(session, self.tenant, self._named(), self.token)

@@ -28,8 +28,8 @@ class Limits(NamedTuple):
 
     Attributes:
         body_bytes: largest body, in bytes.
-        seconds: longest time to its response.
-        json: whether its body must be plain JSON.
+        seconds: longest time until the response begins.
+        json: whether the body must be plain JSON.
     """
 
     body_bytes: int
@@ -99,7 +99,7 @@ def _unsupported(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
 
 
 def values(text: bytes) -> int:
-    """Estimate of the number of values in JSON text, at most one too low; commas in strings make it too high."""
+    """Estimated number of values in JSON text: at most one too low, and too high if strings contain commas."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
@@ -197,11 +197,7 @@ OriginHeaders = Mapping[bytes, bytes]
 
 
 def check_host(headers: OriginHeaders, hosts: Collection[str]) -> None:
-    """Check the Host header.
-
-    Raises:
-        Misdirected: it is missing or not one of ``hosts``.
-    """
+    """Check the Host header; raises Misdirected if it is missing or none of ``hosts``."""
     given = headers.get(b"host", b"").decode("latin-1").lower()
     host = without_port(given)
     if host not in hosts:
@@ -218,8 +214,7 @@ def without_port(host: str) -> str:
 def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -> None:
     """Check that a write doesn't come from a page of another origin; programs send no Origin or Sec-Fetch-Site header.
 
-    Raises:
-        Forbidden: it does.
+    ``origins``: additional accepted origins. Raises Forbidden for another page's write.
     """
     if method in READING or (b"origin" not in headers and b"sec-fetch-site" not in headers):
         return
@@ -233,11 +228,7 @@ def check_write(method: str, headers: OriginHeaders, origins: Collection[str]) -
 
 
 def single(pairs: Collection[tuple[bytes, bytes]], names: frozenset[bytes]) -> dict[bytes, bytes]:
-    """The headers of these names.
-
-    Raises:
-        BadRequest: a name is repeated, so that two readers could take different values.
-    """
+    """The headers of these names; raises BadRequest if one is repeated, as two readers could take different values."""
     found: dict[bytes, bytes] = {}
     for name, value in pairs:
         if name in names:

@@ -82,11 +82,7 @@ def encode_cursor(keys: Sequence[Key]) -> str:
 
 
 def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
-    """The position encoded in a cursor, as values of ``types``.
-
-    Raises:
-        Invalid: the cursor was not made by this list.
-    """
+    """The position encoded in a cursor, as values of ``types``; raises Invalid if it isn't one of this list."""
     try:
         plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
         return [_typed(value, kind) for value, kind in zip(plain, types, strict=True)]
@@ -120,7 +116,8 @@ def paginate(
 ) -> Slice[Row]:
     """The rows of ``statement`` after the cursor, ordered by ``keys``, which must be unique together.
 
-    ``weigh`` gives the bytes of a row; with it a page ends at ``HEAVIEST_PAGE``. Raises Invalid for a foreign cursor.
+    ``weigh`` returns the bytes of a row; with it a page ends at ``HEAVIEST_PAGE`` bytes. Raises Invalid for a foreign
+    cursor.
     """
     if request.cursor is not None:
         values = decode_cursor(request.cursor, [_python_type(key) for key in keys])
@@ -136,7 +133,7 @@ def paginate(
 
 
 def _read(session: Session, statement: Select[Row], weigh: Callable[[Row], int] | None) -> tuple[list[Row], bool]:
-    """The first rows within the size limit, and whether rows are left."""
+    """The first rows within the limit of a page's bytes, and whether rows are left."""
     if weigh is None:
         return list(session.scalars(statement)), False
     rows, weight = list[Row](), 0
@@ -159,7 +156,7 @@ def _python_type(key: InstrumentedAttribute[Any]) -> type:
 
 
 def page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> Page[Item]:
-    """API representation of a slice: converted items, and the link to the next page with the request's parameters."""
+    """API representation of a slice: converted items, and the URL of the next page with this request's parameters."""
     return Page(items=[convert(row) for row in found.rows], next=_following(request, found))
 
 
@@ -171,7 +168,7 @@ def _following(request: Request, found: Slice[Row]) -> str | None:
 
 
 def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
-    """Like ``page``, but streamed item by item, for lists whose rows may be very large."""
+    """Like ``page``, but streamed item by item as ``convert`` returns them, for lists with very large rows."""
 
     def texts() -> Iterator[str]:
         yield '{"items":['

@@ -87,7 +87,7 @@ def _shown(value: object) -> str:
 
 
 def document(error: StewardError, instance: str | None) -> bytes:
-    """The problem document of an error as JSON; ``instance``: the request's path."""
+    """The problem document of an error as JSON; ``instance``: the request's path, None: without."""
     body = problem(error, instance)
     for item in body.get("errors", ()):
         item["value"] = _plain(item["value"])
@@ -102,7 +102,7 @@ def headers_of(error: StewardError) -> dict[str, str]:
 
 
 def answer(error: StewardError, instance: str | None) -> Response:
-    """HTTP response with an error's problem document."""
+    """HTTP response with an error's problem document; ``instance``: the request's path, None: without."""
     return Response(document(error, instance), error.status, headers_of(error), MEDIA_TYPE)
 
 
@@ -118,7 +118,7 @@ def _pointer(location: Sequence[str | int], problem: str) -> str:
 
 
 def invalid(found: Sequence[Any]) -> errors.Invalid:
-    """Pydantic's errors as one ``Invalid``."""
+    """Convert Pydantic's validation errors to one ``Invalid``."""
     told = [item for item in found if not _follows(item)]
     fields = [_field(item) for item in told[:MOST_ERRORS]]
     detail = listing((f"{item.pointer or '/'}: {item.message}" for item in fields), len(told))
@@ -164,7 +164,7 @@ def _broken(error: BrokenRow) -> StewardError:
 
 
 def _of_http(error: HTTPException) -> StewardError:
-    """Errors raised by the framework: unknown route, method not allowed, unreadable body."""
+    """Convert an error of the framework: unknown route, method not allowed, unreadable body."""
     if isinstance(error.__cause__, RecursionError | UnicodeDecodeError):  # which json.loads raised
         return _unreadable(error.__cause__)
     family = BY_STATUS.get(error.status_code)

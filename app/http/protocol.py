@@ -24,8 +24,10 @@ REFUSAL = STATUS_LINE[431] + (
 
 
 class BoundedHead(HttpToolsProtocol):
-    """Responds 431 to a head, trailers or chunk sizes beyond ``MOST_HEAD_BYTES``; closes idle heads after
-    ``header_seconds``.
+    """HTTP protocol that bounds the head of a request.
+
+    It responds 431 to a head, trailers or chunk sizes beyond ``MOST_HEAD_BYTES``, and closes a connection whose head
+    isn't complete after ``header_seconds``.
     """
 
     header_seconds: ClassVar[float]

@@ -31,7 +31,7 @@ MESSAGE = "must hold no NUL character and no half of a surrogate pair"
 
 
 async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
-    """Run checks on a body, for a large one in a thread, so as not to block the event loop.
+    """Run checks on a body, for a large one in a thread, so that the event loop isn't blocked.
 
     Raises:
         Invalid: a check fails.
@@ -44,11 +44,7 @@ async def check_body(body: bytes, *checks: Callable[[bytes], None]) -> None:
 
 
 def check_address(path: Mapping[str, object], query: bytes) -> None:
-    """Reject NUL characters in parameters of path and query.
-
-    Raises:
-        Invalid: with the parameter's name.
-    """
+    """Reject NUL characters in parameters of path and query; raises Invalid with the parameter's name."""
     for name, value in path.items():
         if "\0" in str(value):
             raise _invalid(f"/path/{name}", value)
@@ -83,10 +79,10 @@ def check_names(body: bytes, members: int = -1) -> None:
     """Reject JSON that repeats a member's name within an object.
 
     Args:
-        members: number of members that were decoded, -1: unknown; a body with no more names isn't parsed again.
+        members: number of decoded members, -1: unknown; a body with no more names isn't parsed again.
 
     Raises:
-        Invalid: with a pointer to the member.
+        Invalid: the message has a pointer to the repeated member.
     """
     place = repeated_place(body, members)
     if place is not None:
@@ -137,11 +133,7 @@ def query_values(scope: Scope) -> dict[str, list[str]]:
 
 
 def check_query(values: Values, known: Collection[str], lists: Collection[str] = ()) -> None:
-    """Reject unknown query parameters, and repeated ones that aren't lists.
-
-    Raises:
-        InvalidInput: with the parameter's name.
-    """
+    """Reject unknown query parameters, and repeated ones that aren't lists; raises InvalidInput with the name."""
     for name, given in values.items():
         if name not in known:
             accepted = ", ".join(sorted(known)) or "none"
@@ -175,11 +167,9 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
 
 
 async def known_query(request: Request) -> None:
-    """Dependency: rejects undeclared query parameters, and repeated ones that aren't lists. Async, so it takes no
-    thread.
+    """Dependency: rejects undeclared query parameters, and repeated ones that aren't lists; raises InvalidInput.
 
-    Raises:
-        InvalidInput: with the parameter's name.
+    It is async without waiting, so that FastAPI uses no thread for it.
     """
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):

@@ -26,7 +26,7 @@ _threads: dict[str, anyio.CapacityLimiter] = {}
 
 
 async def look(call: Callable[[], T]) -> T:
-    """Run an event stream's query in one of the threads for event streams; passes its result or exception on."""
+    """Run an event stream's query in one of the threads for event streams; returns or raises as ``call``."""
     limiter = _threads.setdefault("looks", anyio.CapacityLimiter(LOOKS_AT_ONCE))
     return await anyio.to_thread.run_sync(call, limiter=limiter)
 
@@ -35,13 +35,13 @@ class Streamed(StreamingResponse):
     """A response that is sent piece by piece.
 
     Args:
-        content: the pieces.
-        media_type: of the response.
-        events: whether it is an event stream, with a limit of its own.
+        content: yields the pieces.
+        media_type: media type of the response.
+        events: whether it is an event stream, which has a limit of its own.
         stored: whether caches may store it.
 
     Raises:
-        TooManyRequests: when sent, if the tenant has too many responses open.
+        TooManyRequests: when it is sent, the tenant has too many responses open.
     """
 
     def __init__(

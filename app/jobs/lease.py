@@ -29,7 +29,7 @@ from app.settings import Settings
 
 
 def instead(session: Session, job_id: str) -> str | None:
-    """Id of the job to claim in place of the announced one; None: claim the announced one, or there is none.
+    """Id of the job to claim in place of the announced one; None: claim the announced one, or none is queued.
 
     It may be of another type, so that a fit doesn't wait behind another tenant's trainings.
     """
@@ -79,7 +79,7 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True)
 class Claim:
-    """Identity of a job's lease, on which every write is conditional."""
+    """Identity of a job's lease (job id, owner, fence token), on which every write is conditional."""
 
     job_id: str
     tenant: str
@@ -89,7 +89,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Lease(Claim):
-    """A worker's lease on a job, with the job's data; ``progress``: 0 to 1; ``checkpoint`` None: from scratch."""
+    """A worker's lease on a job, with the job's data; ``progress``: 0 to 1; ``checkpoint``: None before the first."""
 
     workload_id: str
     request: dict[str, Any]
@@ -157,7 +157,7 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
 
 
 def write(session: Session, lease: Claim, **values: Any) -> None:
-    """Update the row of a leased job; raises LeaseLost if the lease is not held any more."""
+    """Update columns of a leased job's row to ``values``; raises LeaseLost if the lease is not held any more."""
     if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 
@@ -174,11 +174,7 @@ def cancel_requested(session: Session, lease: Claim) -> bool:
 
 
 def heartbeat(database: Database, lease: Lease, clock: Clock = database_time) -> bool:
-    """Renew a lease; True if the job should be cancelled.
-
-    Raises:
-        LeaseLost: the lease is not held any more.
-    """
+    """Renew a lease; True if the job should be cancelled; raises LeaseLost if the lease isn't held any more."""
     with database.session() as session:
         write(session, lease, lease_expires_at=renewed(lease, clock(session)))
         return cancel_requested(session, lease)
@@ -210,7 +206,7 @@ def progress(
 
 
 def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock = database_time) -> None:
-    """Mark a job as succeeded, in the transaction that publishes its result.
+    """Mark a job as succeeded, in the transaction that publishes its result (a JSON object).
 
     Raises:
         LeaseLost: the lease is not held any more; the transaction must be rolled back.
@@ -220,11 +216,7 @@ def finish(session: Session, lease: Lease, result: dict[str, Any], clock: Clock 
 
 
 def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock = database_time) -> None:
-    """Mark a job as failed with a problem document.
-
-    Raises:
-        LeaseLost: the lease is not held any more.
-    """
+    """Mark a job as failed with a problem document; raises LeaseLost if its lease isn't held any more."""
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
         now, event = clock(session), {"error": problem}
@@ -232,11 +224,7 @@ def fail(database: Database, lease: Lease, problem: dict[str, Any], clock: Clock
 
 
 def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> None:
-    """Mark a job as cancelled.
-
-    Raises:
-        LeaseLost: the lease is not held any more.
-    """
+    """Mark a job as cancelled; raises LeaseLost if its lease isn't held any more."""
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
         now = clock(session)
@@ -246,11 +234,9 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
 
 
 def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: Clock = database_time) -> None:
-    """Return a job to the queue, e.g. because the worker stops; this doesn't count as an attempt. Checkpoint None:
-    unchanged.
+    """Return a job to the queue, for example because the worker stops; this doesn't count as an attempt.
 
-    Raises:
-        LeaseLost: the lease is not held any more.
+    ``checkpoint`` None: the stored one stays. Raises LeaseLost if the lease isn't held any more.
     """
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
@@ -333,8 +319,8 @@ def sweep(
 ) -> list[str]:
     """Requeue lost jobs, announce queued jobs again whose message was lost, and wake waiting jobs whose time has come.
 
-    Several sweepers may run at once. ``is_gone(owner)``: a worker has certainly ended, so its leases needn't expire.
-    The result are the ids of the announced jobs.
+    Several sweepers may run at once. ``is_gone(owner)`` is True if the worker has certainly ended, so that its leases
+    needn't expire. Returns the ids of the announced jobs.
     """
     with database.reading() as session:
         now = clock(session)

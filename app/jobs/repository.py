@@ -64,7 +64,7 @@ def resting(until: datetime) -> dict[str, Any]:
 
 
 def requeued(announced: datetime | None) -> dict[str, Any]:
-    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, None: not yet."""
+    """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
     return {
         "state": "queued",
         "owner": None,
@@ -102,7 +102,7 @@ def expired(now: datetime) -> ColumnElement[bool]:
 
 
 def add_event(session: Session, tenant: str, job_id: str, data: dict[str, Any], now: datetime) -> None:
-    """Append an event to a job whose row was written in this transaction: the row's lock keeps events in order."""
+    """Append an event with ``data`` to a job whose row this transaction has locked, so that events keep their order."""
     last = session.scalar(select(func.max(JobEvent.sequence)).where(JobEvent.job_id == job_id))
     session.add(JobEvent(tenant=tenant, job_id=job_id, sequence=(last or 0) + 1, data=data, created_at=now))
 
@@ -120,12 +120,12 @@ def waiting_jobs(session: Session, announced_before: datetime, limit: int) -> li
 
 
 def due(session: Session, now: datetime) -> list[Job]:
-    """Waiting jobs whose time has come."""
+    """Waiting jobs whose waiting time is over at ``now``."""
     return list(session.scalars(select(Job).where(*resting_until(now))))
 
 
 def resting_until(now: datetime) -> list[ColumnElement[bool]]:
-    """SQL conditions: the job waits for a time that has come."""
+    """SQL conditions: the job waits for a time that isn't after ``now``."""
     return [Job.state == WAITING, Job.not_before <= now]
 
 
@@ -151,7 +151,7 @@ def checkpoint(session: Session, job_id: str) -> bytes | None:
 
 
 def hold_parent(session: Session, job_id: str) -> str | None:
-    """Lock the training of a trial until the transaction ends, and return its id; None if the job is no trial."""
+    """Lock a trial's training until the transaction ends, and return its id; None if the job is no trial."""
     parent = session.scalar(select(Trial.parent_id).where(Trial.job_id == job_id))
     if parent is not None:
         session.execute(select(Job.id).where(Job.id == parent).with_for_update())

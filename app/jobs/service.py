@@ -143,18 +143,12 @@ def read(job: Job, workload: str) -> JobRead:
 
 
 def _attempts(job: Job) -> int:
-    """Number of the present or last attempt. A job that waits for others is still in the attempt in which it was
-    released.
-    """
+    """Number of the present or last attempt, from 1; a waiting job is still in the one that released it."""
     return max(job.attempts + (job.state == WAITING), int(job.started_at is not None))
 
 
 def require(session: Session, tenant: str, job_id: str) -> Job:
-    """A tenant's job by id.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """A tenant's job by id; raises NotFound if there is none."""
     job = repository.find(session, tenant, job_id)
     if job is None:
         raise NotFound(f"no job {job_id!r}")
@@ -177,10 +171,9 @@ def get(database: Database, tenant: str, job_id: str) -> JobRead:
 def listed(
     database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
 ) -> tuple[Slice[Job], dict[str, str]]:
-    """One page of jobs, newest first, and the names of their workloads by id; workload and state None: any.
+    """One page of jobs, newest first, and the names of their workloads by id.
 
-    Raises:
-        NotFound: there is no such workload.
+    ``workload`` (name or id) and ``state`` filter the list; None: any. Raises NotFound if there is no such workload.
     """
     with database.reading() as session:
         workload_id = None
@@ -197,7 +190,7 @@ def listed(
 def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
     """Cancel a job: at once unless it is running; a running one stops at its next chunk, or is ended after 4 s.
 
-    Repeating it changes nothing.
+    Repeating it has no effect.
 
     Raises:
         Conflict: it has succeeded or failed.
@@ -238,11 +231,7 @@ def delete(database: Database, tenant: str, job_id: str) -> None:
 
 
 def events(database: Database, tenant: str, job_id: str, after: int) -> tuple[Sequence[JobEvent], bool]:
-    """Up to 200 events after a sequence number, and whether no more will follow.
-
-    Raises:
-        NotFound: there is no such job.
-    """
+    """Up to 200 events after sequence number ``after``, and whether they are the last; raises NotFound."""
     with database.reading() as session:
         state = require(session, tenant, job_id).state
         found = repository.events(session, job_id, after, EVENTS_AT_ONCE)

@@ -1,7 +1,7 @@
 """Workers' operations on a training with several trials: open, report, compare, resume, end.
 
 While trials run, their training waits without a lease; the last trial that pauses queues it again. Each trial is a job
-with a lease, a fence token and a checkpoint of its own, so it is recovered like any other job.
+with its own lease, fence token and checkpoint, so it is recovered like any other job.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Opening:
 
 @dataclass(frozen=True)
 class TrialStatus:
-    """Present state of a trial (columns of `Trial`); `failed`: why its job ended early, None: it didn't."""
+    """Present state of a trial (columns of `Trial`); `failed`: why its job ended early, None if it didn't."""
 
     job_id: str
     number: int
@@ -55,7 +55,7 @@ class TrialStatus:
 
 @dataclass(frozen=True)
 class TrialProgress:
-    """Progress of a running trial: its used share of its budget, the training's total in such budgets, seconds per
+    """Progress of a running trial: share of its budget used (0 to 1), the training's total in such budgets, seconds per
     budget (None: unknown), and further members of the event.
     """
 
@@ -69,7 +69,7 @@ class TrialProgress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Result of a trial's rung: used share of its budget, its best policy so far, and that policy's mean return."""
+    """Result of a trial's rung: used share of its budget (0 to 1), its best policy, and that policy's mean return."""
 
     share: float
     score: float
@@ -85,7 +85,9 @@ def open_trials(
     checkpoint: bytes,
     clock: Clock = database_time,
 ) -> bool:
-    """Open trials up to a share of their budget, for which their training waits; False if it should be cancelled.
+    """Open trials that run up to the share ``until`` (0 to 1) of their budgets, while their training waits.
+
+    False, and nothing is opened, if the training should be cancelled.
 
     Raises:
         LeaseLost: the training's lease is not held any more.
@@ -151,9 +153,9 @@ def resume_trials(
     until: float,
     clock: Clock = database_time,
 ) -> bool:
-    """Resume trials up to a share of their budget (``until``), and end others; the training waits for them.
+    """Resume trials up to the share ``until`` (0 to 1) of their budgets, and end others; the training waits for them.
 
-    ``survivors`` are job ids, ``stopped`` reasons by job id. False if the training should be cancelled instead.
+    ``survivors``: job ids. ``stopped``: reasons by job id. False if the training should be cancelled instead.
 
     Raises:
         LeaseLost: the training's lease is not held any more.
@@ -174,7 +176,7 @@ def resume_trials(
 
 
 def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
-    """Lock a training's row before its trials', and renew its lease; raises LeaseLost if it is not held any more."""
+    """Lock a training's row before its trials', and renew its lease; raises LeaseLost if it isn't held any more."""
     _hold(session, held, clock(session))
 
 
@@ -183,7 +185,7 @@ def _hold(session: Session, held: Lease, now: datetime) -> None:
 
 
 def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
-    """End paused trials, with reasons by job id; an empty reason means that the trial used its whole budget."""
+    """End paused trials: ``stopped`` has reasons by job id; an empty reason means that the whole budget was used."""
     _end(session, stopped, clock(session))
 
 
@@ -206,6 +208,8 @@ def report_progress(
     database: Database, held: Lease, progress: TrialProgress, checkpoint: bytes | None, clock: Clock = database_time
 ) -> bool:
     """Record a trial's progress, and an event of its training; True if the trial should be cancelled.
+
+    ``checkpoint``: state from which to resume, None: the stored one stays.
 
     Raises:
         LeaseLost: the trial's lease is not held any more.
@@ -235,6 +239,8 @@ def _report_to_parent(session: Session, parent: str, held: Lease, progress: Tria
 
 def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, clock: Clock = database_time) -> bool:
     """Pause a trial until it is compared; the last one wakes its training. False if it should be cancelled instead.
+
+    ``outcome``: result of the rung; ``checkpoint``: state from which to resume.
 
     Raises:
         LeaseLost: the trial's lease is not held any more, or its training was deleted.

@@ -103,7 +103,7 @@ class Need(NamedTuple):
     """Requirements of a route.
 
     Attributes:
-        scopes: of which the caller needs one.
+        scopes: the caller needs one of these.
         public: whether no credential is required.
         run: whether the token of the run in the path is accepted.
     """
@@ -123,7 +123,7 @@ ANY = Need(ALL)
 
 
 def need(method: str, template: str) -> Need:
-    """Requirements of a route; scope `admin` if the table doesn't list it."""
+    """Requirements of a route by method and path template; scope `admin` if the table doesn't list it."""
     words = TABLE.get(f"{method} {template}", ADMIN).split()
     return Need(frozenset(words) & ALL, PUBLIC in words, RUN in words)
 
@@ -132,7 +132,7 @@ class Access:
     """Requirements of all routes of an application.
 
     Args:
-        routes: in the application's order.
+        routes: the routes, in the application's order.
 
     Raises:
         TypeError: a route has no path or methods.
@@ -153,7 +153,7 @@ class Access:
         return self._needs["GET" if method == "HEAD" else method, template]
 
     def of(self, method: str, path: str) -> tuple[Need, dict[str, str]]:
-        """Requirements of a request by its path, and the path's parameters; ``ANY`` and none for an unknown path."""
+        """Requirements of a request by its path, and its path parameters; ``ANY`` and none if it is unknown."""
         method = "GET" if method == "HEAD" else method
         for template, regex in self._patterns.items():
             match = regex.match(path)

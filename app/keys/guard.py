@@ -111,7 +111,7 @@ class KeyGuard:
         return caller
 
     def _remember(self, admitted: Admitted, method: str, route: str, headers: OriginHeaders, entry: Entry) -> None:
-        """Cache an admitted key from a header, or that none is required, for equal requests."""
+        """Cache an admitted key of a header, or the fact that none is required, for equal requests."""
         sent, host = headers.get(AUTHORIZATION), headers.get(HOST)
         if not sent and entry is not self._anybody:  # it came in a cookie
             return

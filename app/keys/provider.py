@@ -55,7 +55,7 @@ class Provider:
     """Authenticates callers by tokens of one issuer.
 
     Args:
-        settings: the issuer, the required audience, and the claims with tenant and scopes.
+        settings: the issuer, the required audience, and names of the claims for tenant and scopes.
         clock: wall-clock time in POSIX seconds.
     """
 
@@ -168,7 +168,7 @@ def published(settings: Settings) -> dict[str, tuple[str, Any]]:
     """The issuer's signing keys, fetched over HTTP: type and key by id.
 
     Raises:
-        UNUSABLE: they can't be fetched, or are malformed.
+        UNUSABLE: one of these exceptions, if they can't be fetched or are malformed.
     """
     with httpx.Client(timeout=FETCH_SECONDS, trust_env=False) as http:
         address = settings.oidc_keys_url
@@ -188,7 +188,7 @@ def published(settings: Settings) -> dict[str, tuple[str, Any]]:
 
 
 def _made(key: Mapping[str, Any]) -> Any:
-    """A key; None, with a log message, if its curve or algorithm isn't supported."""
+    """A key from its JWK; None, with a log message, if its curve or algorithm isn't supported."""
     try:
         return jwt.PyJWK(dict(key)).key
     except jwt.PyJWTError as error:

@@ -44,7 +44,7 @@ class Rates:
     Args:
         per_key: requests per second of each key or token; 0: unlimited.
         per_tenant: requests per second of all keys of a tenant; 0: unlimited.
-        clock: monotonic seconds.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(self, per_key: float, per_tenant: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -53,11 +53,7 @@ class Rates:
         self._fresh: Counter[str] = Counter()
 
     def take(self, caller: Caller) -> None:
-        """Count one request of a caller.
-
-        Raises:
-            TooManyRequests: it exceeds a rate.
-        """
+        """Count one request of a caller; raises TooManyRequests if it exceeds a rate."""
         whose = {"key": caller.key or caller.name, "tenant": caller.tenant}
         counted = [(f"{what}:{name}", what) for what, name in whose.items() if self._rates[what] > 0]
         for name, what in counted:
@@ -76,11 +72,11 @@ class Rates:
         return found
 
     def learn(self, others: Mapping[str, tuple[int, float]]) -> None:
-        """Take other processes' requests out of the buckets, down to minus one second's worth.
+        """Subtract other processes' requests from the buckets, down to minus one second's worth.
 
         Args:
-            others: number of requests, and since when (clock); in a longer time than a bucket needs to fill, a
-                proportional part counts.
+            others: by key or tenant, the number of requests and when their counting began (by ``clock``); of a period
+                longer than a bucket needs to fill, only a proportional part counts.
         """
         now = self.clock()
         for name, (number, since) in others.items():
@@ -112,7 +108,7 @@ class Counts(Protocol):
     """Store of admitted requests that processes share."""
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts and return the totals of all processes; unused counts expire."""
+        """Add numbers of requests by key and tenant, and return all processes' totals; unused ones expire."""
         ...
 
 
@@ -125,7 +121,7 @@ class RedisCounts:
         self._redis = Redis.from_url(url, socket_timeout=1.0, socket_connect_timeout=1.0)
 
     async def add(self, counts: Mapping[str, int]) -> dict[str, int]:
-        """Add to counts and return the totals of all processes; raises Redis' errors."""
+        """Add numbers of requests by key and tenant, and return all processes' totals; raises Redis' errors."""
         async with self._redis.pipeline(transaction=False) as pipeline:
             for name, number in counts.items():
                 pipeline.incrby(f"steward:requests:{name}", number)
@@ -139,7 +135,7 @@ class RedisCounts:
 
 
 class Sharing:
-    """Exchange of counts between this process and the others."""
+    """Exchange of counts of admitted requests between this process and the others."""
 
     def __init__(self, rates: Rates, counts: Counts) -> None:
         self._rates, self._counts = rates, counts
@@ -147,7 +143,7 @@ class Sharing:
         self._last: dict[str, tuple[int, float]] = {}
 
     async def once(self) -> None:
-        """Publish this process's new requests, and take the others' out of the buckets; errors are logged."""
+        """Publish this process's new requests, and subtract the others' from the buckets; errors are logged."""
         self._own += self._rates.fresh()
         if not self._own:
             return
@@ -318,7 +314,7 @@ class KeyRing:
                 await self.look()
 
     def refresh(self) -> None:
-        """Refresh the cache; blocks. Raises SQLAlchemyError as ``look``."""
+        """Refresh the cache, blocking; raises SQLAlchemyError as ``look``."""
         with self._lock:
             begun = self._clock()  # before reading: commits during it may be missed
             try:

@@ -40,7 +40,7 @@ NOBODY = "0" * 64
 
 
 class Made(NamedTuple):
-    """A new secret: its id, the text shown once, and the stored digest."""
+    """A new secret: its id, the text shown once, and the digest to be stored."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class Made(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A parsed credential: whether it is a run's, its id, and its secret."""
+    """A parsed credential: whether it is a run's token, its id, and its secret."""
 
     of_run: bool
     id: str
@@ -56,7 +56,7 @@ class Given(NamedTuple):
 
 
 def make(prefix: str = PREFIX) -> Made:
-    """A new random id and secret; only the digest may be stored."""
+    """A new random id and secret, whose text begins with ``prefix``; only the digest may be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
     return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
@@ -134,7 +134,10 @@ class KeyMade(KeyRead):
 
 
 def create(database: Database, tenant: str, request: KeyRequest, made_by: str, record: Record = no_record) -> KeyMade:
-    """Create a key and return it with its secret; ``record`` stores the response without the secret."""
+    """Create a key and return it with its secret.
+
+    ``made_by``: name of the creator; ``record``: stores the response, without the secret.
+    """
     made = make()
     row = Key(
         id=made.id,

@@ -23,11 +23,11 @@ from app.policies.network import NetworkPolicy
 
 @dataclass(frozen=True, eq=False)
 class TablePolicy:
-    """Greedy policy of a table of Q values.
+    """Greedy policy of a table of Q values for N actions.
 
     ``config``: ``algorithm``; ``entries``, indices of the observation's entries that are read; ``low``, ``high``,
     ``bins``, the range of each and its number of equal bins (values beyond fall into the outermost). ``arrays``: ``q``
-    [cells, N].
+    [cells, N], in hundredths of return.
     """
 
     config: dict[str, Any]
@@ -40,7 +40,7 @@ class TablePolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
             IncompatibleArtifact: the table is missing, or its size doesn't match ``config``.
@@ -53,18 +53,18 @@ class TablePolicy:
         return cls(config, arrays)
 
     def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:
-        """Row of the table [B] for each observation [B, D]."""
+        """Row of the table, [B], for B observations [B, D] of D entries."""
         return cell(observation, self.config)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action with the highest Q, [B], and the values in units of return, [B, N]."""
+        """The legal action with the highest Q for each of B rows, [B], and all Q in units of return, [B, N]."""
         observation, q = situation.view.observation, self.arrays["q"]
         values = masked(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Row of the table [B] for each observation [B, D]; ``config`` as in ``TablePolicy``."""
+    """Row of the table, [B], for B observations [B, D] of D entries; ``config`` as in ``TablePolicy``."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -87,10 +87,12 @@ class Artifact:
     """A loaded policy, with the kind and the layout for which it was trained.
 
     Attributes:
-        observation: names of the entries that it reads; empty if it scores any number of candidates.
+        policy: the policy; None with ``roles``.
+        kind: name of the workload's kind.
+        observation: names of the observation's entries; empty if it scores any number of candidates.
         actions: number of its actions; 0: any number of candidates.
         experience: conditions of its training, in its kind's terms.
-        roles: policies trained together, by role; if there are any, `policy` is None.
+        roles: policies trained together, by role; empty for a single policy.
     """
 
     policy: Any
@@ -104,7 +106,7 @@ class Artifact:
         """Check that the policy fits a workload's kind, observation entries and number of actions.
 
         Raises:
-            IncompatibleArtifact: it doesn't.
+            IncompatibleArtifact: it doesn't fit; the message says why.
         """
         if kind != self.kind:
             raise IncompatibleArtifact(f"the policy was made for kind {self.kind}; this workload is of kind {kind}")
@@ -131,7 +133,10 @@ def save(
     experience: Mapping[str, Any],
     families: Families = SHARED,
 ) -> bytes:
-    """A policy with its kind and layout as an artifact's bytes; arguments as in ``Artifact``."""
+    """Serialise a policy with its kind and layout to an artifact's bytes.
+
+    ``kind``, ``observation``, ``actions`` and ``experience`` as in ``Artifact``; ``families``: policy classes by name.
+    """
     header = {
         "kind": kind,
         "policy": next(name for name, family in families.items() if isinstance(policy, family)),
@@ -144,7 +149,7 @@ def save(
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
-    """One artifact of several of one kind, by role; ``by_role`` returns each unchanged.
+    """Combine one kind's artifacts, given by role, in one artifact; ``by_role`` returns each unchanged.
 
     Raises:
         ValueError: they are of several kinds, or there are none.
@@ -158,11 +163,7 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 
 def by_role(data: bytes) -> dict[str, bytes]:
-    """The artifacts that ``save_roles`` combined, by role; empty for a single policy.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact.
-    """
+    """The artifacts that ``save_roles`` combined, by role; empty for a single policy; raises IncompatibleArtifact."""
     found = parts(data)
     if found.header.get("policy") != BY_ROLE:
         return {}
@@ -170,16 +171,12 @@ def by_role(data: bytes) -> dict[str, bytes]:
 
 
 def kind_of(data: bytes) -> str:
-    """Name of the kind of an artifact.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact.
-    """
+    """Name of an artifact's kind; raises IncompatibleArtifact if the bytes are no artifact."""
     return str(parts(data).header.get("kind", ""))
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Load an artifact; its ``experience`` is a JSON object.
+    """Load an artifact; its ``experience`` is a JSON object; ``families``: policy classes by name.
 
     Raises:
         IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
@@ -206,11 +203,7 @@ def _single(found: Parts, families: Families) -> Artifact:
 
 
 def parts(data: bytes) -> Parts:
-    """Split an artifact into header and arrays.
-
-    Raises:
-        IncompatibleArtifact: the bytes are no artifact.
-    """
+    """Split an artifact into header and arrays; raises IncompatibleArtifact if the bytes are no artifact."""
     try:
         metadata, arrays = read_tensors(data)
     except ValueError as error:
@@ -246,7 +239,7 @@ NOTHING: Memories = MappingProxyType({})
 
 
 def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
-    """Hidden states of an agent in B runs, [B, H], zeros where missing; None if it has none in any run."""
+    """Hidden states [B, H] of agent ``version`` in B runs, zeros where missing; None if no run has one."""
     if version is None or not any(memories):
         return None
     known = [one.get(version) for one in memories]
@@ -255,20 +248,20 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """The hidden states of these agents only; None among the versions is ignored."""
+    """Of a run's hidden states by version those of these agents; None among the versions is ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """Hidden states as lists of numbers, for JSON."""
+    """A run's hidden states by version, as lists of numbers for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
 def restored(given: Mapping[str, Any]) -> Memories:
-    """Hidden states from the JSON of ``stored``, bit by bit."""
+    """Hidden states from the JSON made by ``stored``, equal bit by bit."""
     return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
 
 
 def weight(memories: Memories) -> int:
-    """Bytes of the hidden states' numbers."""
+    """Bytes of the numbers in a run's hidden states."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

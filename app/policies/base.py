@@ -22,11 +22,7 @@ class IncompatibleArtifact(ValueError):
 
 
 def check_layers(arrays: Arrays) -> None:
-    """Check that each layer's ``weight`` is [out, in] and its ``bias`` [out].
-
-    Raises:
-        IncompatibleArtifact: one has another shape.
-    """
+    """Check that each ``weight`` is [out, in] and its ``bias`` [out]; raises IncompatibleArtifact otherwise."""
     for name, array in arrays.items():
         layer, _, part = name.rpartition(".")
         weight = arrays.get(f"{layer}.weight", array)
@@ -45,14 +41,10 @@ class Published(Policy, Protocol):
 
     @property
     def arrays(self) -> Arrays:
-        """Its parameters by name."""
+        """The policy's parameters by name."""
         ...
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
-
-        Raises:
-            IncompatibleArtifact: they don't fit together.
-        """
+        """The policy with this config and these arrays; raises IncompatibleArtifact if they don't fit together."""
         ...

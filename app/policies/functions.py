@@ -15,7 +15,7 @@ def namespace_of(x: Array) -> Any:
 
 
 def linear(x: Array, weight: Array, bias: Array) -> Array:
-    """Affine map of ``x`` [B, in] by ``weight`` [out, in] and ``bias`` [out] → [B, out]."""
+    """Affine map x·weightᵀ + bias, [B, out], of B rows ``x`` [B, in] by ``weight`` [out, in] and ``bias`` [out]."""
     return x @ weight.T + bias
 
 
@@ -30,14 +30,17 @@ def tanh(x: Array) -> Array:
 
 
 def dueling(value: Array, advantage: Array, mask: Array) -> Array:
-    """Value [B, 1] plus advantage [B, N] less its mean over the legal ``mask`` [B, N] (Wang et al. 2016, eq. 9)."""
+    """Q [B, N] of N actions in B rows: value [B, 1] plus advantage [B, N] less its mean over legal actions.
+
+    ``mask`` [B, N] is True for legal actions (Wang et al. 2016, eq. 9).
+    """
     count = mask.sum(axis=1, keepdims=True, dtype=advantage.dtype)
     mean = (advantage * mask).sum(axis=1, keepdims=True) / count
     return value + advantage - mean
 
 
 def masked(values: Array, mask: Array) -> Array:
-    """``values`` [B, N] with −∞ where ``mask`` [B, N] forbids."""
+    """``values`` [B, N] of N actions in B rows, −∞ where ``mask`` [B, N] is False."""
     xp = namespace_of(values)
     return xp.where(mask, values, -xp.inf)
 
@@ -53,16 +56,15 @@ def sigmoid(x: Array) -> Array:
 def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     """One step of a gated recurrent unit (Cho et al., 2014): the next hidden state, [B, H].
 
-    ``inputs`` [B, D] and ``memory`` [B, H]; ``arrays`` are ``input.weight`` [3H, D], ``input.bias`` [3H],
-    ``memory.weight`` [3H, H] and ``memory.bias`` [3H], each with reset, update and new gate, in this order.
+    ``inputs`` [B, D] has D features in B rows, ``memory`` [B, H] the state of H units. ``arrays``: ``input.weight``
+    [3H, D], ``input.bias`` [3H], ``memory.weight`` [3H, H] and ``memory.bias`` [3H], each for reset, update and new
+    gate, in this order.
     """
     return gated_by(linear(inputs, arrays["input.weight"], arrays["input.bias"]), memory, arrays)
 
 
 def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """Like ``gated``, with the linear map of the inputs given, [B, 3H], so that it can be computed for a whole
-    sequence.
-    """
+    """Like ``gated``, with the inputs' linear map ``given``, [B, 3H], computed before for a whole sequence."""
     wide = memory.shape[1]
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
@@ -72,14 +74,14 @@ def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
 
 
 def pooled(hidden: Array, mask: Array) -> Array:
-    """Mean of ``hidden`` [B, K, H] over the candidates in ``mask`` [B, K]: [B, 1, H]; zeros without any."""
+    """Mean [B, 1, H] of ``hidden`` [B, K, H] over those of K candidates with ``mask`` [B, K]; 0 if there are none."""
     xp = namespace_of(hidden)
     legal = xp.astype(mask, hidden.dtype)[:, :, None]
     return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
 
 
 def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
-    """Dot-product attention of each candidate over those in ``mask`` [B, K]: [B, K, H] → [B, K, H].
+    """Dot-product attention of K candidates over those with ``mask`` [B, K]: ``hidden`` [B, K, H] → [B, K, H].
 
     ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
     """
@@ -93,12 +95,12 @@ def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array)
 
 
 def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """Features of each candidate, [B, K, F] → [B, K, H]; independent of the candidates' order.
+    """Encode F features of K candidates in B rows: ``observation`` [B, K, F] → [B, K, H], equivariant to their order.
 
-    ``config``: ``layers``, widths of the network applied to each candidate; ``context``, what is then added of all
-    legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``; ``joint``, widths of the network over
-    both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``; for a context ``context.weight``; for
-    attention ``query.weight``, ``key.weight``, ``value.weight``.
+    ``mask`` [B, K]: legal candidates. ``config``: ``layers``, widths of the network applied to each candidate;
+    ``context``, what is then added of all legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``;
+    ``joint``, widths of the network over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``;
+    for a context ``context.weight``; for attention ``query.weight``, ``key.weight``, ``value.weight``.
     """
     activation, hidden = ACTIVATIONS[config["activation"]], observation
     for i in range(len(config["layers"])):
@@ -117,10 +119,10 @@ def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config
 
 
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """Scores of candidates, [B, K, F] → [B, K], equivariant to permutations.
+    """Scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to their order.
 
-    ``config`` and ``arrays`` as in ``encoded``, with ``advantage.weight`` [1, H] and ``advantage.bias`` [1]. If
-    ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature is added.
+    ``mask``, ``config`` and ``arrays`` as in ``encoded``, with ``advantage.weight`` [1, H] and ``advantage.bias`` [1].
+    If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature is added.
     """
     hidden = encoded(observation, mask, arrays, config)
     found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]

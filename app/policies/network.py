@@ -22,19 +22,19 @@ NEVER, SCALE = np.full(1, -np.inf, np.float32), np.float32(RETURN_SCALE)  # arra
 
 
 def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
-    """max(x, 0) in place; for one row in a third of the time of ``functions.relu``."""
+    """Apply max(x, 0) to ``x`` in place and return it; for one row in a third of the time of ``functions.relu``."""
     return np.maximum(x, 0.0, out=x)
 
 
 def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``functions.linear`` with a transposed ``weight`` [in, out]: x [B, in] → [B, out]; in a third of the time."""
+    """``functions.linear`` with a transposed ``weight`` [in, out]: [B, in] → [B, out]; in a third of the time."""
     found: NDArray[np.float32] = x.dot(weight)
     found += bias
     return found
 
 
 def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """``functions.dueling`` of advantages and, last, the value, [B, N + 1] → [B, N]; in half the time."""
+    """``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the time."""
     advantage, legal = outputs[:, :-1], mask.astype(np.float32)
     level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
     found: NDArray[np.float32] = advantage + level[:, None]
@@ -70,7 +70,7 @@ class NetworkPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
             IncompatibleArtifact: an array is missing or of the wrong shape.
@@ -108,7 +108,7 @@ class NetworkPolicy:
         return {name: self.arrays[f"{CORE}{name}"] for name in GATES}
 
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """The hidden state [B, H] after ``observation`` [B, D] and the state ``before`` [B, H]; None: zeros."""
+        """The hidden state [B, H] after B observations [B, D] and the state ``before`` [B, H]; None: zeros."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
         found: NDArray[np.float32] = gated(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
         return found
@@ -116,8 +116,9 @@ class NetworkPolicy:
     def q_values(
         self, observation: NDArray[np.floating], mask: NDArray[np.bool_], memory: NDArray[np.float32] | None = None
     ) -> NDArray[np.floating]:
-        """Q of every action in hundredths of return, [B, N], −∞ if illegal; ``memory``: [B, H] after ``observation``
-        [B, D].
+        """Q of N actions for B observations [B, D], [B, N] in hundredths of return; −∞ where ``mask`` [B, N] is False.
+
+        ``memory`` [B, H]: hidden state after ``observation``; None for a policy that isn't recurrent.
         """
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
@@ -126,7 +127,7 @@ class NetworkPolicy:
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """Outputs of the head, [B, N], of a dueling one [B, N + 1] with the value last."""
+        """Outputs of the head for B observations: [B, N], of a dueling head [B, N + 1] with the value last."""
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation, trunk, head = self._layers
         for weight, bias in trunk:
@@ -134,14 +135,14 @@ class NetworkPolicy:
         return affine(hidden, *head)
 
     def best(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The action of ``act`` [B] without values, for policies that aren't recurrent; the value cancels in a run."""
+        """The action of ``act`` for each of B observations, [B], without Q; for policies that aren't recurrent."""
         found = self._outputs(observation, None)
         if self.config["dueling"]:
             found = found[:, :-1]
         return np.where(mask, found, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action with the highest Q, [B], with Q in units of return, [B, N], and the next hidden state."""
+        """The legal action with the highest Q for each of B rows, [B]; Q in return, [B, N]; the next hidden state."""
         observation = situation.view.observation
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
@@ -169,10 +170,10 @@ class ScorerPolicy:
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy of a config and arrays.
+        """Build the policy from a config and arrays.
 
         Raises:
-            IncompatibleArtifact: an array is missing or misshapen.
+            IncompatibleArtifact: an array is missing or of the wrong shape.
         """
         parts = [f"each.{i}" for i in range(len(config["layers"]))] + [
             f"joint.{i}" for i in range(len(config["joint"]))
@@ -187,13 +188,13 @@ class ScorerPolicy:
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
-        """Score of each candidate, [B, K], −∞ where ``mask`` forbids, from features ``observation`` [B, K, F]."""
+        """Scores [B, K] of K candidates with F features, ``observation`` [B, K, F]; −∞ where ``mask`` is False."""
         found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
         result: NDArray[np.floating] = masked(found, mask)
         return result
 
     def act(self, situation: Situation) -> Choice:
-        """The legal candidate with the highest score, [B], and all scores, [B, K]."""
+        """The legal candidate with the highest score for each of B rows, [B], and the scores of all K, [B, K]."""
         found = self.scores(situation.view.observation, situation.view.mask)
         return Choice(found.argmax(axis=1), found)
 
@@ -207,19 +208,17 @@ class ScorerPolicy:
 
 Array = Any
 Parameters = Mapping[str, Array]
-"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; adapted ones are [R,
-…], one per row.
-"""
+"""``hidden.weight`` [D, H], ``hidden.bias`` [1, H], ``out.weight`` [H, 1], ``out.bias`` [1, 1]; for R rows [R, …]."""
 NAMES = ("hidden.weight", "hidden.bias", "out.weight", "out.bias")
 
 
 class Examples(NamedTuple):
-    """K examples for each of R rows.
+    """K examples of D inputs each, for each of R rows (networks).
 
     Attributes:
-        inputs: [R, K, D].
-        target: [R, K].
-        weight: in the loss, [R, K]; 0 for padding.
+        inputs: inputs, [R, K, D].
+        target: targets, [R, K].
+        weight: weights in the loss, [R, K]; 0 for padding.
     """
 
     inputs: Array
@@ -228,7 +227,7 @@ class Examples(NamedTuple):
 
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
-    """Output of the tanh network for ``inputs`` [R, K, D]: [R, K]."""
+    """Output [R, K] of R tanh networks for ``inputs`` [R, K, D], K inputs of D entries each."""
     return _passed(parameters, inputs)[1][..., 0]
 
 
@@ -239,7 +238,7 @@ def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
 
 
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
-    """Gradient of Σ weight · (prediction − target)² / K with respect to each row's parameters, [R, …] each."""
+    """Gradient of Σ weight · (prediction − target)² / K over K examples by parameter, for R rows: [R, …] each."""
     xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
     hidden, out = _passed(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
@@ -253,7 +252,10 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of each row, [R, …], after ``steps`` of gradient descent with a learning rate per parameter."""
+    """Parameters of R networks, [R, …] each, after ``steps`` of gradient descent on their examples.
+
+    ``rates``: learning rate of each parameter, in the shape of ``parameters``.
+    """
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

@@ -33,7 +33,7 @@ from app.retention.schemas import Retention
 
 
 class Ages(NamedTuple):
-    """Time before which each noun's rows are due; None: never."""
+    """Time before which rows of each noun are due; None: its rows are never due."""
 
     iterations: datetime | None
     runs: datetime | None
@@ -72,7 +72,7 @@ def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[Col
 
 
 def superseded(session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime) -> list[int]:
-    """Versions created before a time that nothing needs, without the newest version."""
+    """Versions in ``table`` created before a time, that nothing needs, without the newest version."""
     reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
     newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
     old = select(table.version).where(table.workload_id == workload_id, table.created_at < before)
@@ -154,13 +154,13 @@ Kinds = Mapping[str, str]
 
 
 class Batch(NamedTuple):
-    """Rows that are deleted together.
+    """Rows that are archived and deleted together.
 
     Attributes:
-        noun: their noun.
-        rows: as archived.
-        kinds: types of their columns.
-        delete: deletes those still unneeded in a session; returns their number.
+        noun: noun of the rows, such as ``runs``.
+        rows: the rows as archived, by column.
+        kinds: types of the columns.
+        delete: deletes those rows that are still unneeded in a session, and returns their number.
     """
 
     noun: str
@@ -178,7 +178,7 @@ class Piece(NamedTuple):
 
 
 def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
-    """Batches of all due rows of a workload; referring rows before those referred to."""
+    """Yield batches of all due rows of a workload, rows that refer to others first."""
     yield from _runs(reading, workload, ages)
     yield from _batches_iterations(reading, workload, ages)
     yield from _batches_jobs(reading, workload, ages)
@@ -189,7 +189,7 @@ def batches(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]
 
 
 def _pages(reading: Reading, statement: Any, keys: Sequence[InstrumentedAttribute[Any]], limit: int) -> Iterator[Any]:
-    """Pages of a statement's rows, each read after the one before was processed."""
+    """Yield pages of at most ``limit`` rows of a statement, each read after the one before was processed."""
     after: Sequence[Any] | None = None
     while True:
         page = statement if after is None else statement.where(tuple_(*keys) > tuple_(*after))
@@ -373,8 +373,9 @@ def _batches_artifacts(
 def _delete_versions(
     session: Session, workload: Workload, table: type[Agent | DomainModel], free: Sequence[int], some: Sequence[int]
 ) -> int:
-    """Delete versions that are still free, under the lock of the workload's row, which promotions and trainings take
-    too.
+    """Delete those of the versions ``some`` that are in ``free`` (unneeded now), and return their number.
+
+    The workload's row is locked, as promotions and trainings lock it.
     """
     row = session.get(Workload, workload.id, with_for_update=True)
     going = [version for version in some if version in free]

@@ -35,7 +35,7 @@ class OpenJob(NamedTuple):
 
 
 def refuse(what: str, reasons: Sequence[str], remedy: str = "") -> None:
-    """Do nothing without reasons; raises Conflict, with the reasons, if there are any."""
+    """Raise Conflict with the ``reasons`` against deleting ``what`` and a ``remedy``; no effect without reasons."""
     if reasons:
         more = f" and {len(reasons) - MOST_NAMED} more" if len(reasons) > MOST_NAMED else ""
         told = "; ".join(reasons[:MOST_NAMED])

@@ -25,7 +25,7 @@ from app.workloads import service as workloads
 
 
 def effective(given: Mapping[str, Any] | None, settings: Settings) -> Retention:
-    """A workload's retention times: its own (None: none), completed by the service's settings."""
+    """A workload's retention times in days: its own (None: none), completed by the service's settings."""
     defaults = {name: getattr(settings, f"retention_{name}") for name in Retention.model_fields}
     return Retention.model_validate({**defaults, **(given or {})})
 
@@ -85,11 +85,7 @@ class Archive(Protocol):
     """Store of rows before their deletion."""
 
     def keep(self, workload: Workload, batch: Batch) -> None:
-        """Write a batch durably, replacing an earlier copy.
-
-        Raises:
-            OSError: it can't be written.
-        """
+        """Write a batch durably, replacing an earlier copy; raises OSError if it can't be written."""
         ...
 
 
@@ -113,7 +109,7 @@ class Due(NamedTuple):
 
 
 def plan(database: Database, settings: Settings, clock: Clock = database_time) -> list[Due]:
-    """Rows that pruning would delete now."""
+    """Number of rows that pruning would delete now, by noun and workload."""
     found = []
     for workload, retention in concerned(database, settings):
         with database.reading() as session:
@@ -129,7 +125,11 @@ class Pruning:
     """One round of pruning.
 
     Args:
+        database: the service's database.
+        settings: the service's retention times.
+        archive: stores rows before their deletion.
         owner: name of this process, for the lease.
+        clock: time of a database session.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Pruning:
         self._owner, self._clock = owner, clock
 
     def run(self) -> Mapping[tuple[str, str], int]:
-        """Delete all due rows; the number of deleted rows by workload and noun.
+        """Archive and delete all due rows; returns the number of deleted rows by workload and noun.
 
         Raises:
             HeldElsewhere: another process has the lease.

@@ -45,7 +45,7 @@ class Live(msgspec.Struct, eq=False):
         following: number of the next iteration to be reported.
         kept: its state, in its kind's representation.
         start: its start parameters.
-        digest, decision: of the last reported iteration (JSON); empty before the first.
+        digest, decision: hash of the last report, and the decision on it (JSON); empty before the first.
         shadow: the agent that decides beside the champion; None: none.
         drift: state of the sequential drift test.
         risk: why it is at risk of missing a target; empty while it is on track.
@@ -71,7 +71,7 @@ class Live(msgspec.Struct, eq=False):
     weight: int = OVERHEAD
 
     def __post_init__(self) -> None:
-        """Estimate the constant bytes of memory."""
+        """Estimate ``weight`` from the start parameters."""
         self.weight = OVERHEAD + (BYTES_OF_JSON * len(msgspec.json.encode(self.start)) if self.start else 0)
 
     @property
@@ -81,7 +81,7 @@ class Live(msgspec.Struct, eq=False):
 
 
 def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
-    """A live run from its database row and that of its last iteration."""
+    """A live run from ``found``, the row of ``repository.standing``; ``shadow``: the agent beside it, None: none."""
     return Live(
         id=found.id,
         tenant=found.tenant,
@@ -212,7 +212,7 @@ class Item(msgspec.Struct, eq=False):
 
     Attributes:
         pending: the report as the kind's engine takes it; ``encoded`` as JSON, with its hash ``digest``.
-        future: resolved with the decision (JSON), or with why the report was not written.
+        future: receives the decision (JSON), or a Verdict if the report was not written.
         commit: called just before the write; from then on the request must not be answered as cancelled.
         answered: the decision and the run's next state; ``drift`` the state of the drift test.
         entry: the row to write, if ``decide_aside`` has made it; None otherwise.
@@ -236,7 +236,10 @@ class Item(msgspec.Struct, eq=False):
 
 
 def decided(items: Sequence[Item], now: datetime) -> list[Item]:
-    """Decide items, one policy evaluation per workload; those that succeeded. Futures of others get their exception."""
+    """Decide items, with one policy evaluation per workload, and return those that succeeded.
+
+    Futures of the others get their exception.
+    """
     groups: dict[int, list[Item]] = {}
     for item in items:
         groups.setdefault(id(item.compiled), []).append(item)
@@ -270,7 +273,7 @@ def _is_watched(item: Item, now: datetime) -> bool:
 
 
 def _fail(item: Item, error: Exception) -> None:
-    """Log an item's error and set it as the exception of its future."""
+    """Log an item's error, and set it as the exception of the item's future."""
     logger.error("run %s: iteration %d can't be decided", item.live.id, item.pending.iteration, exc_info=error)
     item.future.set_exception(error)
 
@@ -316,7 +319,8 @@ SERIALISATION = frozenset({"40001", "40P01"})  # SQLSTATEs of transactions that 
 
 
 def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-    """Write the decided items: None by id for each run written, the exception for a report that can't be.
+    """Write the decided items; returns None for each run written, or the exception of a report that can't be, by run
+    id.
 
     Runs missing from the result were advanced by another process. Raises DBAPIError for other errors.
     """

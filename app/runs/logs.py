@@ -18,7 +18,7 @@ AT_ONCE = 1_000  # reports
 
 
 class Logged(NamedTuple):
-    """The reports of a run in order, all or those of a window, and its start parameters."""
+    """Reports of a run in order, all or those of a time window, and its start parameters."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]

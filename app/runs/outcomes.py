@@ -118,7 +118,7 @@ def _ended_without(state: str) -> ColumnElement[bool]:
 
 
 def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
-    """SQL condition that a run has this outcome, stored or derived."""
+    """SQL condition that a run has this outcome, stored or derived by ``rule``."""
     if outcome == "stale":
         return silence(rule).stale
     if outcome in LIVE:
@@ -128,7 +128,7 @@ def having(outcome: RunOutcome, rule: Staleness) -> ColumnElement[bool]:
 
 
 def counts(session: Session, rule: Staleness) -> dict[str, int]:
-    """Number of runs of all tenants by outcome."""
+    """Number of runs of all tenants by outcome, stored or derived by ``rule``."""
     stored = session.execute(select(Run.outcome, func.count()).group_by(Run.outcome))
     found: dict[str, int] = {outcome: number for outcome, number in stored}  # noqa: C416 - mypy sees no pairs in rows
     live = silence(rule)
@@ -141,15 +141,16 @@ def counts(session: Session, rule: Staleness) -> dict[str, int]:
 
 
 def ended_since(session: Session, rule: Staleness, span: timedelta) -> dict[str, int]:
-    """Number of runs of all tenants that ended within the last ``span``, by outcome."""
+    """Number of runs of all tenants that ended in the last ``span``, by outcome; ``rule`` has the clock."""
     outcome = silence(rule).outcome
     found = session.execute(select(outcome, func.count()).where(Run.finished_at >= rule.now() - span).group_by(outcome))
     return {name: number for name, number in found}  # noqa: C416 - mypy sees no pairs in rows
 
 
 def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str | None:
-    """Why a run has its outcome, in words; None if not stored; ``silent``, ``expected``: as in ``Silence``, None:
-    unknown.
+    """Why a run has its outcome, in words; None if not stored.
+
+    ``silent``: seconds without a report. ``expected``: seconds per iteration, None: unknown.
     """
     if outcome == "stale":
         return stale_reason(silent, expected)
@@ -157,9 +158,7 @@ def reason(run: Run, outcome: str, silent: float, expected: float | None) -> str
 
 
 def stale_reason(silent: float, expected: float | None) -> str:
-    """Why a run is stale, in words; ``silent``: seconds without a report; ``expected``: seconds per iteration, None:
-    unknown.
-    """
+    """Why a run is stale, in words; ``silent``: seconds without a report, ``expected``: per iteration or None."""
     said = f"no report for {_span(silent)}"
     if expected is None:
         return f"{said}; how long its iterations take is not known"
@@ -171,7 +170,7 @@ def _span(value: float) -> str:
 
 
 def live(risk: str) -> tuple[RunOutcome, str | None]:
-    """Outcome and reason to store for a running run; an empty ``risk`` means on track."""
+    """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 

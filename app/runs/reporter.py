@@ -97,7 +97,7 @@ class Reporter:
             commit: called just before the report is written; not called if the request is cancelled before.
 
         Returns:
-            201 for a new report or 200 for a repeated one, and the decision as JSON.
+            HTTP status (201 for a new report, 200 for a repeated one), and the decision as JSON.
 
         Raises:
             NotFound: there is no such run.
@@ -224,9 +224,7 @@ class Reporter:
         call(self._thread, self._write, ready, self._clock()).add_done_callback(lambda done: self._written(ready, done))
 
     def _note(self, runs: set[str]) -> None:
-        """Count runs that were also in one of the last two batches: they report as soon as they are answered, and are
-        waited for.
-        """
+        """Count the runs that were also in one of the last two batches; a batch waits for about so many reports."""
         self._returning = len(runs.intersection(set().union(*self._lately)))
         self._lately.append(runs)
 
@@ -235,9 +233,7 @@ class Reporter:
             self._gathering.arrived()
 
     def _take(self) -> list[Item]:
-        """Remove and return the next reports to write, at most one per run; reports of runs that have moved on are sent
-        back.
-        """
+        """Remove and return the next reports to write, at most one per run; reports of advanced runs are sent back."""
         taken: dict[str, Item] = {}
         left: list[Item] = []
         for item in self._pending:
@@ -253,7 +249,7 @@ class Reporter:
         return list(taken.values())
 
     def _write(self, ready: Sequence[Item], now: datetime) -> dict[str, Exception | None]:
-        """In the writer's thread: write a batch; the result is that of ``deciding.written``."""
+        """Write a batch, in the writer's thread; returns None or an exception by run id, as ``deciding.written``."""
         try:
             return deciding.written(self._writer, ready, now)
         finally:
@@ -332,10 +328,10 @@ def _read(item: Item) -> None:
 
 
 def _is_next(live: Live, iteration: int, fresh: bool) -> bool:
-    """Whether a cached run accepts a report under this number; ``fresh``: it was read from the database just now.
+    """Whether a cached run accepts a report under this number; ``fresh``: it was just read from the database.
 
     Raises:
-        Conflict: it doesn't, and ``fresh``.
+        Conflict: the run is fresh and doesn't accept it.
     """
     if live.running and iteration == live.following:
         return True

@@ -30,7 +30,8 @@ class Entry(msgspec.Struct, frozen=True):
     """The row of one report and its decision; JSON parts are already encoded.
 
     Attributes:
-        run, iteration, tenant, digest: of the report.
+        run, iteration, tenant: run and number of the report, and the run's tenant.
+        digest: hash of the report, which tells repetitions from other reports.
         state: the run's next state (JSON).
         packed: report and decision, compressed.
         drift: state of the drift test (JSON) and number of notices; None: unchanged.
@@ -87,12 +88,12 @@ class OutrunError(Exception):
 
 
 def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write reports, at most one per run, and advance their runs; the ids of the runs written.
+    """Write reports, at most one per run, and advance their runs; returns the ids of the runs written.
 
-    On PostgreSQL, runs that are not current any more are left out of the result.
+    On PostgreSQL, runs that have been advanced meanwhile are left out of the result.
 
     Raises:
-        OutrunError: on SQLite, if any run is not current any more.
+        OutrunError: on SQLite, if any run has been advanced meanwhile.
     """
     if isinstance(connection, sqlite3.Connection):
         return _append_each(connection.executemany, entries, now)
@@ -100,7 +101,7 @@ def append(connection: psycopg.Connection | sqlite3.Connection, entries: Sequenc
 
 
 def _append_all(connection: psycopg.Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """The same in one statement of PostgreSQL."""
+    """Like ``append``, in one statement of PostgreSQL."""
     drifts = [entry.drift for entry in entries] if any(entry.drift is not None for entry in entries) else []
     outcomes = [entry.outcome for entry in entries] if any(entry.outcome is not None for entry in entries) else []
     columns: dict[str, Iterable[str | None]] = {
@@ -133,9 +134,7 @@ def _element(value: str | None) -> str:
 
 
 def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: datetime) -> set[str]:
-    """The same row by row in SQLite; ``executed`` runs a statement for many rows; raises OutrunError as ``append``
-    does.
-    """
+    """Like ``append``, row by row in SQLite; ``executed`` runs a statement for many rows."""
     moves: dict[tuple[str, str], list[tuple[Any, ...]]] = {}  # by the other columns that are set, mostly none
     for e in entries:
         drift = () if e.drift is None else (str(e.drift[0], "utf-8"), e.drift[1])
@@ -151,7 +150,7 @@ def _append_each(executed: Callable[..., Any], entries: Sequence[Entry], now: da
 
 
 def append_current(connection: Connection, entries: Sequence[Entry], now: datetime) -> set[str]:
-    """Write only the reports whose runs are still current, under SQLite's write lock; the ids of the runs written."""
+    """Write only reports of runs not advanced meanwhile, under SQLite's write lock; returns ids of runs written."""
     expected = {entry.run: entry.iteration for entry in entries}
     query = select(Run.id, Run.next_iteration).where(Run.id.in_(expected), Run.state == RUNNING)
     current = {run for run, following in connection.execute(query) if expected[run] == following}
@@ -177,9 +176,7 @@ _STANDING = (
 
 
 def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
-    """The columns of a run that deciding needs, with its last iteration's (None before the first); None if there is no
-    run.
-    """
+    """Columns of a run needed for deciding, with its last iteration's (None before the first); None without a run."""
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
 
@@ -187,7 +184,7 @@ class Loaded(NamedTuple):
     """A run with its last iteration (None before the first) and its present outcome.
 
     Attributes:
-        outcome: as stored, or derived.
+        outcome: its outcome, as stored or derived.
         silent: seconds since its last report, or since its start.
         expected: expected seconds per iteration; None: unknown.
     """
@@ -209,7 +206,7 @@ def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
-    """A run with its last iteration and present outcome; None if there is no such run."""
+    """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
     found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
     return Loaded(*found) if found is not None else None
 
@@ -232,7 +229,7 @@ ALL = Filter()
 
 
 def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
-    """One page of a tenant's runs, newest first, each with its last iteration."""
+    """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
         query = query.where(Run.workload_id == chosen.workload_id)
@@ -250,7 +247,7 @@ def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness,
 
 
 def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]) -> Slice[Loaded]:
-    """The first of these runs, with their last iterations, that fit the largest size of a page in bytes."""
+    """The first of these runs, with their last iterations, that fit on a page by their bytes."""
     rows, weight = list[Loaded](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]

@@ -138,6 +138,7 @@ def start(
         compiled: the compiled workload.
         body: the request's body, with the kind's start parameters.
         record: stores the response for the idempotency key, in the same transaction.
+        now: clock of the start's time.
         kept: cache to which the run is added for its first report; None: none.
 
     Raises:
@@ -190,11 +191,7 @@ def start(
 
 
 def _known_rule(compiled: Compiled, name: str) -> str:
-    """The name of a rule, checked against the rules that can decide for the workload.
-
-    Raises:
-        Invalid: there is no such rule.
-    """
+    """Check the name of a rule against those that can decide for the workload; raises Invalid for another."""
     known = KINDS[compiled.snapshot.spec.kind].engine.rules(compiled)
     if name not in known:
         accepted = f"must be one of {', '.join(known)}" if known else "this kind has no rules to choose from"
@@ -221,7 +218,7 @@ def _invalid_shadow(message: str, version: int) -> Invalid:
 
 
 def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
-    """A run with its last decision.
+    """A run with its last decision; ``rule``: when a live run is stale.
 
     Raises:
         NotFound: there is no such run.
@@ -242,8 +239,7 @@ def listed(
 ) -> Slice[Loaded]:
     """One page of runs, newest first, filtered by workload, state and outcome (None: any).
 
-    Raises:
-        NotFound: there is no such workload.
+    ``rule``: when a live run is stale. Raises NotFound if there is no such workload.
     """
     with database.reading() as session:
         found = None if workload is None else members.find(session, tenant, workload)
@@ -265,11 +261,7 @@ def read_listed(loaded: Loaded) -> RunListed:
 
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
-    """A run with its last iteration and its present outcome.
-
-    Raises:
-        NotFound: there is no such run.
-    """
+    """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
         raise _unknown(run)
@@ -304,11 +296,7 @@ def _beside_decision(loaded: Loaded) -> dict[str, Any]:
 
 
 def iterations(database: Database, tenant: str, run: str, request: PageRequest) -> tuple[Slice[Iteration], str]:
-    """One page of a run's reported iterations, in order, and the kind of its workload.
-
-    Raises:
-        NotFound: there is no such run.
-    """
+    """One page of a run's reported iterations, in order, and the kind of its workload; raises NotFound."""
     with database.reading() as session:
         kind = repository.kind(session, tenant, run)
         if kind is None:
@@ -339,7 +327,8 @@ def end(
 ) -> RunRead:
     """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
 
-    Repeating it changes nothing: the first reason stays.
+    Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
+    the compiled workload that judges the run; ``rule``: when a live run is stale.
 
     Raises:
         NotFound: there is no such run.

@@ -46,7 +46,9 @@ class Aside:
         place.
 
         Args:
+            tenant: the tenant whose limits apply.
             size: bytes that count against the tenant's limit.
+            call, arguments: the function and its arguments.
 
         Raises:
             TooManyRequests: the tenant's limit of waiting calls or bytes is reached.
@@ -126,7 +128,7 @@ class Waiting:
 
     @contextmanager
     def away(self, number: int) -> Iterator[None]:
-        """Context manager: don't count the report while a thread works on it; afterwards it waits as if new."""
+        """Context manager: don't count a report while a thread works on it; afterwards it waits as if new."""
         del self._since[number]
         try:
             yield
@@ -134,5 +136,5 @@ class Waiting:
             self._since[number] = self._clock()
 
     def leave(self, number: int) -> None:
-        """Remove a report that is answered or cancelled."""
+        """Remove the report ``number``, because it is answered or cancelled."""
         del self._since[number]

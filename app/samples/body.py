@@ -140,10 +140,10 @@ T = TypeVar("T")
 
 
 def returning(work: Callable[[], T]) -> T:
-    """Run ``work``, then return freed memory to the system; its exception is passed on.
+    """Run ``work``, then return freed memory to the system; passes on its result or exception.
 
-    An exception references frames, and these all data read: the frames are cleared, because the exception may be kept
-    for long. The C library's allocator (glibc) keeps small freed blocks: it is asked to release them.
+    An exception references frames, and these all data read: the frames are cleared, because the exception may be stored
+    for long. glibc's allocator retains small freed blocks, and is made to release them.
     """
     try:
         return work()
@@ -218,8 +218,7 @@ GONE = "the body ended early; the execution that was being read isn't kept"
 class Body:
     """A request body: ``feed`` receives it on the event loop, ``chunks`` yields it in a thread.
 
-    The event loop goes on listening after the last chunk, so that ``check`` can tell the thread when the client has
-    disconnected.
+    The event loop goes on listening after the last chunk, so that ``check`` notices when the client has disconnected.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -253,7 +252,7 @@ class Body:
             self._chunks.put_nowait(b"")
 
     def check(self) -> None:
-        """Called by the reading thread regularly.
+        """Check that the upload may go on; the reading thread calls it regularly.
 
         Raises:
             BadRequest: the client has disconnected.

@@ -38,7 +38,7 @@ def _quality(parameters: list[str]) -> float:
 
 
 def export(database: Database, tenant: str, name: str, media_type: str, execution: str | None = None) -> Iterator[str]:
-    """A workload's executions, or a single one, as text in pieces; one page is in memory at a time.
+    """Yield a workload's executions, or a single one, as pieces of text in ``media_type``, reading page by page.
 
     Raises:
         NotAcceptable: the workload's kind has no such export.

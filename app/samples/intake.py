@@ -112,7 +112,7 @@ PART = "@"
 
 
 class Cut(NamedTuple):
-    """Where a run is cut: the first drifted iteration, and the time of the notice."""
+    """The end of a part of a run: the first drifted iteration, and the time of the notice."""
 
     since: int
     at: datetime
@@ -195,20 +195,20 @@ class StoredExecution(BaseModel):
 BATCH_EXECUTIONS = 500
 BATCH_BYTES = 4 << 20
 QUOTA_SECONDS = 3600
-"""Retry-After of a tenant that has reached its quota, in seconds; somebody has to delete executions first."""
+"""Retry-After in seconds for a tenant that has reached its quota, as executions must be deleted first."""
 LISTED_REJECTIONS = 1_000
 MAXIMUM_REJECTIONS = 100_000
 
 
 class Target(NamedTuple):
-    """The workload for which samples are stored."""
+    """Tenant and id of the workload for which samples are stored."""
 
     tenant: str
     workload_id: str
 
 
 def row(target: Target, identifier: str, sound: Sample, source: str, now: datetime) -> dict[str, Any]:
-    """Column values of an execution."""
+    """Column values of an execution; ``source``: 'upload' or 'run'; ``now``: time of storage."""
     return {
         "id": identifier,
         "tenant": target.tenant,
@@ -224,7 +224,7 @@ def row(target: Target, identifier: str, sound: Sample, source: str, now: dateti
 
 
 def check_quota(session: Session, tenant: str) -> None:
-    """Check the tenant's quota of executions at the end of the transaction that stored some.
+    """Check the tenant's quota of executions, after some were stored in this transaction.
 
     Raises:
         TooManyRequests: the quota is exceeded.

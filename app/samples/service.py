@@ -43,10 +43,10 @@ SUMMARISED_BYTES = 1 << 18
 
 
 class Upload(NamedTuple):
-    """An upload's body and its options; sizes are of the decompressed body.
+    """An upload's body and its options; sizes are of the decompressed body, in bytes.
 
     Attributes:
-        name: of the only execution in the body; None: the body contains names.
+        name: name of the only execution in the body; None: the body contains names.
         check: called regularly while reading; raises to stop.
         skip_bad: skip invalid lines instead of rejecting the body.
     """
@@ -69,7 +69,7 @@ class Upload(NamedTuple):
 
 
 def upload(database: Database, tenant: str, name: str, given: Upload) -> UploadRead:
-    """Read and store executions as a stream, one batch in memory at a time.
+    """Read and store an upload's executions as a stream, one batch in memory at a time; returns their counts.
 
     Raises:
         UnsupportedMedia: the workload's kind doesn't read that media type.
@@ -147,7 +147,7 @@ def _body(given: Upload, form: Format) -> Iterator[bytes]:
 
 
 def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed, counts: UploadRead) -> StewardError:
-    """An error within an upload, with the number of executions kept in its message."""
+    """The error of an upload, with the number of stored executions in its message."""
     ours = _as_steward_error(error)
     kept = f"{ours.detail}; the {counts.accepted} executions accepted before it are kept"
     return type(ours)(kept, errors=ours.errors, retry_after=ours.retry_after)
@@ -160,7 +160,7 @@ def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | Dea
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
-    """The error that stopped an upload after a part was stored; other errors are raised again."""
+    """The error that stopped an upload after a part was stored; errors that aren't interruptions are raised again."""
     if isinstance(error, DeadlinePassed):
         return Timeout("the upload took too long")
     if is_full(error):
@@ -259,7 +259,7 @@ def readable(
 def exported(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
-    """Like ``readable``, with data and without codec."""
+    """Like ``readable``, with data and without codec; raises NotFound."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         return repository.listed(session, workload.id, request, execution, data=True)
@@ -322,8 +322,7 @@ def add_run(
     """Store a run's reports as a sample of its workload, in the caller's transaction, and return them in order.
 
     With ``cuts`` each part becomes a sample of its own, stored with the time of its cut, because conditions changed;
-    parts replace earlier samples of the run. A run without usable reports gives no sample; repeating the call changes
-    nothing.
+    parts replace earlier samples of the run. A run without usable reports gives no sample; repeating it has no effect.
 
     Raises:
         TooManyRequests: the tenant's quota of executions is exceeded.

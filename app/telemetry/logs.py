@@ -27,10 +27,10 @@ class Trace(NamedTuple):
     """Ids of one span.
 
     Attributes:
-        trace_id: of all work for one request, 32 hexadecimal digits.
-        span_id: of this span, 16 digits.
-        parent_id: of the parent span; empty for the first.
-        sampled: whether the caller wants it to be recorded.
+        trace_id: id shared by all work for one request, 32 hexadecimal digits.
+        span_id: id of this span, 16 hexadecimal digits.
+        parent_id: id of the parent span; empty for the first.
+        sampled: whether the caller wants the span to be recorded.
     """
 
     trace_id: str
@@ -76,7 +76,7 @@ def working(trace: Trace, job: str = "") -> Iterator[None]:
 
 
 def began(traceparent: str | None) -> Trace:
-    """A new span, child of the one in ``traceparent``, or first of a new trace if that is malformed or missing."""
+    """A new span, child of the one in ``traceparent``, or the first of a new trace if that is malformed or None."""
     digits = os.urandom((TRACE_DIGITS + SPAN_DIGITS) // 2).hex()
     span_id = digits[TRACE_DIGITS:]
     found = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
@@ -155,7 +155,10 @@ def _ids() -> dict[str, str]:
 
 
 def configure(settings: Settings, text_format: str = FORMAT, stream: TextIO | None = None) -> None:
-    """Configure this process's logging by the settings, to ``stream``; None: standard error."""
+    """Configure this process's logging by the settings, to ``stream`` (None: standard error).
+
+    ``text_format``: format of lines in text, for ``logging.Formatter``.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if settings.log_format == "json" else TextFormatter(text_format))
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])

@@ -56,8 +56,8 @@ class RequestLog:
     """Request log of one process; bound to one event loop.
 
     Args:
-        json: whether lines are JSON objects or text.
-        stream: None: standard error.
+        json: True: lines are JSON objects; False: text.
+        stream: file to which lines are written; None: standard error.
     """
 
     def __init__(self, *, json: bool, stream: BinaryIO | None = None) -> None:
@@ -69,7 +69,7 @@ class RequestLog:
         self._lost = 0
 
     def add(self, answered: Answered) -> None:
-        """Log one request; written within 0.2 s, dropped and counted if 20,000 lines wait."""
+        """Log one request; its line is written within 0.2 s, or dropped and counted if 20,000 lines wait."""
         if len(self._waiting) >= MOST_LINES:
             self._lost += 1
             return
@@ -160,7 +160,7 @@ def _until_seconds(second: int) -> bytes:
 
 @lru_cache(maxsize=MOST_CALLERS)
 def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> bytes:
-    """The part that many lines share, cached."""
+    """The beginning of a line, which many requests share; cached."""
     message = escaped(f"{method} {route} {status}")
     line = {"level": "info", "logger": LOGGER, "message": message, "method": escaped(method), "route": route}
     return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]

@@ -1,7 +1,7 @@
 """OpenTelemetry spans with the ids of the log. Needs the extra `otel`; imported only if `traces` is set.
 
-Spans are made when their work is done. OpenTelemetry's own variables configure the export:
-`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …
+Spans are made after their work. OpenTelemetry's own variables configure the export: `OTEL_EXPORTER_OTLP_ENDPOINT`,
+`OTEL_TRACES_SAMPLER`, `OTEL_SERVICE_NAME`, …
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ class Spans:
         kind: SpanKind = SpanKind.SERVER,
         failed: bool = False,
     ) -> None:
-        """Export one span that ended at ``ended`` (POSIX seconds) after ``seconds``, with attributes ``told``."""
+        """Export one span that ended at ``ended`` (POSIX seconds) after ``seconds``.
+
+        ``told``: its attributes by name. ``failed``: whether its status is an error.
+        """
         self._ids.trace = trace
         begin = round((ended - seconds) * NANOSECONDS)
         span = self._tracer.start_span(name, _parent(trace), kind, told, start_time=begin)

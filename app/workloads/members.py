@@ -21,7 +21,7 @@ from app.kinds.registry import KINDS, MissingKind, layout_of, read_spec, with_me
 
 
 def find(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload | None:
-    """A tenant's workload by name, else by id; None if there is none; ``lock`` its row until the transaction ends."""
+    """A tenant's workload by name, else by id; None if there is none; ``lock``: lock its row for the transaction."""
     statement = select(Workload).where(
         Workload.tenant == tenant, or_(Workload.name == name_or_id, Workload.id == name_or_id)
     )
@@ -115,11 +115,7 @@ def _members(workload: Workload) -> Sequence[str]:
 
 
 def refuse_deletion(session: Session, workload: Workload) -> None:
-    """Check that no workload has this one as a member.
-
-    Raises:
-        Conflict: with the names of those that do.
-    """
+    """Check that no workload has this one as a member; raises Conflict with their names otherwise."""
     others = ", ".join(one.name for one in naming(session, workload))
     if others:
         raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")

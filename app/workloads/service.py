@@ -105,10 +105,9 @@ def _same(present: Workload, spec: Any) -> WorkloadRead:
 
 
 def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = False) -> Workload:
-    """A tenant's workload by name or id; ``lock`` its row until the transaction ends.
+    """A tenant's workload by name or id; raises NotFound if there is none.
 
-    Raises:
-        NotFound: there is none.
+    ``lock``: lock its row until the transaction ends.
     """
     workload = members.find(session, tenant, name_or_id, lock=lock)
     if workload is None:

@@ -93,7 +93,7 @@ class WorkloadCache:
         return entry.snapshot
 
     def get(self, workload: str, tenant: str = DEFAULT_TENANT) -> Snapshot:
-        """The snapshot of a workload, loaded or checked if due; a check by another thread isn't waited for.
+        """The snapshot of a workload, loaded or checked if due; doesn't wait for a check by another thread.
 
         Raises:
             NotFound: there is no such workload.
@@ -255,7 +255,7 @@ def _model(kind: str, stored: Table, workload: Workload) -> tuple[Any, str]:
 
 
 def _policy(stored: Artifact, layout: Any, workload: Workload, problem: str) -> RolePolicy:
-    """A champion's policy, loaded and checked; None and the problem if it or the model is unusable."""
+    """A champion's policy, loaded and checked; None with the problem if it, or the model, can't be used."""
     if problem:
         return RolePolicy(stored.version, None, problem)
     try:

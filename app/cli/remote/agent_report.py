@@ -26,7 +26,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Print the report to `output` and errors to `notes`; returns the exit status."""
+    """Print the report to `output` and errors to `notes` (None: standard streams); returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:

@@ -24,9 +24,7 @@ CELL, SHORTEST = len("-0.1234 ✓"), 12
 
 @dataclass(frozen=True)
 class Options:
-    """Options of ``steward evaluate``; ``out``: file for the HTML report, ``require``: lowest accepted class, None:
-    any.
-    """
+    """Options of ``steward evaluate``; ``out``: file for the HTML report; ``require``: lowest class, None: any."""
 
     url: str
     request: dict[str, Any]
@@ -36,7 +34,11 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Run the command; results go to `output`, progress and errors to `notes`. Returns the exit status."""
+    """Request an evaluation, write its HTML report, and print it to `output`, progress and errors to `notes`.
+
+    Returns 0 done, 1 refused or failed, 3 unreachable, 4 below ``require``, 5 not found, 6 not authorised, 130
+    interrupted. Consoles None: standard streams. Raises OSError if the report can't be written.
+    """
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -55,11 +57,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def again(url: str, evaluation: str, *, as_json: bool) -> None:
-    """Print an earlier evaluation.
-
-    Raises:
-        RefusedError, UnreachableError: the request fails.
-    """
+    """Print an earlier evaluation; raises RefusedError or UnreachableError if the request fails."""
     with Service(url) as service:
         path = "/evaluations"
         found = service.call("GET", f"{path}/{meant(service, path, 'id', evaluation)}")
@@ -83,7 +81,7 @@ def _evaluated(service: Service, options: Options, notes: Console) -> Json:
 
 
 def words(event: Json) -> str:
-    """Text beside the progress bar: remaining time, phase, level and policy."""
+    """Text of a job's event for the progress bar: remaining time, phase, level and policy."""
     where = " ".join(str(event[key]) for key in ("phase", "level", "policy") if event.get(key))
     return ", ".join(part for part in (train.remaining(event), where) if part)
 
@@ -137,7 +135,7 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
 
 
 def reached(found: Json, required: str | None) -> bool:
-    """Whether every agent's class is at least ``required``; True for None."""
+    """Whether every agent's class in an evaluation (JSON) is at least ``required``; True for None."""
     if required is None:
         return True
     levels = [verdict["level"] for verdict in found["verdicts"]]

@@ -31,7 +31,7 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Print the forecast to `output` and errors to `notes`; returns the exit status."""
+    """Print the forecast to `output` and errors to `notes` (None: standard streams); returns the exit status."""
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -50,7 +50,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
 
 
 def told(answer: Json) -> Table:
-    """Table of a forecast, with a row per series and horizon."""
+    """Table of a forecast (the API's JSON), with a row per series and horizon."""
     title = f"Expected of {answer['workload']} by model {answer['model']}, {percent(answer['level'], 0)} intervals"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
     for head in ("series", "from (UTC)", "horizon (s)", "mean", "median", "low", "high", "by"):

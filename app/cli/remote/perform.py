@@ -76,7 +76,7 @@ def plain(value: Any) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """A duration in seconds, rounded down to the largest unit: ``3 min``."""
+    """A duration given in seconds, rounded down to its largest unit: ``3 min``."""
     size, unit = next(((size, unit) for size, unit in UNITS if seconds >= size), UNITS[-1])
     return f"{max(seconds, 0) // size:.0f} {unit}"
 
@@ -182,6 +182,8 @@ def upload(
 def export(url: str, workload: str, out: Path | None, format_: str | None, execution: str | None) -> None:
     """Write a workload's samples to a file, atomically, or to standard output (None).
 
+    ``format_``: suffix that names the format, None: by the file's name. ``execution``: the only execution, None: all.
+
     Raises:
         RefusedError, UnreachableError: the request fails.
         typer.BadParameter: the format is unknown, or the file can't be written.
@@ -200,7 +202,7 @@ def export(url: str, workload: str, out: Path | None, format_: str | None, execu
 
 
 def written(out: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file atomically: to a temporary file beside it, which replaces it at the end.
+    """Write pieces of bytes to a file atomically: to a temporary file beside it, which replaces it at the end.
 
     Raises:
         typer.BadParameter: it can't be written.
@@ -250,8 +252,8 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     Args:
         operation: the operation.
         values: arguments and options of the command, by name.
-        output: None: standard output.
-        notes: None: standard error.
+        output: console for the response; None: standard output.
+        notes: console for messages; None: standard error.
 
     Raises:
         RefusedError, UnreachableError: the request fails.
@@ -317,7 +319,7 @@ def _shown(answer: Json, values: Json) -> Iterator[Any]:
 
 
 def _done(values: Json, document: Json, words: str, output: Console, notes: Console) -> None:
-    """Print what was done if the response is empty."""
+    """Print what the operation has done, if its response is empty."""
     if values["as_json"]:
         _print(output, json.dumps(document))
     else:
@@ -330,7 +332,7 @@ def _print(output: Console, part: Any) -> None:
 
 
 def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
-    """Print once; with ``--watch``, again after each change: in place on a terminal, else below."""
+    """Print ``parts`` once; with ``--watch``, again after each change: in place on a terminal, else below."""
     if not values.get("watch"):
         for part in parts():
             _print(output, part)

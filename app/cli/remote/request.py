@@ -34,7 +34,7 @@ def path_of(service: Service, operation: Operation, values: Json) -> str:
 
 
 def meant(service: Service, collection: str, name: str, value: str) -> str:
-    """The item of a list that a value names; `newest` and `champion` are resolved by a request.
+    """The item of a list that an argument's ``value`` means; `newest` and `champion` are looked up in the service.
 
     Raises:
         RefusedError: there is no newest item or no champion.
@@ -54,7 +54,7 @@ def meant(service: Service, collection: str, name: str, value: str) -> str:
 
 
 def _none(collection: str) -> Json:
-    """Problem of an empty list, with the command that adds an item."""
+    """Problem document of an empty list, with the command that adds an item."""
     *_, workload, plural = collection.split("/")
     noun = plural.removesuffix("s")
     command = {"evaluations": "evaluate WORKLOAD", "jobs": "job create fit WORKLOAD"}.get(

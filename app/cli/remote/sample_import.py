@@ -43,9 +43,9 @@ class SampleFile(NamedTuple):
 
     Attributes:
         path: its location.
-        name: of the execution that it contains.
-        media_type: of its content before compression.
-        packed: whether it is gzip.
+        name: name of the execution that it contains.
+        media_type: media type of its content before compression.
+        packed: whether it is compressed by gzip.
         words: sentences that describe it.
     """
 
@@ -94,7 +94,7 @@ def _blocks(path: Path, *, packed: bool) -> Iterator[bytes]:
 
 
 def since(start: float) -> str:
-    """The start of a log as “ from <UTC time>”; empty if it counts from its own start."""
+    """The start of a log (POSIX seconds) as “ from <UTC time>”; empty if it counts from its own start."""
     return f" from {datetime.fromtimestamp(start, UTC):%Y-%m-%d %H:%M:%S} UTC" if start >= OWN_START else ""
 
 
@@ -106,7 +106,7 @@ def lasting(seconds: float) -> str:
 
 
 def told(issue: FieldIssue) -> str:
-    """An issue in words: ``line 12, user: must be …, not 'x'``."""
+    """A field's error in words: ``line 12, user: must be …, not 'x'``."""
     parts = issue.pointer.removeprefix("/").split("/")
     where = ["line " + parts[1], *parts[2:]] if parts[0] == "lines" else [issue.pointer] if issue.pointer else []
     value = "" if issue.value is None else f", not {plain(issue.value)!r}"
@@ -135,8 +135,8 @@ class Import(NamedTuple):
 
     Attributes:
         kind: name of the kind.
-        words: describes the execution in a file, in sentences.
-        model: describes a fitted model (the API's JSON), in sentences, with what limits its use.
+        words: function that describes the execution in a file, in sentences.
+        model: function that describes a fitted model (the API's JSON) and the limits of its use, in sentences.
     """
 
     kind: str
@@ -145,7 +145,10 @@ class Import(NamedTuple):
 
 
 def run(what: Import, options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Run the import; results go to ``output``, progress and errors to ``notes``. Returns the exit status."""
+    """Run the import; results go to ``output``, progress and errors to ``notes`` (None: standard streams).
+
+    Returns 0 done, 1 refused, failed or invalid files, 3 unreachable, 130 interrupted.
+    """
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         spec = _spec(what, options.spec, notes)
@@ -281,7 +284,7 @@ def _registered(service: Service, spec: Any, path: str) -> str:
 
 
 def _upload(service: Service, path: str, file: SampleFile, output: Console) -> datetime:
-    """Upload a file's execution unless it is stored; the time at which it was stored."""
+    """Upload a file's execution unless it is stored already; returns the time at which it was stored."""
     headers = {"Content-Type": file.media_type} | ({"Content-Encoding": "gzip"} if file.packed else {})
     named = {"execution": file.name}
     reply = service.call("POST", f"{path}/samples", params=named, content=file.pieces(), headers=headers)

@@ -28,7 +28,7 @@ def authorised() -> dict[str, str]:
 
 
 class Service:
-    """HTTP client of one service; a context manager."""
+    """HTTP client of one service; a context manager, which closes its connections."""
 
     def __init__(self, url: str) -> None:
         self.url = url

@@ -82,7 +82,7 @@ def follow(console: Console, title: str, events: Iterable[Json], words: Callable
 
 
 def remaining(event: Json) -> str:
-    """State and estimated remaining seconds of a job, in words."""
+    """State and estimated remaining time of a job, in words, from an event (JSON)."""
     left = event.get("eta_seconds")
     return str(event["state"]) + ("" if left is None or event["state"] != "running" else f", about {left:.0f} s left")
 
@@ -103,7 +103,11 @@ class Options:
 
 
 def run(options: Options, output: Console | None = None, notes: Console | None = None) -> int:
-    """Run the command; results go to `output`, progress and errors to `notes`. Returns the exit status."""
+    """Run a training and print the agent to `output`, progress and errors to `notes` (None: standard streams).
+
+    Returns 0 done, 1 refused or failed, 3 unreachable, 4 not promoted though required, 5 not found, 6 not authorised,
+    130 interrupted.
+    """
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
@@ -155,7 +159,7 @@ def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
 
 
 def _agent(service: Service, options: Options, result: ServiceJson) -> ServiceJson | None:
-    """The trained agent; None if no window of an online training brought a better one."""
+    """The trained agent from the service; None if no window of an online training brought a better one."""
     version = result["agent"]
     return None if version is None else service.call("GET", f"{_agents(options)}/{version}")
 
@@ -165,7 +169,7 @@ def _agents(options: Options) -> str:
 
 
 def words(event: ServiceJson) -> str:
-    """Text beside the bar: state, phase, algorithm, and figures of the last chunk."""
+    """Text of a job's event for the progress bar: state, phase, algorithm, and figures of the last chunk."""
     parts = [remaining(event), event.get("phase", "")]
     if event.get("phase") == "learning":
         several = event.get("trials", 1) > 1

@@ -54,10 +54,10 @@ def exclusive(
     Args:
         folder: the service's data folder.
         say: called with a message if another process holds the lock.
-        patience_seconds: longest wait.
+        patience_seconds: longest wait in seconds.
 
     Raises:
-        StartupError: another process keeps the lock, or the file system has no locks.
+        StartupError: another process still holds the lock, or the file system doesn't support locks.
     """
     with (folder / NAME).open("a+") as file:
         if not _locked(file):
@@ -166,8 +166,10 @@ def growing(
     """Context manager: show a progress bar by the size of files that another program writes.
 
     Args:
-        files: whose sizes are added; they may not exist yet.
-        expected: final bytes; None: unknown.
+        title: text beside the bar.
+        files: files whose sizes are added; they may not exist yet.
+        expected: final size in bytes; None: unknown.
+        notes: console for the bar; None: standard error.
         look: seconds between two updates.
     """
     ended = threading.Event()
@@ -200,6 +202,9 @@ def _size(file: Path) -> int:
 def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Write a backup of the database to a file and print a summary.
 
+    ``data``: the service's data folder, None: by the settings; ``force``: replace an existing file; ``as_json``: print
+    JSON.
+
     Raises:
         StartupError: it fails; with reason and remedy.
     """
@@ -229,6 +234,9 @@ def _counted(found: Contents) -> str:
 
 def restore(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None:
     """Restore a backup into the database, migrate it, and print a summary.
+
+    ``data``: the service's data folder, None: by the settings; ``force``: replace existing data; ``as_json``: print
+    JSON.
 
     Raises:
         StartupError: it fails; with reason and remedy.

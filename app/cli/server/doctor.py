@@ -60,7 +60,7 @@ class Finding(NamedTuple):
 
 
 def refused(check: str, error: startup.StartupError) -> Finding:
-    """A finding from a StartupError, whose message ends with the remedy."""
+    """A failed finding from a StartupError, whose message ends with the remedy."""
     detail, _, remedy = str(error).rpartition("; ")
     return Finding(check, "fail", detail or remedy, remedy if detail else "")
 
@@ -175,7 +175,7 @@ def _clock(session: Session) -> Finding:
 
 
 def apart(theirs: datetime, before: datetime, after: datetime, *, embedded: bool) -> Finding:
-    """Difference of the database's clock from this host's, which was read ``before`` and ``after`` it."""
+    """Difference of the database's clock ``theirs`` from this host's, which was read ``before`` and ``after`` it."""
     if embedded:
         return Finding("clock", "ok", "the database's is this machine's")
     seconds = (theirs - before - (after - before) / 2).total_seconds()
@@ -319,7 +319,7 @@ def api(settings: Settings) -> Finding:
 
 
 def _free(settings: Settings, found: Finding) -> Finding:
-    """The finding, or a failure if a program that doesn't speak HTTP uses the port."""
+    """The finding of the API's check, or a failure if a program that doesn't speak HTTP uses the port."""
     try:
         for one in bind(settings):
             one.close()
@@ -372,7 +372,7 @@ def findings(settings: Settings, environment: Mapping[str, str] = os.environ) ->
 
 
 def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
-    """Environment variables with the prefix STEWARD_ that are no settings."""
+    """Environment variables with the prefix STEWARD_ that aren't settings."""
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in sorted(environment):
         if name.startswith(PREFIX) and name not in known and name not in OTHERS:
@@ -406,7 +406,7 @@ def _traces(settings: Settings) -> Iterator[Finding]:
 
 
 def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
-    """Problems of a TLS certificate: unusable, expired, or expiring within 14 days."""
+    """Problems of a TLS certificate (files ``chain`` and ``key``): unusable, expired, or expiring within 14 days."""
     from cryptography import x509
 
     try:
@@ -524,5 +524,5 @@ def _wrapped(begin: str, told: str, indent: str) -> list[str]:
 
 
 def document(found: Sequence[Finding]) -> str:
-    """Findings as a JSON document."""
+    """Findings as the text of a JSON document."""
     return json.dumps({"status": worst(found), "checks": [one._asdict() for one in found]})

@@ -122,7 +122,7 @@ def _bound(family: socket.AddressFamily, host: str, port: int) -> socket.socket 
 
 
 def refusal(host: str, port: int, error: OSError) -> str:
-    """Message of a port that can't be used, with a remedy."""
+    """Message about a port that can't be used, with a remedy."""
     remedy = "stop what listens there, or choose another (--port; 0 takes a free one)"
     return f"STEWARD_PORT={port}: {os.strerror(error.errno or 0).lower()} on {host}; {remedy}"
 

@@ -52,7 +52,7 @@ _HOMES = {
     "run": "training",
     "register": "workloads",
 }
-"""Which module has what: it is imported when it is asked for, so that commands of this package start at once."""
+"""Module of each exported name; it is imported on first use, so that this package's commands start quickly."""
 
 __all__ = [
     "AuthenticatedClient",

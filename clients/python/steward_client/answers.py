@@ -1,8 +1,8 @@
-"""Whose answer it is: the service's own, or that of a proxy, a portal or another program between it and the caller.
+"""Checks that a response is the service's own, and not that of a proxy, a portal or another program.
 
-The service refuses by problem documents (RFC 9457): of type ``application/problem+json``, with a ``type`` that begins
-with ``/problems/``, and the response's status. What it answers otherwise is a success of the media type that was asked
-for. Everything else is somebody else's, and tells nothing of what was asked.
+The service refuses calls by problem documents (RFC 9457): of type ``application/problem+json``, with a ``type`` that
+begins with ``/problems/``, and the response's status. Other responses of the service are successes of the requested
+media type. Everything else is another program's response, and says nothing about the call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import httpx
 
 T = TypeVar("T")
 Read = Callable[[httpx.Response], T]
-"""Reads a success; raises one of ``UNREADABLE`` where it is none of what was asked for."""
+"""Parses a success; raises one of ``UNREADABLE`` if it isn't the requested content."""
 
 PROBLEM, JSON = "application/problem+json", "application/json"
 OWN_TYPES = "/problems/"
@@ -22,10 +22,10 @@ UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 def document(answer: httpx.Response) -> dict[str, Any]:
-    """The object that an answer has as JSON.
+    """The JSON object in a response.
 
     Raises:
-        ValueError, RecursionError: it is none.
+        ValueError, RecursionError: the response contains none.
     """
     found = _of_type(answer, JSON).json()
     if not isinstance(found, dict):
@@ -34,35 +34,23 @@ def document(answer: httpx.Response) -> dict[str, Any]:
 
 
 def table(answer: httpx.Response) -> str:
-    """The text of an answer that is CSV.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """The CSV text in a response; raises ValueError if it has another media type."""
     return _of_type(answer, "text/csv").text
 
 
 def artifact(answer: httpx.Response) -> bytes:
-    """The bytes of an answer that is a file.
-
-    Raises:
-        ValueError: it is a page.
-    """
+    """The bytes of a file in a response; raises ValueError if its media type isn't ``application/…``."""
     return _of_type(answer, "application/").content
 
 
 def nothing(answer: httpx.Response) -> None:
-    """An answer without content.
-
-    Raises:
-        ValueError: it has some.
-    """
+    """Check that a response has no content; raises ValueError if it has any."""
     if answer.content:
         raise ValueError(f"{len(answer.content)} bytes where none are expected")
 
 
 def refusal(answer: httpx.Response) -> dict[str, Any] | None:
-    """The service's own problem document; None: there is none, somebody else answered."""
+    """The service's problem document in a response; None if the response contains none or is another program's."""
     try:
         found = _of_type(answer, PROBLEM).json()
     except UNREADABLE:

@@ -1,7 +1,7 @@
-"""One attempt at a call, which ends in time however slowly it is answered, and takes no more than so much memory.
+"""One attempt of a call, limited in total duration and in the size of the response.
 
-The timeouts of httpx are for single steps: an answer of which a byte arrives now and then never ends. Here a clock
-shuts the connection's socket down when the time for the whole is up, which ends whatever waits for it.
+Timeouts of httpx are for single steps, so that a response that arrives byte by byte never ends. Here a timer shuts the
+connection's socket down when the total time is up, which ends all waiting for it.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary, WeakSet
 import httpx
 
 LARGEST_BYTES = 1 << 26
-"""An answer that is larger is none."""
+"""A larger response is an error."""
 OPENED = ("connect_tcp.complete", "connect_unix_socket.complete", "start_tls.complete")
 MEANT_FOR_THE_CONNECTION = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class _Connections:
-    """What a client's connections are made of, for they outlive an attempt, and which are whose."""
+    """Sockets of a client's connections, which outlive an attempt, and the attempts that use them."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -34,7 +34,7 @@ _connections: WeakKeyDictionary[httpx.Client, _Connections] = WeakKeyDictionary(
 
 
 class Call(NamedTuple):
-    """What is asked; ``content`` yields a body in pieces, anew for each attempt, where it isn't ``json``."""
+    """A request; ``content`` yields the body in pieces, anew for each attempt, None: ``json`` is the body."""
 
     method: str
     path: str
@@ -44,12 +44,14 @@ class Call(NamedTuple):
 
 
 def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: float) -> httpx.Response | httpx.HTTPError:
-    """Ask once: the whole answer, or why there is none.
+    """Make a call once; returns the whole response, or the error without raising it.
 
     Args:
-        seconds: that each step takes at most (connect, send, every read).
-        answer_seconds: within which all is received, from the beginning on; where the body is sent in pieces from when
-            it is sent.
+        http: HTTP client of the service.
+        call: the request.
+        seconds: time limit of each step (connect, send, every read).
+        answer_seconds: time limit of the whole response in seconds, from the start, or from the end of a body in
+            pieces.
     """
     deadline = _Deadline(http, answer_seconds)
     body = None if call.content is None else deadline.after(call.content())
@@ -75,10 +77,10 @@ def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: floa
 
 
 class _Deadline:
-    """Cuts an attempt's connection when the time is up.
+    """Shuts an attempt's connection down when its time is up.
 
-    Which one it is, is known once it is made for this attempt, or answers it; until then it is one of those that no
-    other attempt is known to use.
+    The connection is known once it is opened by this attempt or returns its response; before, all connections not known
+    to be used by other attempts are shut down.
     """
 
     def __init__(self, http: httpx.Client, seconds: float) -> None:
@@ -88,7 +90,7 @@ class _Deadline:
         self._timer.daemon = True
 
     def after(self, body: Iterator[bytes]) -> Iterator[bytes]:
-        """A body whose end the time counts from."""
+        """Yield a body's pieces, and start the timer at its end."""
         yield from body
         self.begin()
 
@@ -102,12 +104,12 @@ class _Deadline:
             self._of.used.pop(self, None)
 
     def opened(self, event: str, info: Mapping[str, Any]) -> None:
-        """Hear of a new connection, as httpcore traces it."""
+        """Record a new connection; called by httpcore's trace."""
         if event.endswith(OPENED):
             self.uses(info["return_value"])
 
     def uses(self, stream: Any) -> None:
-        """Learn of the stream that this attempt goes over."""
+        """Record the network stream that this attempt uses."""
         found = None if stream is None else stream.get_extra_info("socket")
         if isinstance(found, socket.socket):
             with self._of.lock:
@@ -115,11 +117,11 @@ class _Deadline:
                 self._of.used[self] = found
 
     def reason(self, error: httpx.HTTPError) -> httpx.HTTPError:
-        """Why there is no answer."""
+        """The error of the attempt: ReadTimeout if its time was up, else ``error``."""
         return self._late() if self._passed.is_set() else error
 
     def check(self) -> None:
-        """Nothing that may have been cut off is taken for the whole."""
+        """Check that the response wasn't cut off; raises httpx.ReadTimeout if the time was up."""
         if self._passed.is_set() and self._of.sockets:
             raise self._late()
 
@@ -138,7 +140,7 @@ class _Deadline:
 
 
 def _received(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
-    """An answer with all of its content."""
+    """The response with its whole content; raises httpx.HTTPError if it is cut off or larger than ``LARGEST_BYTES``."""
     pieces, size = list[bytes](), 0
     try:
         for piece in answer.iter_bytes():
@@ -154,6 +156,6 @@ def _received(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
 
 
 def _bounded(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
-    """A client's own timeouts, none of them longer than so many seconds."""
+    """The client's own timeouts, each at most ``seconds``."""
     steps = timeout.as_dict()
     return httpx.Timeout(**{step: seconds if own is None else min(own, seconds) for step, own in steps.items()})

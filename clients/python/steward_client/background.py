@@ -1,4 +1,4 @@
-"""A thread that sends what a run reports, so that whoever reports goes on at once."""
+"""Channel that sends a run's reports in a thread, so that the reporting loop isn't blocked."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ logger = logging.getLogger("steward_client")
 
 
 class Item(NamedTuple):
-    """A report on its way to the thread."""
+    """A report waiting for the thread, and its future."""
 
     report: Kept
     done: Future[None]
 
 
 class Background:
-    """A channel to a service: one thread sends, in order; what it can't send now it keeps, and tries again by itself.
+    """Channel to a service: a thread sends reports in order; unsent ones are stored and tried again.
 
-    Between ``start`` and ``end`` the run is the thread's alone. Each report is sent until it is acknowledged, under its
-    number, so that it counts exactly once. Until then it is in a file, too: who goes on after a crash sends it.
-    A run that a process began here and did not live to end is given what that process had kept, and ended as failed.
+    Between ``start`` and ``end`` only the thread uses the run. Each report is sent under its number until it is
+    acknowledged, so that it counts exactly once; until then it is also in a file, from which the next process sends it
+    after a crash. Runs of processes that were killed on this host are completed by the reports in their files, and
+    ended as failed.
 
     Args:
-        run: who sends; its ``wait_seconds`` hold up the thread, not the caller.
-        owned: whether the run is ended here.
+        run: the run; its ``wait_seconds`` block the thread, not the caller.
+        owned: whether ``end`` ends the run.
     """
 
     def __init__(self, run: Run, *, owned: bool = True) -> None:
@@ -47,7 +48,7 @@ class Background:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Start the run, as patiently as it does, and the thread."""
+        """Start the run and the thread; repeating it has no effect. Raises StewardError and Unreachable."""
         if self._thread is None:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration
@@ -59,29 +60,29 @@ class Background:
 
     @property
     def iteration(self) -> int:
-        """The number of the next report; those that are on their way count."""
+        """Number of the next report, after those that wait for the thread."""
         return self._next
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What was decided last, by resource."""
+        """The last decided allocation, by resource."""
         return self._run.allocation
 
     @property
     def refused(self) -> StewardError | None:
-        """Why the service does not take the first of the reports that it does not have; None: it does."""
+        """Why the service refuses the first unacknowledged report; None: it doesn't."""
         return self._raised or self._run.refused
 
     @property
     def unsent(self) -> int:
-        """How many reports are not acknowledged yet."""
+        """Number of reports that aren't acknowledged yet."""
         return self._inbox.qsize() + len(self._run.unsent)
 
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
-        """Hand a report to the thread.
+        """Store a report and hand it to the thread; the future is done once the thread has tried to send it.
 
         Raises:
-            StewardError: one that was reported before was refused, where that is raised; nothing after it is taken.
+            StewardError: an earlier report was refused, if refusals are raised; later reports are not accepted either.
         """
         if self._raised is not None:
             raise self._raised
@@ -97,15 +98,15 @@ class Background:
         return item.done
 
     def expect(self, count: int) -> None:
-        """The service knows by the workload."""
+        """Do nothing: the service knows the number of iterations from the workload."""
 
     def end(self, error: BaseException | None = None) -> None:
-        """Have all that is on its way sent, as patiently as the run does, and end the run where it is ours.
+        """Send all waiting reports, and end the run if it is owned: as failed or cancelled with an ``error``.
 
-        A service that does not answer, or refuses, is logged; what it did not get stays in the file.
+        An unreachable service or a refusal is logged; unsent reports stay in the file.
 
         Raises:
-            StewardError: a report, or the end, was refused, where that is raised.
+            StewardError: a report or the end was refused, if refusals are raised.
         """
         self._stop()
         if self._owned:
@@ -116,7 +117,7 @@ class Background:
             raise self._raised
 
     def close(self) -> None:
-        """End the thread, and close the connection where the run opened it; what was not sent stays in its file."""
+        """End the thread, and close the connection if the run opened it; unsent reports stay in the file."""
         self._stop()
         self._run.close()
         if self._spool is not None:
@@ -144,7 +145,7 @@ class Background:
             item.done.set_result(None)
 
     def _deliver(self, item: Item | None) -> float | None:
-        """Seconds until the rest is to be tried again; None where nothing is left."""
+        """Report an item (None: none) and send stored reports; seconds to the next attempt, None: all are sent."""
         try:
             if item is not None and self._raised is None:
                 self._run.report(*item.report)

@@ -1,4 +1,4 @@
-"""Where epochs are reported to, and where their allocations come from: a service, or the launcher of this process."""
+"""Channel: destination of a loop's reports and source of its allocations, a service or this process's launcher."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from typing import Protocol
 from .errors import StewardError
 
 Numbers = Mapping[str, float]
-"""Figures by name."""
+"""Values by name."""
 
 
 class Channel(Protocol):
-    """Takes reports without holding anybody up.
+    """Takes reports without blocking.
 
     Attributes:
-        id: the run's id; empty where the launcher alone knows it.
+        id: the run's id; empty if only the launcher knows it.
     """
 
     id: str
 
     def start(self) -> None:
-        """Find out what the first iteration is to use; may be repeated."""
+        """Connect and get the first allocation; repeating it has no effect."""
 
     def expect(self, count: int) -> None:
-        """So many iterations there will be, those included that were reported before."""
+        """Announce the run's number of iterations, including those already reported."""
 
     @property
     def iteration(self) -> int:
-        """The number of the next report."""
+        """Number of the next report."""
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What was decided last, by resource; empty where nothing was."""
+        """The last decided allocation, by resource; empty if there is none."""
 
     @property
     def refused(self) -> StewardError | None:
-        """Why reports are not taken; None: they are, or nobody was asked."""
+        """Why the service refuses reports; None: it accepts them, or hasn't been asked."""
 
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
-        """Hand over what an iteration used and measured; the future is done once that is answered, or kept.
+        """Hand over the allocation, metrics and features of an iteration; the future is done once answered or stored.
 
         Raises:
-            StewardError: an earlier report was refused, where that is raised.
+            StewardError: an earlier report was refused, if refusals are raised.
         """
 
     def end(self, error: BaseException | None = None) -> None:
-        """Hand over what is kept, and end the run where it is this channel's, as failed or cancelled after an error."""
+        """Send stored reports, and end the run if this channel started it: as failed or cancelled with an ``error``."""
 
     def close(self) -> None:
-        """Let go of threads and connections."""
+        """Release threads and connections."""

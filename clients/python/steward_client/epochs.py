@@ -1,4 +1,4 @@
-"""Epochs of a training loop: each tells its allocation, takes its figures, is timed, and reported at its end."""
+"""Epochs of a training loop: each has an allocation, records metrics, measures its duration, and reports itself."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .channel import Channel
 SECONDS = "iteration_seconds"
 SHORTEST = 1e-9
 WAIT_SHARE = 0.01
-"""Of an epoch's time: how long the next one waits for the decision on it, at most."""
+"""Longest wait for a decision, as a share of the duration of the epoch that it answers."""
 
 Clock = Callable[[], float]
 logger = logging.getLogger("steward_client")
 
 
 class Epoch:
-    """One epoch, or whatever else a loop repeats.
+    """One epoch, or another step of a loop.
 
     Attributes:
-        number: counting from 0 over the whole run, as the service does.
-        allocation: the decided allocation, by resource; empty if nothing is decided.
+        number: its number, counting from 0 over the whole run.
+        allocation: the decided allocation, by resource; empty if there is none.
     """
 
     def __init__(self, channel: Channel, number: int, clock: Clock) -> None:
@@ -37,9 +37,9 @@ class Epoch:
         self._done: Future[None] | None = None
 
     def log(self, **metrics: float) -> None:
-        """Record measurements; later values replace earlier ones. ``iteration_seconds`` is timed unless it is given.
+        """Record metrics; later values replace earlier ones. ``iteration_seconds`` is measured unless it is given.
 
-        A value that isn't finite, such as the loss of a training that diverges, is left out, which is logged.
+        A value that isn't finite, such as the loss of a diverging training, is left out and logged.
 
         Raises:
             ValueError, TypeError: a value is no number.
@@ -60,7 +60,7 @@ class Epoch:
         self._features |= {name: _finite("feature", name, value) for name, value in features.items()}
 
     def used(self, **allocation: float) -> None:
-        """Record what was actually used, if that differs from ``allocation``.
+        """Record the amounts actually used by resource, if they differ from ``allocation``.
 
         Raises:
             ValueError, TypeError: a value is no finite number.
@@ -69,16 +69,17 @@ class Epoch:
 
     @property
     def seconds(self) -> float:
-        """Seconds since its beginning, above 0."""
+        """Seconds since the epoch's start, above 0."""
         return max(self._clock() - self._began, SHORTEST)
 
     @property
     def iteration_seconds(self) -> float:
-        """How long it took, as reported or given; until then, how long it has taken so far."""
+        """The epoch's duration in seconds, as reported or given; before its end, its duration so far."""
         return self._metrics.get(SECONDS) or self.seconds
 
     def end(self) -> Future[None]:
-        """Report it, once. The loop does so, except for an epoch that is left by ``break``.
+        """Report the epoch, once; the loop does so, except after ``break``. The future is done once it is answered or
+        stored.
 
         Raises:
             StewardError: an earlier report was refused.
@@ -90,12 +91,13 @@ class Epoch:
 
 
 class Loop:
-    """What loops have in common, whether they wait or await.
+    """Common part of synchronous and asynchronous loops.
 
     Args:
-        channel: where epochs are reported to; started.
-        count: how many epochs the whole run has; those that were reported before, by another process, count.
-        wait_share: of an epoch's time, for how long the next one waits for the decision on it, from 0.
+        channel: destination of reports, already started.
+        count: number of epochs of the whole run, including those already reported.
+        wait_share: longest wait for a decision, as a share of the duration of the epoch that it answers; 0 or more.
+        clock: seconds of a monotonic clock.
 
     Raises:
         ValueError: ``count`` or ``wait_share`` is below 0.
@@ -112,11 +114,11 @@ class Loop:
             channel.expect(count)
 
     def begin(self) -> Epoch:
-        """The epoch that is next."""
+        """Begin the next epoch and return it."""
         return Epoch(self._channel, self._channel.iteration, self._clock)
 
     def end(self, epoch: Epoch) -> tuple[Future[None], float]:
-        """Report it; what is done once it is answered, and for how many seconds to wait for that."""
+        """Report an epoch; returns the report's future, and the seconds to wait for it."""
         done = epoch.end()
         return done, 0.0 if done.done() else self._share * epoch.seconds
 

@@ -1,4 +1,4 @@
-"""The client's errors, all a ``ClientError``: refusals (``StewardError``) and missing answers (``Unreachable``)."""
+"""The client's errors, all a ``ClientError``: refusals (``StewardError``), missing responses (``Unreachable``)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ UNKNOWN, PARTS = "unknown name", 3
 
 
 class ClientError(Exception):
-    """What the client raises: the service refused, could not be heard, or what it was given can't be used."""
+    """Base of the client's errors: the service refused or didn't respond, or an argument can't be used."""
 
 
 class StewardError(ClientError):
-    """The service refused a call: a problem document (RFC 9457).
+    """The service refused a call by a problem document (RFC 9457).
 
     Attributes:
         status: HTTP status.
-        type, title, detail: what went wrong; ``type`` is a stable URI.
-        errors: for each offending field its ``pointer``, a ``message`` and the ``value`` given.
+        type, title, detail: URI of the problem's type, which is stable; its name; a description.
+        errors: for each invalid field its ``pointer``, a ``message`` and the given ``value``.
     """
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
@@ -33,7 +33,7 @@ class StewardError(ClientError):
 
     @property
     def unknown(self) -> set[tuple[str, str]]:
-        """Metrics and features that the service does not know, as (part, name)."""
+        """Metrics and features unknown to the service, as pairs of part (``metrics``, ``features``) and name."""
         found = [
             str(e.get("pointer", "")).split("/") for e in self.errors if str(e.get("message", "")).startswith(UNKNOWN)
         ]
@@ -41,7 +41,7 @@ class StewardError(ClientError):
 
     @classmethod
     def of(cls, response: httpx.Response) -> "StewardError":
-        """The error that a response carries, whoever answered."""
+        """The error in a response; for a response that isn't the service's, its status and first 500 characters."""
         try:
             problem = response.json()
         except (ValueError, RecursionError):
@@ -52,7 +52,7 @@ class StewardError(ClientError):
 
 
 class Unreachable(ClientError):
-    """The service did not answer in time; the last attempt's error is the cause.
+    """The service didn't respond in time; the exception's cause is the last attempt's error.
 
     Attributes:
         asked: the service's ``Retry-After`` in seconds; 0 if it sent none.

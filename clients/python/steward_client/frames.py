@@ -1,4 +1,4 @@
-"""Samples from a data frame of pandas or polars, sent as CSV in pieces; neither library is imported here."""
+"""Upload of samples from a data frame of pandas or polars, as CSV in pieces; imports neither library."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class Wrong(NamedTuple):
     """The first error in an execution.
 
     Attributes:
-        row: its position in the frame, counting from 0.
-        column: of the frame, or the service's name for the place if it is no column.
-        reason: what would be accepted.
-        value: what is there.
+        row: position of the row in the frame, counting from 0.
+        column: column of the frame; or the service's name, if it is none.
+        reason: what is accepted.
+        value: the invalid value.
     """
 
     row: int
@@ -39,14 +39,14 @@ class Wrong(NamedTuple):
 
 
 class Uploaded(NamedTuple):
-    """The result of an upload, in executions.
+    """Result of an upload, in numbers of executions.
 
     Attributes:
-        accepted: stored.
-        duplicate: stored before, with the same content.
-        rejected: invalid; nothing of them is stored.
-        iterations: rows of the accepted ones.
-        wrong: the error in each rejected one; the first 1,000.
+        accepted: executions stored.
+        duplicate: executions that were stored before with the same content.
+        rejected: invalid executions, of which nothing is stored.
+        iterations: number of rows of the accepted executions.
+        wrong: first error of each rejected execution; at most 1,000.
     """
 
     accepted: int
@@ -57,10 +57,10 @@ class Uploaded(NamedTuple):
 
 
 class RejectedRows(ClientError, ValueError):
-    """Executions of a frame were rejected. The accepted ones are stored; sending them again does no harm.
+    """Executions of a frame were rejected. The accepted ones are stored; uploading them again has no effect.
 
     Attributes:
-        uploaded: the result for all; its ``wrong`` says what to correct.
+        uploaded: result of the upload; its ``wrong`` lists the errors.
     """
 
     def __init__(self, uploaded: Uploaded) -> None:
@@ -80,19 +80,19 @@ def upload(
 
     For kind ``iterative`` a row is an iteration, with the columns ``execution``, ``iteration``,
     ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
-    The frame is written and sent ``PIECE_ROWS`` rows at a time.
+    The frame is converted and sent ``PIECE_ROWS`` rows at a time.
 
     Args:
         workload: name of a registered workload.
         frame: a ``DataFrame`` of pandas or polars.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
-        retry: how long it is repeated.
+        retry: how the upload is repeated while the service is unreachable.
 
     Raises:
-        TypeError: it is not such a frame.
-        RejectedRows: some executions were rejected; row and column of each are named.
-        StewardError: the service refused all of it: a column is missing, or unknown.
-        Unreachable: the service did not answer in time.
+        TypeError: ``frame`` is no such frame.
+        RejectedRows: executions were rejected; the message names row and column of each.
+        StewardError: the service refused the whole upload: a column is missing or unknown.
+        Unreachable: the service didn't respond in time.
     """
     write, columns = _writer(frame), [str(name) for name in frame.columns]
     path, headers = f"/workloads/{workload}/samples", {"content-type": "text/csv"}
@@ -116,12 +116,12 @@ async def upload_async(
     *,
     retry: Retry | None = None,
 ) -> Uploaded:
-    """As ``upload``, in a thread: the event loop continues meanwhile, and must not change the frame."""
+    """Like ``upload``, in a thread, so that the event loop isn't blocked; the frame must not be changed meanwhile."""
     return await asyncio.to_thread(upload, workload, frame, client, retry=retry)
 
 
 def _writer(frame: Any) -> Callable[[int, int], str]:
-    """Writes rows from one number to another as CSV; the first with the header."""
+    """A function that converts rows [begin, end) to CSV, row 0 with a header; raises TypeError for another frame."""
     if hasattr(frame, "write_csv") and hasattr(frame, "slice"):  # polars
         return lambda begin, end: str(frame.slice(begin, end - begin).write_csv(include_header=begin == 0))
     if hasattr(frame, "to_csv") and hasattr(frame, "iloc"):  # pandas
@@ -143,7 +143,7 @@ def _read(answer: Mapping[str, Any], columns: Sequence[str]) -> Uploaded:
 
 
 def _named(error: StewardError, columns: Sequence[str]) -> Exception:
-    """A refusal of all rows by row and column; another as it is."""
+    """RejectedRows for a refusal that names lines of the upload; any other refusal unchanged."""
     wrong = [
         Wrong(int(line) - HEAD_LINES - 1, _column(field, columns), one.get("message", ""), one.get("value"))
         for one in error.errors
@@ -156,7 +156,7 @@ def _named(error: StewardError, columns: Sequence[str]) -> Exception:
 
 
 def _column(pointer: str, columns: Sequence[str]) -> str:
-    """The column that a pointer into a report means: ``/metrics/loss`` is ``metric.loss``."""
+    """The frame's column for a pointer into a report: ``/metrics/loss`` is ``metric.loss``; else the pointer."""
     part, _, name = pointer.strip("/").partition("/")
     for column in columns:
         prefix, dot, rest = column.partition(".")

@@ -17,7 +17,7 @@ Refusals = Literal["raise", "log"]
 Unknown = Literal["refuse", "omit"]
 UNPROCESSABLE = 422
 MOST_KEPT = 100_000
-"""Reports, of about 1 kB each: as many as a workload may have iterations."""
+"""Most stored reports, of about 1 kB each: as many as a workload may have iterations."""
 
 logger = logging.getLogger("steward_client")
 
@@ -36,21 +36,21 @@ class Run(Live[Decision]):
 
     While the service is unreachable nothing is raised, and a report blocks for ``wait_seconds`` at most (later ones
     rarely): reports are kept in order, the last decision holds, and once the service is back it gets every kept
-    report exactly once. An answer that isn't the service's own, such as a proxy's page, is no answer, whatever its
+    report exactly once. A response that isn't the service's own, such as a proxy's page, counts as none, whatever its
     status. Only the start needs the service, since there is no decision yet; it waits as ``retry`` says.
-    At most ``MOST_KEPT`` reports are kept; what comes after them is not reported, which is logged once.
+    At most ``MOST_KEPT`` reports are kept; later ones are not reported, which is logged once.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload.
         targets: targets of this run only, by metric; other metrics keep the workload's.
-        probabilities: probability with which each target is to be met, by metric; None: the weights decide.
+        probabilities: probability (0 to 1) with which each target must be met, by metric; None: the weights decide.
         features: features of the first iteration, if known.
         upcoming: features of the iterations after it, in order, as far as they are known.
-        first_iteration: the first that will be reported; targets are for what is left from there.
+        first_iteration: number of the first reported iteration; targets are for the iterations from it on.
         policy: name of a rule that decides in this run, such as ``hold``; None: the promoted agent or the default rule.
-        retry: how long the start and the end are repeated, and how pauses grow.
-        wait_seconds: how long one report may wait for its answer, above 0.
+        retry: how start and end are repeated, and how pauses grow; None: by the defaults of ``Retry``.
+        wait_seconds: longest time in seconds for which a report blocks, above 0.
         refusals: what happens to a report that the service itself refuses (a problem document, 4xx): ``log`` logs it
             once, keeps it and those after it, and retries it with growing pauses; the last decision holds. ``raise``
             raises, and the caller may correct it.
@@ -58,7 +58,7 @@ class Run(Live[Decision]):
             refuse the report; ``omit`` sends it, and all after it, without them, and logs their names once.
 
     Raises:
-        ValueError: ``wait_seconds``, ``refusals`` or ``unknown`` is none of the above.
+        ValueError: ``wait_seconds``, ``refusals`` or ``unknown`` has another value.
     """
 
     def __init__(
@@ -112,7 +112,12 @@ class Run(Live[Decision]):
         refusals: Refusals = "log",
         unknown: Unknown = "refuse",
     ) -> Self:
-        """A run that was started before, by this launcher or by one that ended; ``iteration`` is the next to report."""
+        """Continue a run that was started before; ``iteration`` is the next to report. Options as in ``Run``.
+
+        Raises:
+            StewardError: there is no such run.
+            Unreachable: the service didn't respond in time.
+        """
         made = cls(client, "", retry=retry, wait_seconds=wait_seconds, refusals=refusals, unknown=unknown)
         return made.take_up(run)
 
@@ -123,7 +128,7 @@ class Run(Live[Decision]):
 
     @property
     def iteration(self) -> int:
-        """The number of the next report, counting those that are kept."""
+        """Number of the next report, after the stored ones."""
         return max(self.decision.iteration, max(self._unsent, default=-1) + 1)
 
     @property
@@ -133,7 +138,7 @@ class Run(Live[Decision]):
 
     @property
     def refused(self) -> StewardError | None:
-        """Why the service does not take the first of the kept reports; None: it does, or was not asked."""
+        """Why the service refuses the first stored report; None: it doesn't, or hasn't been asked."""
         return self._refused
 
     def report(
@@ -144,16 +149,16 @@ class Run(Live[Decision]):
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] | None = None,
     ) -> dict[str, float]:
-        """Report what an iteration used and measured; returns the allocation of the next, or the last known.
+        """Report an iteration's allocation, metrics and features; returns the next allocation, or the last known.
 
         ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
-        None leaves them in force. A report with the number of one that is kept replaces that one.
+        None leaves them in force. A report with the number of a stored report replaces it.
 
         Raises (only with ``refusals="raise"``):
-            StewardError: the service refused this report, or one that was kept (a note says which): an unknown name, a
-                value out of bounds, another report under that number, a number left out, a key that isn't valid.
-            ValueError, TypeError: a value is no number of JSON (NaN, for instance). Where that is logged the report is
-                left out, and those after it count on without it.
+            StewardError: the service refused this report or a stored one (a note says which), for an unknown name, a
+                value out of bounds, a number that is skipped or used by another report, or an invalid key.
+            ValueError, TypeError: a value is no JSON number, such as NaN. With ``refusals="log"`` the report is left
+                out, and the next one takes its number.
         """
         if self._left_out:  # the service takes no gaps
             iteration = min(iteration, self.iteration)
@@ -168,7 +173,7 @@ class Run(Live[Decision]):
         return self.allocation
 
     def _keep(self, iteration: int, report: Report) -> None:
-        """Keep a report until it is sent; a full store takes no more, for the service takes none that follows a gap."""
+        """Store a report until it is sent; a full store takes no more, because the service accepts no gaps."""
         if len(self._unsent) < MOST_KEPT or iteration in self._unsent:
             self._unsent[iteration] = report
         elif not self._full:
@@ -177,7 +182,7 @@ class Run(Live[Decision]):
             logger.error(said, self.id, MOST_KEPT, iteration)
 
     def deliver(self) -> float | None:
-        """Send kept reports if the service is reachable; returns the seconds until the next attempt, if any are left.
+        """Send stored reports if the service is reachable; returns the seconds until the next attempt, None: all sent.
 
         Raises (only with ``refusals="raise"``):
             StewardError: the service refused a report (a note says which).
@@ -199,7 +204,7 @@ class Run(Live[Decision]):
 
         Raises:
             StewardError: the service refused a report.
-            Unreachable: the service did not answer in time; what is left is kept.
+            Unreachable: the service didn't respond in time; unsent reports stay stored.
         """
         while self._send_first(self._retry):
             self._outage.over()
@@ -222,7 +227,7 @@ class Run(Live[Decision]):
         return True
 
     def _omits(self, error: StewardError) -> bool:
-        """Whether the report can be sent again without what this refusal says is unknown."""
+        """Whether a refusal names unknown metrics or features that can be omitted; they are omitted from now on."""
         if self._omitted is None or error.status != UNPROCESSABLE:
             return False
         unknown = error.unknown - self._omitted
@@ -249,7 +254,7 @@ class Run(Live[Decision]):
         super().finish()
 
     def hand_over(self) -> None:
-        """Send all kept reports of a run that goes on elsewhere, as ``flush`` does; what can't be sent is logged.
+        """Send all stored reports of a run that isn't ended here; an unreachable service or a refusal is logged.
 
         Raises:
             StewardError: the service refused a report (only with ``refusals="raise"``).
@@ -262,7 +267,12 @@ class Run(Live[Decision]):
             logger.exception("run %s: iterations %s are not reported", self.id, _spans(self.unsent))
 
     def leave(self, error: BaseException | None = None) -> None:
-        """Finish, fail or cancel the run. The training is over, so an unreachable service is logged and not raised."""
+        """Finish the run, or fail or cancel it with an ``error``, and close it. An unreachable service is logged, not
+        raised.
+
+        Raises:
+            StewardError: the service refused a report or the end (only with ``refusals="raise"``).
+        """
         try:
             super().leave(error)
         except (StewardError, Unreachable) as failure:
@@ -272,7 +282,7 @@ class Run(Live[Decision]):
 
 
 def _spans(numbers: Collection[int]) -> str:
-    """Numbers in order, those that follow one another as from-to."""
+    """Ascending numbers in words, such as ``3-7, 9``; ``none`` if there are none."""
     firsts = [number for number in numbers if number - 1 not in numbers]
     lasts = [number for number in numbers if number + 1 not in numbers]
     spans = zip(firsts, lasts, strict=True)
@@ -280,7 +290,7 @@ def _spans(numbers: Collection[int]) -> str:
 
 
 def _decided(found: Mapping[str, Any]) -> Decision:
-    """A decision; not one that says nothing, or no amounts, of what to use."""
+    """Parse a decision; raises ValueError if it has no allocation or a value that isn't finite."""
     decision = Decision.from_dict(found)
     amounts = decision.allocation.additional_properties
     if not amounts or not all(math.isfinite(amount) for amount in amounts.values()):
@@ -294,7 +304,7 @@ def _report(
     features: Mapping[str, float] | None,
     upcoming: Sequence[Mapping[str, float]] | None,
 ) -> Report:
-    """A copy that can be sent: what can't would be in the way of all that comes after it."""
+    """The report as JSON values; raises ValueError or TypeError for values that JSON can't represent, such as NaN."""
     report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
     if upcoming is not None:
         report["upcoming"] = _announced(upcoming)
@@ -307,7 +317,7 @@ def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
 
 
 def _without(report: Report, names: Collection[tuple[str, str]]) -> Report:
-    """A report without these members of its parts."""
+    """A report without these members, given as pairs of part and name."""
     parts = {part for part, _ in names}
     return report | {
         part: {name: value for name, value in report[part].items() if (part, name) not in names} for part in parts

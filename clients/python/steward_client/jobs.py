@@ -1,4 +1,4 @@
-"""Jobs of the service, fits, trainings and evaluations: ask for one, wait for its end, with a bar where one looks."""
+"""Jobs of the service (fits, trainings, evaluations): queue one, and wait for its end."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WAITING = ("queued", "running")
 
 
 class JobFailed(StewardError):
-    """A job failed, or was cancelled.
+    """A job failed or was cancelled.
 
     Attributes:
-        job: that job.
+        job: the job.
     """
 
     def __init__(self, job: Job) -> None:
@@ -31,15 +31,16 @@ class JobFailed(StewardError):
 
 
 class Job:
-    """A job; ``wait()`` for it, or ``await`` it.
+    """A job of the service; ``wait()`` or ``await`` returns its result.
 
     Args:
-        job: its id.
+        job: the job's id.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
-        retry: how long the service is retried while it is unreachable.
+        retry: how calls are repeated while the service is unreachable.
 
     Attributes:
-        last: the service's last answer: ``type``, ``state``, ``progress``, ``eta_seconds``, ``result``, ``error`` ….
+        last: the last response on the job: ``type``, ``state``, ``progress`` (0 to 1), ``eta_seconds``, ``result``,
+            ``error``.
     """
 
     def __init__(
@@ -60,40 +61,46 @@ class Job:
         client: Service,
         retry: Retry | None,
     ) -> Self:
-        """The job that a request is answered with; asked for once, however often it is sent."""
+        """Queue a job by a POST of ``request`` to ``path``; repetitions queue it once.
+
+        Raises:
+            StewardError: the service refused it.
+            Unreachable: the service didn't respond in time.
+        """
         job = cls("", client, retry=retry)
         job.last = job._call("POST", path, request, {"Idempotency-Key": uuid4().hex})
         job.id = job.last["id"]
         return job
 
     def read(self) -> dict[str, Any]:
-        """Ask the service for its state.
+        """Read the job's state from the service and return it, as ``last``.
 
         Raises:
             StewardError: there is no such job.
-            Unreachable: the service did not answer in time.
+            Unreachable: the service didn't respond in time.
         """
         self.last = self._call("GET", f"/jobs/{self.id}")
         return self.last
 
     def cancel(self) -> None:
-        """Cancel it: at once while it waits, at its next chunk while it runs.
+        """Cancel the job: at once if it waits, at its next chunk if it runs.
 
         Raises:
-            StewardError: it has ended.
+            StewardError: it has ended, or there is no such job.
+            Unreachable: the service didn't respond in time.
         """
         self.last = self._call("POST", f"/jobs/{self.id}/cancel")
 
     def wait(self, *, progress: bool = False, timeout_seconds: float | None = None) -> dict[str, Any]:
-        """Wait until it has ended; returns its result, such as ``{"agent": 3}``.
+        """Wait for the job's end and return its result, such as ``{"agent": 3}``.
 
         Args:
             progress: show progress on standard error: a bar on a terminal if ``rich`` is installed, else lines.
-            timeout_seconds: how long to wait; None: until it has ended.
+            timeout_seconds: longest wait; None: no limit.
 
         Raises:
-            JobFailed: it failed, or was cancelled.
-            TimeoutError: it is still running.
+            JobFailed: the job failed or was cancelled.
+            TimeoutError: it hasn't ended in time.
             StewardError, Unreachable: as ``read``.
         """
         ends = None if timeout_seconds is None else self._retry.clock() + timeout_seconds
@@ -127,11 +134,11 @@ def fit(
     retry: Retry | None = None,
     **options: Any,
 ) -> Job:
-    """Queue a fit of the workload's domain model; ``options`` as in the API.
+    """Queue a fit of the workload's domain model; ``options`` are members of the request, as in the API.
 
     Raises:
         StewardError: the service refused it.
-        Unreachable: the service did not answer in time.
+        Unreachable: the service didn't respond in time.
     """
     return Job.asked(f"/workloads/{workload}/models", options, client, retry)
 

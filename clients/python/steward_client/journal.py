@@ -1,7 +1,7 @@
-"""What a carried run has not handed over yet, in a file: it outlives the process, and costs one write an event.
+"""Journal: a file with a carried run's events that the service hasn't acknowledged; it outlives the process.
 
-A line each, JSON: first who the run is, then what ``Carried.keep`` was told. What is written is with the operating
-system before the call that brought it returns: it is lost with the machine, not with the process.
+Each line is JSON: first the run, then the events of ``Carried.keep``. A line is passed to the operating system in one
+write before ``append`` returns: it survives the process, but not a crash of the machine.
 """
 
 from __future__ import annotations
@@ -17,24 +17,25 @@ from .errors import ClientError
 
 Line = dict[str, Any]
 LARGEST_BYTES = 1 << 22
-"""When it has grown by so much, a journal whose events are all acknowledged is begun anew."""
+"""A journal that has grown by more is rewritten once all its events are acknowledged."""
 
 
 class JournalError(ClientError, RuntimeError):
-    """A journal can't be used: the message names the file, and what is wrong with it."""
+    """A journal can't be used; the message has the file and the reason."""
 
 
 class Journal:
-    """A journal that this process alone writes to.
+    """A journal, locked by this process.
 
     Attributes:
-        lines: what it held when it was opened.
+        lines: its content when it was opened.
 
     Args:
-        path: of the file; made where there is none.
+        path: the file; created if missing.
 
     Raises:
-        JournalError: another process has it open, or a line in its middle can't be read.
+        JournalError: another process has it open, or a line is malformed.
+        OSError: it can't be opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,10 +49,10 @@ class Journal:
             raise
 
     def append(self, line: Line) -> None:
-        """Write a line, all of it or nothing; it is there when this returns.
+        """Write one line, entirely or not at all; it is in the file when this returns.
 
         Raises:
-            OSError: it can't be written, for want of room for instance.
+            OSError: it can't be written, for example on a full disk.
         """
         data, before = _encoded(line), os.fstat(self._file).st_size
         if os.write(self._file, data) < len(data):
@@ -61,11 +62,11 @@ class Journal:
 
     @property
     def large(self) -> bool:
-        """Whether it is time to begin anew."""
+        """Whether the file has grown by more than ``LARGEST_BYTES``."""
         return self._grown > LARGEST_BYTES
 
     def renew(self, *lines: Line) -> None:
-        """Replace all that is in it, at once."""
+        """Replace the content atomically; raises OSError, and the old content stays."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
         file = _locked(beside)
@@ -76,13 +77,13 @@ class Journal:
         self._file, self._grown = file, 0
 
     def close(self, *, done: bool = False) -> None:
-        """Let go of it; what is ``done`` needs none any more."""
+        """Close the file; with ``done`` it is deleted."""
         if done:
             self.path.unlink(missing_ok=True)
         os.close(self._file)
 
     def _read(self) -> Iterator[Line]:
-        """All lines; what was cut off in the middle of the last is cut away."""
+        """Yield all lines, after truncating an incomplete last one; raises JournalError for a malformed line."""
         whole = self.path.read_bytes()
         end = whole.rfind(b"\n") + 1
         os.ftruncate(self._file, end)

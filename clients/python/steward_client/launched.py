@@ -1,7 +1,7 @@
-"""What a launcher tells the process that it started, by its environment, and how that process reports to it.
+"""Channel from a process to the launcher that started it, named by environment variables.
 
-``STEWARD_ITERATIONS`` names a file that takes a JSON line an iteration, ``STEWARD_ALLOCATION`` one that holds the last
-decision. Without them ``STEWARD_RUN`` names a run of the service at ``STEWARD_URL``, and ``STEWARD_TOKEN`` its key.
+``STEWARD_ITERATIONS`` names a file for one JSON line per iteration, ``STEWARD_ALLOCATION`` a file with the last
+decision. Otherwise ``STEWARD_RUN`` names a run of the service at ``STEWARD_URL``, and ``STEWARD_TOKEN`` is its key.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .retry import Retry
 
 ITERATIONS, ALLOCATION, RUN = "STEWARD_ITERATIONS", "STEWARD_ALLOCATION", "STEWARD_RUN"
 LARGEST_LINE = 4_096
-"""Bytes that one write to a file or pipe keeps together."""
+"""Bytes of a line that one write to a file or pipe keeps together."""
 
 logger = logging.getLogger("steward_client")
 
 
 class Launched:
-    """A channel to the launcher of this process, over its files; nothing that goes wrong with them is raised.
+    """Channel to this process's launcher through its files; errors of the files are logged, never raised.
 
     Args:
-        iterations: file that takes the lines.
-        allocation: file that holds the last decision, where there is one.
+        iterations: file to which lines are appended.
+        allocation: file with the last decision; None: there is none.
     """
 
     def __init__(self, iterations: Path, allocation: Path | None = None) -> None:
@@ -42,15 +42,15 @@ class Launched:
         self._told = dict[str, int]()
 
     def start(self) -> None:
-        """Nothing is asked of anybody."""
+        """Do nothing: the launcher's files need no connection."""
 
     def expect(self, count: int) -> None:
-        """Each line tells it: the launcher may know nothing of the workload yet."""
+        """Add the number of iterations to each line, as the launcher may not know the workload yet."""
         self._told = {"total": count}
 
     @property
     def iteration(self) -> int:
-        """The number of the next line: where the launcher is, to begin with."""
+        """Number of the next line; first the launcher's number, else 0."""
         if self._next is None:
             told = self._decision().get("iteration")
             self._next = told if isinstance(told, int) and told >= 0 else 0
@@ -58,17 +58,17 @@ class Launched:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What the launcher's file says now; empty without one."""
+        """The allocation in the launcher's file, by resource; empty without a readable file."""
         told = self._decision().get("allocation")
         return dict(told) if isinstance(told, dict) else {}
 
     @property
     def refused(self) -> StewardError | None:
-        """The launcher refuses nothing."""
+        """Always None: a launcher refuses nothing."""
         return None
 
     def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
-        """Append a line for the launcher, without the allocation; figures over ``LARGEST_LINE`` bytes are left out."""
+        """Append a line with metrics and features, without them beyond ``LARGEST_LINE`` bytes; the future is done."""
         del allocation
         line = {"iteration": iteration, **self._told, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
@@ -99,18 +99,18 @@ class Launched:
         return found if isinstance(found, dict) else {}
 
     def end(self, error: BaseException | None = None) -> None:
-        """The launcher ends the run."""
+        """Do nothing: the launcher ends the run."""
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is kept open."""
 
 
 def launched(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
-    """The channel that the environment names; None where it names none.
+    """The channel named by the environment; None if it names none.
 
     Raises:
         StewardError: the service refuses the run.
-        Unreachable: the service does not answer.
+        Unreachable: the service doesn't respond.
     """
     if iterations := os.environ.get(ITERATIONS):
         allocation = os.environ.get(ALLOCATION)

@@ -1,4 +1,4 @@
-"""What live runs of all kinds have in common: they are started once, and ended, and every call is repeated."""
+"""Common part of live runs of all kinds: start, end, and repetition of calls."""
 
 import os
 from asyncio import CancelledError
@@ -29,7 +29,7 @@ LONGEST_REASON = 500
 
 
 class Numbered(Protocol):
-    """A decision that says which report is next."""
+    """A decision with the number of the next iteration."""
 
     iteration: int
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Running(NamedTuple, Generic[D]):
-    """A run as the service describes it."""
+    """A run as described by the service: id, workload's name, state, and last decision."""
 
     id: str
     workload: str
@@ -48,21 +48,21 @@ class Running(NamedTuple, Generic[D]):
 
 
 class Live(Generic[D]):
-    """A live run, as a context manager: it starts the run, and finishes it.
+    """A live run as a context manager that starts and finishes it.
 
-    On an exception it fails the run, with the exception's type and text as the reason; on `KeyboardInterrupt`, or
-    where a task of asyncio is cancelled, it cancels it.
+    An exception ends the run as failed, with the exception's type and text as the reason; `KeyboardInterrupt`, or the
+    cancellation of an asyncio task, ends it as cancelled.
 
     Attributes:
-        client: as given.
-        outcome: how the service judged the run (``met``, ``missed``, …), once it has ended; before that None.
-        outcome_reason: why, in words.
+        client: the argument ``client``.
+        outcome: the service's judgement of the ended run (``met``, ``missed``, …); None before.
+        outcome_reason: its reason, in words; None before.
 
     Args:
-        client: the service's address, or a generated client (one with a key, for example).
-        request: the body of ``POST /runs``.
-        decode: reads a decision of the run's kind.
-        retry: how patiently calls are repeated.
+        client: the service's address, or a generated client (for example with a key).
+        request: body of ``POST /runs``.
+        decode: parses a decision of the run's kind; raises an error of ``answers.UNREADABLE``.
+        retry: how calls are repeated; None: by the defaults of ``Retry``.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Live(Generic[D]):
         self._request, self._decode = request, decode
 
     def take_up(self, run: str) -> Self:
-        """Go on with a run that was started before."""
+        """Continue a run that was started before; raises StewardError if there is none, and Unreachable."""
         self._take_up(self._read_run(run))
         return self
 
@@ -96,7 +96,7 @@ class Live(Generic[D]):
         self.id, self.workload, self._decision = found.id, found.workload, found.decision
 
     def _running(self, run: str, answer: httpx.Response) -> Running[D]:
-        """A run as the service describes it; any, where none is named."""
+        """Parse the service's description of ``run`` (empty: any); raises ValueError for another run or workload."""
         found = document(answer)
         told, workload = str(found["id"]), str(found["workload"])
         if not told or (run and (run != told or self.workload not in ("", workload))):
@@ -104,7 +104,7 @@ class Live(Generic[D]):
         return Running(told, workload, found.get("state", "running"), self._decode(found["decision"]))
 
     def start(self) -> Self:
-        """Start the run, once; ``with`` does it."""
+        """Start the run, once; ``with`` does so. Raises StewardError if it is refused, and Unreachable."""
         if self._decision is None:
             once = {"Idempotency-Key": self._key}
             self._take_up(self._call("POST", "/runs", partial(self._running, ""), self._request, once))
@@ -112,14 +112,14 @@ class Live(Generic[D]):
 
     @property
     def decision(self) -> D:
-        """The last decision, with its reason."""
+        """The last decision, with its reason; raises RuntimeError before the start."""
         if self._decision is None:
             raise RuntimeError("the run has not been started: use it in a with statement, or call start()")
         return self._decision
 
     @property
     def iteration(self) -> int:
-        """The number of the next report."""
+        """Number of the next report; raises RuntimeError before the start."""
         return self.decision.iteration
 
     def _report(self, iteration: int, report: Mapping[str, Any], retry: Retry | None = None) -> D:
@@ -129,7 +129,7 @@ class Live(Generic[D]):
         return self._decision
 
     def _next(self, iteration: int, answer: httpx.Response) -> D:
-        """The decision that answers a report of this run."""
+        """Parse the decision on the report of an iteration; raises ValueError if it belongs to another."""
         found = document(answer)
         decision = self._decode(found)
         if found.get("run", self.id) != self.id or decision.iteration != iteration + 1:
@@ -138,7 +138,7 @@ class Live(Generic[D]):
 
     @property
     def ended(self) -> bool:
-        """Whether the service has heard of the run's end."""
+        """Whether the service has confirmed the run's end."""
         return self._ended
 
     @property
@@ -147,13 +147,13 @@ class Live(Generic[D]):
         return str(self._http.base_url)
 
     def finish(self) -> None:
-        """End the run; its iterations become samples of its workload."""
+        """End the run, whose iterations become samples of its workload; raises StewardError and Unreachable."""
         self._end("finished")
 
     def fail(self, reason: str | None = None) -> None:
-        """Send kept reports as far as possible, and end the run as failed.
+        """Send stored reports and end the run as failed; raises StewardError and Unreachable.
 
-        The reason is stored with the run's outcome, cut to ``LONGEST_REASON`` characters.
+        The reason is stored with the run's outcome, truncated to ``LONGEST_REASON`` characters.
         """
         try:
             self.flush()
@@ -161,17 +161,17 @@ class Live(Generic[D]):
             self._end("failed", reason)
 
     def cancel(self, reason: str | None = None) -> None:
-        """Send kept reports as far as possible, and end the run as cancelled, with a reason as ``fail`` takes it."""
+        """Send stored reports and end the run as cancelled, with a reason; raises as ``fail``."""
         try:
             self.flush()
         finally:
             self._end("cancelled", reason)
 
     def flush(self) -> None:
-        """Send kept reports; a run that sends each at once has none."""
+        """Send stored reports; by default there are none, as each is sent at once."""
 
     def close(self) -> None:
-        """Close the connection, where this run opened it."""
+        """Close the connection, if this run opened it."""
         if self._owned:
             self._http.close()
 
@@ -182,7 +182,11 @@ class Live(Generic[D]):
         self.leave(error)
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End the run, unless it has ended, and close the connection, as the end of ``with`` does."""
+        """End the run unless it has ended, as failed or cancelled with an ``error``, and close the connection.
+
+        Raises:
+            StewardError, Unreachable: without ``error``, the run can't be ended.
+        """
         try:
             if self._ended:
                 return
@@ -194,7 +198,7 @@ class Live(Generic[D]):
             self.close()
 
     def _give_up(self, error: BaseException) -> None:
-        """End the run while an exception is on its way: that one matters, so this one is brief and silent."""
+        """End the run because of an error, within about 5 s, and without raising StewardError or Unreachable."""
         self._retry = replace(self._retry, patience_seconds=min(PARTING_SECONDS, self._retry.patience_seconds))
         with suppress(StewardError, Unreachable):
             if isinstance(error, (KeyboardInterrupt, CancelledError)):
@@ -225,16 +229,16 @@ class Live(Generic[D]):
 
 
 def _storable(reason: str) -> str:
-    """A reason that the service takes: no longer than it may be, without characters that it refuses."""
+    """A reason that the service accepts: at most ``LONGEST_REASON`` characters, without NUL and lone surrogates."""
     text = reason.encode("utf-8", "replace").decode().replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text if len(text) <= LONGEST_REASON else f"{text[: LONGEST_REASON - 1]}…"
 
 
 def http_client(client: Service) -> httpx.Client:
-    """A client's own; for an address a new one, which is the caller's to close.
+    """HTTP client of a generated client, or a new one for an address, which the caller closes.
 
-    The new one sends the key that the environment variable ``STEWARD_API_KEY`` holds, if it does: a key of the service,
-    or the token of a single run; else that of ``STEWARD_TOKEN``, which a launcher sets for a process of its run.
+    A new one sends the key in the environment variable ``STEWARD_API_KEY`` (a key of the service or a run's token),
+    else that in ``STEWARD_TOKEN``, which a launcher sets for a process of its run.
     """
     if client is None or isinstance(client, str):
         key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
@@ -246,7 +250,7 @@ def http_client(client: Service) -> httpx.Client:
 
 @contextmanager
 def connected(client: Service) -> Iterator[httpx.Client]:
-    """The same for a moment: what was opened for it is closed."""
+    """Context manager: the HTTP client of ``http_client``; closed at the end if it is a new one."""
     http = http_client(client)
     try:
         yield http

@@ -1,4 +1,4 @@
-"""Runs whose process was killed: they are given what it had kept, and ended."""
+"""Runs of processes that were killed: their stored reports are sent, and the runs are ended as failed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .retry import Retry
 from .spool import Spool, left_behind
 
 NEVER_TAKEN = (404, 409, 422)
-"""Refusals that stand: the run is no more, has ended, or its reports are none. A key may be given, so it is no such."""
+"""HTTP statuses of final refusals: run deleted, run ended, invalid reports. Others may pass, such as a missing key."""
 logger = logging.getLogger("steward_client")
 
 
 def hand_over_earlier(run: Run) -> None:
-    """Hand over what processes that are no more have kept of this run's workload; nothing is raised."""
+    """Send the reports that ended processes stored for runs of this workload, and end these runs. Errors are logged."""
     for spool in left_behind(run.workload, run.service):
         done = unreachable = False
         try:
@@ -37,7 +37,7 @@ def hand_over_earlier(run: Run) -> None:
 
 
 def _ended(run: Run, spool: Spool) -> None:
-    """Give an earlier run its last reports, and fail it, for its process did not live to its end."""
+    """Send an earlier run's stored reports and end it as failed; raises StewardError or Unreachable."""
     brief = Retry(patience_seconds=PARTING_SECONDS)
     earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:

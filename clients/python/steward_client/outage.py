@@ -1,4 +1,4 @@
-"""How long whoever reports is held up while the service is away: a bounded time, and seldom."""
+"""Bounds on the time that a reporting caller is blocked while the service is unreachable."""
 
 import logging
 from collections.abc import Callable
@@ -14,14 +14,14 @@ logger = logging.getLogger("steward_client")
 
 
 class Outage:
-    """Whether the service is away, and when it is asked again.
+    """Whether the service is unreachable, and when to try again.
 
-    The first call that isn't answered is repeated for ``wait_seconds``. From then on the service is asked once, with
-    growing pauses, and no more than a tenth of the caller's time is spent on it.
+    The first unanswered call is repeated for ``wait_seconds``. Afterwards each attempt is a single call, with growing
+    pauses, and takes at most a tenth of the caller's time.
 
     Args:
-        retry: how patiently calls are repeated while the service is there, and how pauses grow.
-        wait_seconds: how long the caller is held up at most, above 0.
+        retry: how calls are repeated while the service responds, and how pauses grow.
+        wait_seconds: longest time in seconds for which a caller is blocked, above 0.
 
     Raises:
         ValueError: ``wait_seconds`` isn't above 0.
@@ -34,13 +34,14 @@ class Outage:
         self._failures, self._again = 0, float("-inf")
 
     def deliver(self, send: Callable[[Retry], bool]) -> None:
-        """Send what there is, one after the other, until nothing is left, time is up, or the service is away.
+        """Send stored items one by one, until none is left, ``wait_seconds`` have passed, or the service is
+        unreachable.
 
         Args:
-            send: sends the first of what is kept, with that patience; false where nothing is.
+            send: sends the first item with the given ``Retry``; False if there is none.
 
         Raises:
-            StewardError: the service refused something.
+            StewardError: the service refused an item.
         """
         clock = self._retry.clock
         began = now = clock()
@@ -56,7 +57,7 @@ class Outage:
 
     @property
     def rest(self) -> float:
-        """Seconds until the service is to be asked again."""
+        """Seconds until the next attempt; 0 if it is due."""
         return max(0.0, self._again - self._retry.clock())
 
     def _patience(self, seconds: float) -> Retry:
@@ -64,13 +65,13 @@ class Outage:
         return replace(self._retry, patience_seconds=left, attempts=1 if self._failures else None)
 
     def failed(self, error: Unreachable, seconds: float) -> None:
-        """Nobody answered, and the caller was held up for so long: don't ask again at once."""
+        """Note that a caller was blocked for ``seconds`` without a response, and set the next attempt's time."""
         if not self._failures:
             logger.warning("%s; what is reported is kept, the last decision holds", error)
         self._pause(max(self._retry.pause(self._failures, error.asked), seconds * (1 / SHARE - 1)))
 
     def refused(self) -> None:
-        """The service is there and does not take what it is sent: don't ask again at once."""
+        """Note that the service refused an item, and set the next attempt's time."""
         self._pause(self._retry.pause(self._failures))
 
     def _pause(self, seconds: float) -> None:
@@ -78,7 +79,7 @@ class Outage:
         self._failures += 1
 
     def over(self) -> None:
-        """Note that something was delivered."""
+        """Note that an item was delivered; the pauses begin anew."""
         if self._failures:
             logger.info("the service answers again")
         self._failures, self._again = 0, float("-inf")

@@ -1,4 +1,4 @@
-"""A policy that decides in this process, and reports what it did in batches."""
+"""Policies of inference workloads that decide in this process, and runs that report such decisions in batches."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ RECENT = 16_384
 
 
 class Policy(NamedTuple):
-    """A policy that decides for a workload of kind ``inference``; needs the package ``steward`` as well.
+    """A policy for a workload of kind ``inference``; deciding needs the package ``steward``.
 
     Attributes:
-        spec: of the workload.
-        artifacts: policies by role; if empty, a heuristic decides.
-        role: the only user whose requests are decided for; None: all.
+        spec: the workload's spec.
+        artifacts: policy artifacts by role; empty: a heuristic decides.
+        role: the only user whose requests are decided; None: all.
     """
 
     spec: Mapping[str, Any]
@@ -48,11 +48,11 @@ class Policy(NamedTuple):
         *,
         retry: Retry | None = None,
     ) -> Self:
-        """Fetch the champions of a workload, or that of a role, from a service.
+        """Fetch a workload's spec and its champions' policies, or only that of ``role``, from a service.
 
         Raises:
             StewardError: there is no such workload or role.
-            Unreachable: the service did not answer in time.
+            Unreachable: the service didn't respond in time.
         """
         patient = retry or Retry()
         with connected(client) as http:
@@ -67,11 +67,12 @@ class Policy(NamedTuple):
 
     @classmethod
     def read(cls, spec: Path, artifact: Path, role: str | None = None) -> Self:
-        """Read a spec (JSON) and an artifact from files."""
+        """Read a spec (JSON) and a policy artifact from files; raises OSError or ValueError if they can't be read."""
         return cls(json.loads(spec.read_text()), {role or DEFAULT_ROLE: artifact.read_bytes()}, role)
 
     def carried(self, seconds: Mapping[str, Mapping[str, Sequence[float]]] | None = None) -> Carried:
-        """What decides; ``seconds``: that batches are expected to take, as a carried run's first decision tells.
+        """The decision maker of this policy; ``seconds``: expected seconds of batches, from a carried run's first
+        decision.
 
         Raises:
             ImportError: the package ``steward`` isn't installed.
@@ -82,7 +83,7 @@ class Policy(NamedTuple):
 
 
 class CarriedRun(Live[InferenceDecision]):
-    """A live run that is decided in this process, as a context manager that starts, reports and finishes it.
+    """A live run whose decisions are made in this process; a context manager that starts, reports and finishes it.
 
     ::
 
@@ -94,22 +95,22 @@ class CarriedRun(Live[InferenceDecision]):
             run.finished("cpu-0", clock())
             run.report()  # now and then
 
-    Decisions are local. What happened is kept until ``report`` or ``flush`` has sent it, in numbered reports that are
+    Decisions are local. Events are stored until ``report`` or ``flush`` has sent them, in numbered reports that are
     repeated unchanged until they are acknowledged, so each event counts exactly once. While the service is unreachable
     ``report`` raises nothing and blocks for ``wait_seconds`` at most, later rarely; ``flush`` waits as ``retry`` says.
     Not thread-safe.
 
-    With a ``journal`` a run outlives its process: a new ``CarriedRun`` on the same file continues the same run where it
-    was (``now``, ``working``), and sends what was not acknowledged, each event once. Names of requests are then unique:
-    one that came before (among the last ``RECENT``) is ignored, so a launcher may report a request again if it is not
-    sure. The journal is deleted when the run ends.
+    With a ``journal`` a run outlives its process: a new ``CarriedRun`` on the same file continues the run where it was
+    (``now``, ``working``), and sends the unacknowledged events, each once. Names of requests must then be unique: a
+    name among the last ``RECENT`` is ignored, so a launcher may report a request again if it is not sure. The journal
+    is deleted when the run ends.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
-        policy: what decides.
-        retry: how long calls are repeated.
-        journal: a file on a local disk; one process at a time has it.
-        wait_seconds: how long ``report`` may wait for answers, above 0.
+        policy: the policy that decides.
+        retry: how calls are repeated; None: by the defaults of ``Retry``.
+        journal: a file on a local disk, used by one process at a time; None: none.
+        wait_seconds: longest time in seconds for which ``report`` blocks, above 0.
 
     Raises:
         JournalError: the journal can't be used.
@@ -137,10 +138,12 @@ class CarriedRun(Live[InferenceDecision]):
         self._told: Any = None
 
     def start(self) -> Self:
-        """Start the run, once, or continue that of the journal; ``with`` does it.
+        """Start the run, once, or continue the journal's; ``with`` does so.
 
         Raises:
-            JournalError: the journal is of another workload, or of a run that somebody else reports or has ended.
+            JournalError: the journal belongs to another workload, or its run has ended or is reported by another
+                process.
+            StewardError, Unreachable: the run can't be started.
         """
         if self._carried is not None:
             return self
@@ -159,7 +162,7 @@ class CarriedRun(Live[InferenceDecision]):
         return self.decision.to_dict().get("expected")
 
     def _begin(self, journal: Journal) -> None:
-        """The journal's first two lines say which run is meant, and from where on it tells; the rest is replayed."""
+        """Start the run named in the journal's first line, or restore it from the second line and replay the others."""
         if not journal.lines:
             journal.append(self._begun())
         begun = (journal.lines or [self._begun()])[0].get(BEGUN)
@@ -192,7 +195,11 @@ class CarriedRun(Live[InferenceDecision]):
         return carried
 
     def _reconcile(self, journal: Journal, known: Mapping[str, Any], reports: Sequence[dict[str, Any]]) -> None:
-        """What of these reports the service has not acknowledged is to be sent."""
+        """Compare the journal's reports with the service's, and queue those that it hasn't acknowledged.
+
+        Raises:
+            JournalError: the run has ended, or has other reports.
+        """
         found = self._read_run(known["id"])
         if found.state != "running":
             raise JournalError(f"{journal.path}: run {known['id']} is {found.state}; delete the journal")
@@ -206,7 +213,7 @@ class CarriedRun(Live[InferenceDecision]):
         self._unsent.extend(reports[done:])
 
     def _acknowledged(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
-        """Whether the last of these reports is the run's: as it is, it may be repeated."""
+        """Whether the last of these reports is stored under this number, tested by repeating it; True for none."""
         try:
             return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", document, reports[-1]))
         except StewardError as error:
@@ -215,7 +222,7 @@ class CarriedRun(Live[InferenceDecision]):
             return False
 
     def _remember(self, name: str | None) -> None:
-        """The last ``RECENT`` names that came."""
+        """Store a request's name among the last ``RECENT``."""
         if name is not None:
             self._names[name] = None
             if len(self._names) > RECENT:
@@ -223,16 +230,16 @@ class CarriedRun(Live[InferenceDecision]):
 
     @property
     def now(self) -> float:
-        """The moment of the last event or decision, in seconds since the run's start."""
+        """Time of the last event or decision, in seconds since the run's start."""
         return self._deciding.now
 
     @property
     def working(self) -> Mapping[str, StartNow]:
-        """What each server works on, by name; in a continued run, report each as ``finished`` or ``down``."""
+        """Running batches by server; in a continued run, report each as ``finished`` or ``down``."""
         return self._deciding.working()
 
     def arrived(self, user: str, at: float, name: str | None = None) -> None:
-        """Record a request, at ``at`` seconds since the run's start; with a journal, known names are ignored."""
+        """Record a user's request at ``at`` (seconds since the start); with a journal, known names are ignored."""
         if name is not None and name in self._names:
             return
         self._deciding.arrived(user, at, name)
@@ -241,32 +248,32 @@ class CarriedRun(Live[InferenceDecision]):
         self._seal_full()
 
     def finished(self, server: str, at: float) -> None:
-        """Record that a server's batch has ended."""
+        """Record that a server's batch ended at ``at`` seconds since the run's start."""
         self._deciding.finished(server, at)
         self._seal_full()
 
     def up(self, server: str, at: float) -> None:
-        """Record that a server takes work from now on."""
+        """Record that a server accepts work from ``at`` on (seconds since the run's start)."""
         self._deciding.turned(server, "up", at)
 
     def down(self, server: str, at: float) -> None:
-        """Record that a server is lost; requests of its batch wait again."""
+        """Record that a server was lost at ``at`` (seconds since the run's start); requests of its batch wait again."""
         self._deciding.turned(server, "down", at)
 
     def decide(self, at: float) -> Now:
-        """What to start now, and which servers to turn on or off."""
+        """Decide at ``at`` (seconds since the run's start): batches to start now, and servers to turn on or off."""
         return self._deciding.decide(at)
 
     @property
     def wake_at(self) -> float | None:
-        """When to decide again at the latest; None: at the next event."""
+        """Latest time of the next decision, in seconds since the run's start; None: at the next event."""
         return self._deciding.wake_at
 
     def report(self) -> bool:
-        """Report what has happened since the last time, if the service is reachable; returns whether nothing is left.
+        """Report events since the last report, if the service is reachable; True if none is left.
 
         Raises:
-            StewardError: the service refused a report; it names the field.
+            StewardError: the service refused a report; the message has the field.
         """
         self._seal()
         self._outage.deliver(self._send_first)
@@ -274,11 +281,11 @@ class CarriedRun(Live[InferenceDecision]):
         return not self._unsent
 
     def flush(self) -> None:
-        """Report everything that has happened since the last time, waiting as ``retry`` says.
+        """Report all events since the last report, waiting as ``retry`` says.
 
         Raises:
-            StewardError: the service refused a report; it names the field.
-            Unreachable: it did not answer in time; nothing is lost, and the next call continues there.
+            StewardError: the service refused a report; the message has the field.
+            Unreachable: it didn't respond in time; nothing is lost, and the next call continues.
         """
         self._seal()
         while self._send_first(self._retry):
@@ -293,7 +300,7 @@ class CarriedRun(Live[InferenceDecision]):
         return True
 
     def _renew(self) -> None:
-        """Begin a large journal anew, once all that is in it is acknowledged."""
+        """Rewrite a large journal, once all its events are acknowledged."""
         if self._journal is not None and self._journal.large and not self._unsent:
             self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
 
@@ -301,17 +308,17 @@ class CarriedRun(Live[InferenceDecision]):
         return {BEGUN: {"key": self._key, "workload": self.workload}}
 
     def _known(self, state: list[Any] | None) -> dict[str, Any]:
-        """From where on a journal tells, with all before it reported."""
+        """The journal's second line: the run, its state, and the number of reports before the journal's events."""
         names = [*self._names]
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
 
     def finish(self) -> None:
-        """Report what is left and end the run."""
+        """Report all remaining events and end the run; raises as ``flush``."""
         self.flush()
         super().finish()
 
     def close(self) -> None:
-        """Close the connection, where this run opened it, and let go of the journal."""
+        """Close the connection if this run opened it, and the journal, which is deleted if the run has ended."""
         super().close()
         if self._journal is not None:
             self._journal.close(done=self._ended)
@@ -346,11 +353,13 @@ def carry(
     journal: Path | None = None,
     wait_seconds: float = WAIT_SECONDS,
 ) -> CarriedRun:
-    """A run that decides here, with the champions that the service has now: ``Policy.load``, then ``CarriedRun``.
+    """A run that decides in this process by the service's present champions: ``Policy.load``, then ``CarriedRun``.
+
+    ``role``, ``retry``, ``journal`` and ``wait_seconds`` are passed on to them.
 
     Raises:
         StewardError: there is no such workload or role.
-        Unreachable: the service did not answer in time.
+        Unreachable: the service didn't respond in time.
         JournalError, ValueError: as ``CarriedRun``.
     """
     policy = Policy.load(client, workload, role, retry=retry)

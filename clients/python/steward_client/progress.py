@@ -1,4 +1,4 @@
-"""How far something is: a bar on a terminal where ``rich`` is installed, else lines; nothing where none is wanted."""
+"""Display of a job's progress: a bar on a terminal if ``rich`` is installed, else lines, or nothing."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ STEP = 0.1
 
 
 class Progress:
-    """Shown on standard error, from ``with`` to its end.
+    """Context manager: shows progress on standard error.
 
     Args:
-        name: of what is shown.
-        shown: whether at all.
+        name: what progresses, such as ``job 5f…``.
+        shown: False: nothing is shown.
     """
 
     def __init__(self, name: str, *, shown: bool) -> None:
@@ -42,7 +42,7 @@ class Progress:
         return bar, bar.add_task(self._name, total=1.0)
 
     def update(self, state: str, done: float, eta_seconds: float | None) -> None:
-        """It is in a state, and so far, from 0 to 1; lines are written for a new state, and for each tenth."""
+        """Show a state, the share ``done`` (0 to 1) and ``eta_seconds``; lines only at a new state or tenth."""
         if self._bar is not None:
             bar, task = self._bar
             bar.update(task, completed=done, description=f"{self._name} {state}")

@@ -1,4 +1,4 @@
-"""A live run of a workflow workload: report what waits and runs, get which tasks start now, and where."""
+"""A live run of a workflow workload: report waiting and running tasks, get the tasks to start and their nodes."""
 
 from typing import Any, Self
 
@@ -18,13 +18,13 @@ class QueueRun(Live[QueueDecision]):
                 launch(placement.task, placement.node)
             run.report(now + 30, running=[{"id": "align", "node": "cpu-0", "start": now}])
 
-    After the first report, list only what has changed. Reports are idempotent, so every call is repeated until it is
-    answered or the time of ``retry`` is up.
+    After the first report, list only changes. Reports are idempotent, so every call is repeated until it is answered or
+    the time of ``retry`` is up.
 
     Args:
         client: the service's address, or a generated client (one with a key, for example).
         workload: name of a registered workload of kind ``workflow``.
-        retry: how long calls are repeated.
+        retry: how calls are repeated; None: by the defaults of ``Retry``.
     """
 
     def __init__(self, client: Service, workload: str, *, retry: Retry | None = None) -> None:
@@ -32,11 +32,11 @@ class QueueRun(Live[QueueDecision]):
 
     @classmethod
     def resume(cls, client: Service, run: str, *, retry: Retry | None = None) -> Self:
-        """A run that was started before, by this launcher or by one that ended."""
+        """Continue a run that was started before; raises StewardError if there is none, and Unreachable."""
         return cls(client, "", retry=retry).take_up(run)
 
     def report(self, now: float, **changes: Any) -> QueueDecision:
-        """Report what has changed up to ``now``: ``queued``, ``running``, ``finished`` and ``nodes``, as in the API.
+        """Report changes up to ``now`` (seconds): ``queued``, ``running``, ``finished``, ``nodes``, as in the API.
 
         Raises:
             StewardError: the service refused it; it names the field.

@@ -16,8 +16,8 @@ from .errors import StewardError, Unreachable
 
 SILENT_SECONDS = 5.0  # so long a call is repeated before that is said
 SHORTEST_ANSWER_SECONDS = 1.0  # that an answer may take as a whole, however little patience is left
-PASSING = frozenset({408, 429})  # the service asks to come again
-SERVER_ERROR = 500  # and above: whoever answered is at fault, not what was asked
+PASSING = frozenset({408, 429})  # the service asks for a later repetition
+SERVER_ERROR = 500  # and above: the responder is at fault, not the request
 CONFLICT = 409  # final, but for one that says when to come again: the first request under its key is in flight
 
 T = TypeVar("T")
@@ -26,13 +26,13 @@ logger = logging.getLogger("steward_client")
 
 @dataclass(frozen=True)
 class Retry:
-    """How a call is repeated; durations are in seconds.
+    """Rules for repeating a call; all durations are in seconds.
 
-    Pause k is drawn between half of and the whole of ``first_seconds`` · 2ᵏ, at most ``longest_seconds``, and not
-    shorter than a ``Retry-After`` of up to ``longest_asked_seconds``; one that asks for more is taken for that.
-    ``patience_seconds`` limits all attempts together, and each step of an attempt (connect, send, every read);
-    ``answer_seconds``, or the client's own timeout of a read if that is longer or none, an attempt as a whole, from
-    when the body of an upload is sent. ``attempts``, if given, limits their number.
+    The pause after attempt k = 0, 1, … is random between half of and the whole of ``first_seconds`` · 2ᵏ, at most
+    ``longest_seconds``, and at least the response's ``Retry-After``, which counts up to ``longest_asked_seconds``.
+    ``patience_seconds`` limits all attempts together, and each step of an attempt (connect, send, every read).
+    ``answer_seconds``, or the client's own read timeout if that is longer or None, limits an attempt as a whole, from
+    the end of an uploaded body. ``attempts`` limits their number; None: unlimited.
     """
 
     patience_seconds: float = 300.0
@@ -55,16 +55,19 @@ class Retry:
         headers: Mapping[str, str] | None = None,
         content: Callable[[], Iterator[bytes]] | None = None,
     ) -> T:
-        """Repeat a call until the service gives it a final answer. Only for calls that are safe to repeat.
+        """Repeat a call until the service gives a final response, and return it as parsed by ``read``. For idempotent
+        calls.
 
         Args:
-            read: reads a success, and raises a ``ValueError`` where that is none of what was asked for.
-            content: yields the body, in pieces, anew for each attempt, if it is not ``json``.
+            http: HTTP client of the service.
+            method, path, json, headers: the request.
+            read: parses a success; raises an error of ``answers.UNREADABLE`` if it isn't the service's own response.
+            content: yields the body in pieces, anew for each attempt; None: ``json`` is the body.
 
         Raises:
-            StewardError: the service refused it.
-            Unreachable: in that time there was no connection, or only 408, 429, 5xx, requests in flight and answers
-                of others than the service (a proxy's page, whatever its status).
+            StewardError: the service refused the call.
+            Unreachable: within ``patience_seconds`` there was no connection, or only responses 408, 429, 5xx, 409 with
+                ``Retry-After``, or of other programs than the service (such as a proxy's page).
         """
         call = Call(method, path, json, headers, content)
         begun, number, told = self.clock(), 0, False
@@ -88,7 +91,7 @@ class Retry:
             self.sleep(pause)
 
     def pause(self, attempt: int, asked: float = 0.0) -> float:
-        """Seconds to wait after attempt ``attempt``, counting from 0, when the service asked for ``asked``."""
+        """Seconds to wait after attempt ``attempt``, counting from 0; at least ``asked`` seconds."""
         longest = min(self.longest_seconds, self.first_seconds * 2.0 ** min(attempt, 30))
         return max(longest * self.jitter.uniform(0.5, 1.0), asked)
 
@@ -101,10 +104,10 @@ class Retry:
 
 
 def _understood(answer: httpx.Response, read: Read[T]) -> tuple[T | None, Exception | None]:
-    """What a final answer says; or why another one is to be waited for.
+    """Result of a final response, as parsed by ``read``, and None; or None and the error after which to try again.
 
     Raises:
-        StewardError: the service refused.
+        StewardError: the service refused the call.
     """
     if answer.is_success:
         try:
@@ -118,13 +121,13 @@ def _understood(answer: httpx.Response, read: Read[T]) -> tuple[T | None, Except
 
 
 def _passes(answer: httpx.Response) -> bool:
-    """Whether the service asks to come again."""
+    """Whether the response asks for a later repetition."""
     status = answer.status_code
     return status in PASSING or status >= SERVER_ERROR or (status == CONFLICT and "retry-after" in answer.headers)
 
 
 def _asked(answer: httpx.Response) -> float:
-    """Seconds of `Retry-After`, whether it is a number or a time, by the clock of whoever answered."""
+    """Seconds in a response's `Retry-After`, given as a number or a time; 0 without one."""
     asked = answer.headers.get("retry-after", "")
     if asked.isdecimal():
         return float(asked)

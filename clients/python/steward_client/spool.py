@@ -1,8 +1,8 @@
-"""Reports that a training loop has handed over and that nobody has acknowledged yet, in a file of the user's.
+"""Spool: a file with a training loop's reports that the service hasn't acknowledged yet.
 
-The file, ``$XDG_STATE_HOME/steward/runs/RUN.ndjson`` (without that variable below ``~/.local/state``), is there as
-long as its run is not ended: who goes on with the run after a crash sends what it holds, each report under its number,
-so that it counts exactly once. Where it can't be written reports are in memory alone, which is logged.
+The file ``$XDG_STATE_HOME/steward/runs/RUN.ndjson`` (by default below ``~/.local/state``) exists until its run ends.
+After a crash the next process sends its reports under their numbers, so that each counts exactly once. If the file
+can't be written, reports are in memory only, which is logged.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .journal import Journal, JournalError, Line
 
 BEGUN, REPORT = "begun", "report"
 LONGEST_SECONDS = 90 * 86_400.0
-"""For which a file is kept that nobody asks for."""
+"""An unused file is deleted after so many seconds."""
 logger = logging.getLogger("steward_client")
 
 
 class Origin(NamedTuple):
-    """What a spool is of: a run of a workload at a service, and whether the process that reports has begun it."""
+    """The run of a spool: its id, its workload, the service's URL, and whether the reporting process started it."""
 
     run: str
     workload: str
@@ -33,7 +33,7 @@ class Origin(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A report as it was handed over."""
+    """A stored report: iteration, and values by name."""
 
     iteration: int
     allocation: Numbers
@@ -42,14 +42,14 @@ class Kept(NamedTuple):
 
 
 class Spool:
-    """The reports of one run; nothing of it raises.
+    """The stored reports of one run. Its methods never raise; errors are logged.
 
     Args:
-        origin: of the reports.
-        journal: the file; None: what is kept is in memory alone.
+        origin: the run.
+        journal: its file; None: nothing is stored.
 
     Attributes:
-        origin: as given.
+        origin: the run.
     """
 
     def __init__(self, origin: Origin, journal: Journal | None) -> None:
@@ -57,7 +57,7 @@ class Spool:
 
     @classmethod
     def of(cls, origin: Origin) -> Self:
-        """The spool of a run, with what an earlier process left in it."""
+        """Open a run's spool, with the reports that an earlier process stored."""
         try:
             folder().mkdir(parents=True, exist_ok=True, mode=0o700)
             journal = Journal(folder() / f"{origin.run}.ndjson")
@@ -69,13 +69,13 @@ class Spool:
         return cls(origin, journal)
 
     def kept(self, first: int) -> list[Kept]:
-        """What an earlier process left, from that iteration on, in order; the last of each number."""
+        """Reports stored by an earlier process from iteration ``first`` on, in order; of equal numbers the last."""
         lines = self._journal.lines if self._journal is not None else []
         found = {one.iteration: one for one in _reports(lines)}
         return [found[number] for number in sorted(found) if number >= first]
 
     def keep(self, report: Kept) -> None:
-        """Write a report: it is there when this returns."""
+        """Store a report; it is in the file when this returns."""
         if self._journal is None:
             return
         try:
@@ -85,7 +85,7 @@ class Spool:
             self.close()
 
     def acknowledged(self) -> None:
-        """All that was handed over is with the service: a file that has grown large is begun anew."""
+        """Note that the service has all stored reports; a file that has grown large is emptied."""
         if self._journal is not None and self._journal.large:
             try:
                 self._journal.renew({BEGUN: list(self.origin)})
@@ -93,20 +93,20 @@ class Spool:
                 logger.debug("run %s: %s", self.origin.run, error)
 
     def close(self, *, done: bool = False) -> None:
-        """Let go of the file; ``done``: nobody needs it any more."""
+        """Close the file; with ``done`` it is deleted."""
         journal, self._journal = self._journal, None
         if journal is not None:
             journal.close(done=done)
 
 
 def folder() -> Path:
-    """The folder of spools: ``steward/runs`` in ``$XDG_STATE_HOME``, else in ``~/.local/state``."""
+    """Folder of spools: ``steward/runs`` in ``$XDG_STATE_HOME``, else in ``~/.local/state``; it may not exist."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(os.path.expanduser(state)) / "steward" / "runs"  # noqa: PTH111 - raises nothing without a home
 
 
 def left_behind(workload: str, service: str) -> Iterator[Spool]:
-    """Spools that processes which are no more have left of runs that they began; each is the caller's to close."""
+    """Yield spools of ended processes that started runs of this workload; the caller closes them."""
     for file in sorted(folder().glob("*.ndjson")):
         try:
             journal = Journal(file)

@@ -20,7 +20,7 @@ from .retry import Retry
 
 
 class Epochs:
-    """Epochs to iterate over with ``for`` or ``async for``; see ``EpochRun.epochs``."""
+    """Epochs to iterate over with ``for`` or ``async for``, from ``EpochRun.epochs``."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -47,7 +47,7 @@ class EpochRun:
     """A training loop under decisions, for ``with`` and ``async with``; made by ``run``.
 
     Args:
-        channel: where epochs are reported to.
+        channel: destination of the epochs' reports.
     """
 
     def __init__(self, channel: Channel) -> None:
@@ -65,23 +65,21 @@ class EpochRun:
 
     @property
     def iteration(self) -> int:
-        """The number of the next epoch."""
+        """Number of the next epoch."""
         return self._channel.iteration
 
     @property
     def refused(self) -> StewardError | None:
-        """Why the service does not take reports at the moment, with the fields that it names; None: it does."""
+        """Why the service refuses reports at the moment, with the fields; None: it doesn't."""
         return self._channel.refused
 
     def epochs(self, count: int, *, wait_share: float = WAIT_SHARE) -> Epochs:
-        """The epochs that remain of ``count``, each reported when the loop asks for the next one.
+        """The remaining epochs of ``count``; each is reported when the loop asks for the next one.
 
         Reporting does not block. The next epoch waits for the decision on the last one for at most ``wait_share`` of
-        that epoch's time; if that is too short, the previous decision holds. An epoch that is left by ``break`` or an
-        exception is not reported, unless its ``end`` was called.
-
-        Iterating raises nothing of the service's; with ``refusals="raise"`` it raises ``StewardError`` if an earlier
-        report was refused.
+        that epoch's duration; if that is too short, the previous decision holds. An epoch left by ``break`` or an
+        exception is not reported, unless its ``end`` was called. Iterating raises StewardError only with
+        ``refusals="raise"``, if an earlier report was refused.
 
         Raises:
             ValueError: ``count`` or ``wait_share`` is below 0.
@@ -118,7 +116,7 @@ def run(
     retry: Retry | None = None,
     refusals: Refusals = "log",
 ) -> EpochRun:
-    """A run of a workload, whose epochs are reported in the background.
+    """Make a run of a workload, whose epochs are reported in the background.
 
     ::
 
@@ -127,23 +125,23 @@ def run(
                 loss = train_one_epoch(**epoch.allocation)
                 epoch.log(loss=loss)
 
-    Under a launcher, which announces itself through the environment, and without ``client``, the loop reports to the
-    launcher and follows its allocations; no run is started.
+    Without ``client`` and under a launcher, which sets environment variables, the loop reports to the launcher and
+    follows its allocations; no run is started.
 
     Args:
         workload: name of a registered workload.
         client: the service's address, or a generated client; None: ``STEWARD_URL``, or this machine's port 8080.
         targets: targets of this run only, by metric.
-        probabilities: probability with which each target is to be met, by metric.
+        probabilities: probability (0 to 1) with which each target must be met, by metric; None: the weights decide.
         features: features of the first epoch, if known.
         upcoming: features of the epochs after it, in order, as far as they are known.
-        retry: how long the start and the end are repeated.
+        retry: how start and end are repeated; None: by the defaults of ``Retry``.
         refusals: what happens to a report that the service itself refuses: ``log`` logs it once, keeps it and those
             after it, and retries it; ``raise`` raises at the next epoch, or at the end.
 
     Raises:
-        ValueError: ``refusals`` is none of these.
-        StewardError, Unreachable: a launcher's run can't be taken up.
+        ValueError: ``refusals`` has another value.
+        StewardError, Unreachable: a launcher's run can't be continued.
     """
     found = launched(refusals, retry) if client is None else None
     if found is None:

@@ -1,4 +1,4 @@
-"""Workloads: register one, as a program does that may be started again."""
+"""Registration of workloads, which may be repeated."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Hugging Face ``Trainer``: each epoch, or each step, is an iteration; its metrics are what the trainer logs.
+"""Hugging Face ``Trainer``: each epoch, or each step, is an iteration; its metrics are those that the trainer logs.
 
-The trainer logs and evaluates after it has told that a step, or an epoch, has ended: an iteration lasts until the next
-one begins.
+The trainer logs and evaluates after the end of a step or epoch, so an iteration lasts until the next one begins.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from .reporter import Reporter
 
 
 class StewardCallback(TrainerCallback):
-    """``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
+    """Hugging Face callback: ``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
 
     Args:
-        every: what an iteration is.
-        reporter: where to; None: where the environment says.
+        every: what counts as an iteration.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
 
@@ -31,7 +30,7 @@ class StewardCallback(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """A training begins; what one before left unfinished is not reported."""
+        """Close the reporter; an unfinished iteration of an earlier training is not reported."""
         self._over = False
         self.reporter.close()
 
@@ -44,7 +43,7 @@ class StewardCallback(TrainerCallback):
     def on_epoch_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """End and report the iteration, if each epoch is one."""
+        """Mark the iteration as finished, if each epoch is one; it is reported when the next one begins."""
         self._end("epoch", state)
 
     def on_step_begin(
@@ -54,17 +53,17 @@ class StewardCallback(TrainerCallback):
         self._begin("step", state)
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """End and report the iteration, if each step is one."""
+        """Mark the iteration as finished, if each step is one; it is reported when the next one begins."""
         self._end("step", state)
 
     def on_log(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        """Figures of the iteration that has begun."""
+        """Add the trainer's logged figures to the iteration in progress."""
         self.reporter.log(kwargs.get("logs") or {})
 
     def on_train_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        """The training has ended."""
+        """Report the last iteration and close the reporter."""
         self._report()
         self.reporter.close()
 

@@ -11,11 +11,11 @@ from .reporter import Reporter
 
 
 class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras ships no types
-    """``model.fit(…, callbacks=[StewardCallback()])``.
+    """Keras callback: ``model.fit(…, callbacks=[StewardCallback()])``.
 
     Args:
-        every: what an iteration is.
-        reporter: where to; None: where the environment says.
+        every: what counts as an iteration.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
 
@@ -27,7 +27,7 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         self.reporter = reporter or Reporter(features=features)
 
     def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """A training begins; one before may have ended by an error."""
+        """Close the reporter, as an earlier training may have ended with an error."""
         self.reporter.close()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
@@ -55,10 +55,10 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         return max((self.params or {}).get("epochs", 0) - self._epoch, 0) * each
 
     def _batches(self) -> int:
-        """Calls in an epoch; 0 where nobody knows before its end."""
+        """Number of batch callbacks per epoch; 0 if unknown before its end."""
         steps = (self.params or {}).get("steps") or 0
         return math.ceil(steps / (getattr(self.model, "steps_per_execution", 1) or 1))
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """The training has ended."""
+        """Close the reporter at the training's end."""
         self.reporter.close()

@@ -10,7 +10,7 @@ from .reporter import Reporter
 
 
 class Before:
-    """Begins an iteration before each round."""
+    """LightGBM callback before each boosting round; begins an iteration."""
 
     before_iteration, order = True, 25
 
@@ -18,12 +18,12 @@ class Before:
         self._reporter = reporter
 
     def __call__(self, env: CallbackEnv) -> None:
-        """Begin an iteration; the rounds that are left are those of ``env``, this one included."""
+        """Begin an iteration; the number of remaining rounds, including this one, is taken from ``env``."""
         self._reporter.begin(env.end_iteration - env.iteration)
 
 
 class After:
-    """Ends it after each round: after the callbacks that print and record, before the one that stops early."""
+    """LightGBM callback after each boosting round, ordered after those that print and record, before early stopping."""
 
     before_iteration, order = False, 25
 
@@ -31,7 +31,7 @@ class After:
         self._reporter = reporter
 
     def __call__(self, env: CallbackEnv) -> None:
-        """A round has ended; of cross validation the figures are means."""
+        """End and report the iteration with the round's metrics; in cross validation these are means."""
         figures: dict[str, Any] = {f"{one[0]}_{one[1]}": one[2] for one in env.evaluation_result_list or []}
         self._reporter.end(figures)
         if env.iteration + 1 == env.end_iteration:
@@ -39,10 +39,10 @@ class After:
 
 
 def steward_callbacks(reporter: Reporter | None = None, **features: float) -> tuple[Before, After]:
-    """``lightgbm.train(…, callbacks=[*steward_callbacks()])``: LightGBM has one for each end of a round.
+    """Callbacks for both ends of a round: ``lightgbm.train(…, callbacks=[*steward_callbacks()])``.
 
     Args:
-        reporter: where to; None: where the environment says.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
     reporter = reporter or Reporter(features=features)

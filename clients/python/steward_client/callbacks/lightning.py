@@ -10,11 +10,11 @@ from .reporter import Reporter
 
 
 class StewardCallback(Callback):
-    """``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
+    """Lightning callback: ``Trainer(callbacks=[StewardCallback()])``; only the process of rank 0 reports.
 
     Args:
-        every: what an iteration is.
-        reporter: where to; None: where the environment says.
+        every: what counts as an iteration.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
 
@@ -43,7 +43,7 @@ class StewardCallback(Callback):
         self._end("step", trainer)
 
     def on_fit_end(self, trainer: Trainer, pl_module: LightningModule) -> None:
-        """The training has ended."""
+        """Close the reporter at the training's end."""
         self.reporter.close()
 
     def _begin(self, what: str, trainer: Trainer) -> None:

@@ -1,4 +1,4 @@
-"""A loop of one's own, in PyTorch or anything else: wrap what it goes through."""
+"""Wrapper of an iterable for hand-written training loops, in PyTorch or any other library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Reported(Generic[T]):
-    """Whatever a loop goes through, epochs or batches, each step of which is an iteration.
+    """Iterable that reports each step of a loop, such as an epoch or a batch, as an iteration.
 
     ::
 
@@ -20,8 +20,8 @@ class Reported(Generic[T]):
             steps.log(loss=loss)
 
     Args:
-        steps: what to go through.
-        reporter: where to; None: where the environment says.
+        steps: the iterable that is wrapped.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
 
@@ -37,5 +37,5 @@ class Reported(Generic[T]):
                 reporter.end()
 
     def log(self, **figures: Any) -> None:
-        """Metrics of this step: numbers, or tensors of one number."""
+        """Add metrics of this step: numbers, or tensors with one element; others are left out."""
         self.reporter.log(figures)

@@ -1,4 +1,4 @@
-"""What all callbacks share: iterations of a loop that somebody else runs, reported where the environment says."""
+"""Common part of the callbacks: reports the iterations of a library's loop to a service or launcher."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 def unraised(method: F) -> F:
-    """Whatever goes wrong with reporting is logged once, and ends the reporting: a training never fails for it."""
+    """Decorator of a reporter's method: an error is logged once and ends the reporting, not the training."""
 
     @wraps(method)
     def wrapped(reporter: Reporter, *given: Any) -> None:
@@ -41,16 +41,16 @@ def unraised(method: F) -> F:
 
 
 class Reporter:
-    """Iterations of a loop: ``begin`` and ``end`` each, ``log`` in between. Nothing of it raises.
+    """Reports iterations of a loop: ``begin`` and ``end`` for each, ``log`` in between. Its methods never raise.
 
-    Of several processes of one training the first alone reports (``RANK``, ``SLURM_PROCID``).
+    Of several processes of one training only the first reports (by ``RANK`` or ``SLURM_PROCID``).
 
     Args:
-        channel: where to; None: where the environment says, and nowhere if it says nothing.
+        channel: destination of reports; None: the launcher or run named in the environment, or nothing without one.
         features: features of every iteration, by name.
 
     Attributes:
-        epoch: the iteration that has begun and not ended; None where nothing is reported.
+        epoch: the iteration in progress; None if there is none or nothing is reported.
     """
 
     def __init__(self, channel: Channel | None = None, features: Mapping[str, float] | None = None) -> None:
@@ -61,14 +61,14 @@ class Reporter:
 
     @property
     def allocation(self) -> dict[str, float]:
-        """What was decided for this iteration, by resource; empty where nothing was."""
+        """The decided allocation of this iteration, by resource; empty if there is none."""
         return {} if self.epoch is None else self.epoch.allocation
 
     @unraised
     def begin(self, left: int | Iterable[Any] = 0) -> None:
-        """An iteration begins; one that has begun and not ended is forgotten.
+        """Begin an iteration; one in progress is discarded.
 
-        ``left``: with it so many are to come, or so many as that holds, where it is known.
+        ``left``: number of remaining iterations including this one, or an iterable with that length; 0: unknown.
         """
         loop = self._loop = self._loop or self._started(left)
         if loop is not None:
@@ -87,19 +87,19 @@ class Reporter:
 
     @unraised
     def describe(self, features: Mapping[str, Any]) -> None:
-        """Features of the iteration that has begun; as ``log``."""
+        """Add features of the iteration in progress; values that aren't finite numbers are left out."""
         if self.epoch is not None:
             self.epoch.describe(**_numbers(features))
 
     @unraised
     def log(self, figures: Mapping[str, Any]) -> None:
-        """Metrics of the iteration that has begun; what is no finite number is left out, and names become plain."""
+        """Add metrics, by names as in `plain`, of the iteration in progress; only finite numbers are kept."""
         if self.epoch is not None:
             self.epoch.log(**_numbers(figures))
 
     @unraised
     def end(self, figures: Mapping[str, Any] | None = None) -> None:
-        """The iteration has ended, with these metrics; without one that has begun nothing is reported."""
+        """End and report the iteration in progress, with these metrics; no effect if there is none."""
         epoch, self.epoch = self.epoch, None
         if epoch is not None:
             epoch.log(**_numbers(figures or {}))
@@ -107,7 +107,7 @@ class Reporter:
 
     @unraised
     def close(self) -> None:
-        """Hand over what is kept, for some seconds at most, and let go of the channel; the next iteration finds one."""
+        """Send waiting reports, for at most about 10 s, and close the channel; a later iteration opens a new one."""
         channel, self._channel, self._loop = self._channel, None, None
         atexit.unregister(self.close)
         if channel is not None:
@@ -124,12 +124,12 @@ class Reporter:
 
 
 def plain(name: str) -> str:
-    """A name as the service takes it: ``Train/Loss`` becomes ``train_loss``."""
+    """A name as the service accepts it, at most 63 characters: ``Train/Loss`` becomes ``train_loss``."""
     return re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_NAME] or "unnamed"
 
 
 def _length(steps: Any) -> int:
-    """How many there are; 0 where nobody can tell, as of streams."""
+    """Length of an iterable; 0 if unknown, as for streams."""
     try:
         return len(steps)
     except (TypeError, NotImplementedError):
@@ -137,7 +137,7 @@ def _length(steps: Any) -> int:
 
 
 def _numbers(figures: Mapping[str, Any]) -> dict[str, float]:
-    """Those that are finite numbers, by plain names."""
+    """The values that are finite numbers, by plain names."""
     found = ((plain(name), _number(value)) for name, value in figures.items())
     return {name: number for name, number in found if math.isfinite(number)}
 

@@ -12,7 +12,7 @@ class Incremental(Protocol):
     """An estimator with ``partial_fit``."""
 
     def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Any:  # noqa: N803 - as scikit-learn calls it
-        """Learn from one more batch."""
+        """Learn from one more batch: X [rows, columns], and y [rows] or None."""
 
 
 E = TypeVar("E", bound=Incremental)
@@ -26,18 +26,17 @@ def partial_fit(
     reporter: Reporter | None = None,
     **options: Any,
 ) -> E:
-    """Learn from all batches, pairs of X and y, and report each with its size as the feature ``batch``.
+    """Fit an estimator to all batches and return it; each batch is an iteration with its size as the feature ``batch``.
 
-    ::
-
-        partial_fit(SGDClassifier(), batches, classes=[0, 1], score=lambda it: {"accuracy": it.score(X, y)})
+    Example: ``partial_fit(SGDClassifier(), batches, classes=[0, 1], score=lambda it: {"accuracy": it.score(X, y)})``.
+    Errors of the estimator are passed on, errors of reporting are logged.
 
     Args:
-        estimator: who learns.
-        batches: X, an array [rows, columns], and y, [rows] or None, of each.
-        score: metrics after a batch, by name.
-        reporter: where to; None: where the environment says.
-        options: of every ``partial_fit``, its ``classes`` for example.
+        estimator: an estimator with ``partial_fit``; changed in place.
+        batches: pairs of X, an array [rows, columns], and y, [rows] or None.
+        score: returns metrics by name after each batch; None: none.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
+        options: keyword arguments of every call of ``partial_fit``, such as ``classes``.
     """
     with reporter or Reporter() as report:
         for X, y in batches:  # noqa: N806 - as scikit-learn calls it

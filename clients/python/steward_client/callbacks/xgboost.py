@@ -10,10 +10,10 @@ from .reporter import Reporter
 
 
 class StewardCallback(TrainingCallback):
-    """``xgboost.train(…, callbacks=[StewardCallback()])``.
+    """XGBoost callback: ``xgboost.train(…, callbacks=[StewardCallback()])``.
 
     Args:
-        reporter: where to; None: where the environment says.
+        reporter: reports the iterations; None: to the launcher or run named in the environment, if any.
         features: features of every iteration, by name.
     """
 
@@ -34,12 +34,12 @@ class StewardCallback(TrainingCallback):
         return False
 
     def after_training(self, model: Any) -> Any:
-        """The training has ended."""
+        """Close the reporter after the training, and return the model unchanged."""
         self.reporter.close()
         return model
 
 
 def _last(values: Any) -> Any:
-    """The last value; of cross validation, which has pairs, the mean."""
+    """The last value of a metric; in cross validation, whose values are (mean, deviation), the mean."""
     last = values[-1]
     return last[0] if isinstance(last, tuple) else last

@@ -1,4 +1,4 @@
-"""The little of Kubernetes' API that autoscalers and actuators need: objects, patches, quantities."""
+"""Minimal client of the Kubernetes API for autoscalers and actuators: objects, patches, quantities."""
 
 from .api import KubernetesApi, KubernetesError
 from .quantity import Conversion, QuantityError, parse_quantity, quantity

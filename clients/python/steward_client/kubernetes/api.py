@@ -1,4 +1,4 @@
-"""Calls of Kubernetes' API, from a pod by its service account, or through ``kubectl proxy``."""
+"""Kubernetes API over HTTP, with the service account of this process's pod, or through ``kubectl proxy``."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ REMEDY = {
 
 
 class KubernetesError(Exception):
-    """Kubernetes refused a call, or didn't answer.
+    """Kubernetes refused a call, or didn't respond.
 
     Attributes:
-        status: of HTTP; 0 where nothing was heard.
+        status: HTTP status; 0 without a response.
     """
 
     def __init__(self, status: int, message: str) -> None:
@@ -33,7 +33,7 @@ class KubernetesError(Exception):
 
 
 class _Token(httpx.Auth):
-    """The service account's token, read anew for each call: Kubernetes replaces it every hour."""
+    """Authorises calls by the service account's token, read for each call, because Kubernetes renews it hourly."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,17 +44,17 @@ class _Token(httpx.Auth):
 
 
 class KubernetesApi:
-    """A cluster's API, by paths such as ``/api/v1/namespaces/default/pods/web-0``."""
+    """Client of a cluster's API, with paths such as ``/api/v1/namespaces/default/pods/web-0``."""
 
     def __init__(self, http: httpx.Client) -> None:
         self._http = http
 
     @classmethod
     def connect(cls, address: str | None = None) -> Self:
-        """The cluster at ``address`` (that of ``kubectl proxy``), or the one that this pod is in.
+        """Client of the cluster at ``address`` (of ``kubectl proxy``); None: the cluster of this process's pod.
 
         Raises:
-            KubernetesError: there is no address, and this is no pod with a service account.
+            KubernetesError: there is neither an address nor a pod's service account.
         """
         if address is not None:
             return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS))
@@ -67,18 +67,18 @@ class KubernetesApi:
         return cls(httpx.Client(base_url=base, timeout=TIMEOUT_SECONDS, auth=auth, verify=trusted))
 
     def get(self, path: str) -> Object:
-        """An object.
+        """Read an object.
 
         Raises:
-            KubernetesError: it isn't there, or may not be read.
+            KubernetesError: it doesn't exist, may not be read, or there is no response.
         """
         return self._call("GET", path)
 
     def list(self, path: str, **query: str) -> Iterator[Object]:
-        """All objects of a kind, page by page; ``query``: ``labelSelector``, for instance.
+        """Yield all objects of a kind, read page by page; ``query``: parameters such as ``labelSelector``.
 
         Raises:
-            KubernetesError: they may not be read.
+            KubernetesError: they may not be read, or there is no response.
         """
         following = ""
         while True:
@@ -89,23 +89,23 @@ class KubernetesApi:
                 return
 
     def create(self, path: str, body: Object) -> Object:
-        """Make an object; as it is then.
+        """Create an object and return it as stored.
 
         Raises:
-            KubernetesError: it may not be made, or is there already.
+            KubernetesError: it may not be created, exists already, or there is no response.
         """
         return self._call("POST", path, json=body)
 
     def delete(self, path: str, options: Object) -> Object:
-        """Delete an object; ``options``: ``gracePeriodSeconds``, for instance.
+        """Delete an object and return the response; ``options``: such as ``gracePeriodSeconds``.
 
         Raises:
-            KubernetesError: it isn't there, or may not be deleted.
+            KubernetesError: it doesn't exist, may not be deleted, or there is no response.
         """
         return self._call("DELETE", path, json=options)
 
     def stream(self, path: str) -> Iterator[bytes]:
-        """What comes, as it comes: a log that is followed.
+        """Yield the response's bytes as they arrive, for example of a followed log.
 
         Raises:
             KubernetesError: it can't be read, or ended early.
@@ -120,10 +120,10 @@ class KubernetesApi:
             raise KubernetesError(0, f"GET {path}: {error}") from error
 
     def patch(self, path: str, body: Object | Sequence[Object], kind: Patch = "merge") -> Object:
-        """Change an object, or a subresource of one; as it is then.
+        """Change an object or subresource by a patch of type ``kind``, and return it as stored.
 
         Raises:
-            KubernetesError: it isn't there, or may not be changed so.
+            KubernetesError: it doesn't exist, the change is refused, or there is no response.
         """
         headers = {"Content-Type": f"application/{kind}-patch+json"}
         return self._call("PATCH", path, json=body, headers=headers)
@@ -149,7 +149,7 @@ class KubernetesApi:
 
 
 def _message(answer: httpx.Response) -> str:
-    """What a `Status` says, whoever answered."""
+    """The message of an error response: of a Kubernetes `Status`, else the first 200 characters."""
     try:
         return str(answer.json()["message"])
     except (ValueError, KeyError, TypeError):

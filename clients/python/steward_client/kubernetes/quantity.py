@@ -1,4 +1,4 @@
-"""Quantities as Kubernetes writes them: ``500m``, ``2``, ``1Gi``."""
+"""Kubernetes quantities, such as ``500m``, ``2`` or ``1Gi``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,11 @@ _MILLI = Decimal("0.001")
 
 
 class QuantityError(ValueError):
-    """A text is no quantity."""
+    """A text is no Kubernetes quantity or conversion; the message has the accepted forms."""
 
 
 def parse_quantity(text: str) -> Decimal:
-    """The number that a quantity stands for.
-
-    Raises:
-        QuantityError: it is none.
-    """
+    """The number for which a quantity stands: ``500m`` is 0.5; raises QuantityError for another text."""
     found = _WRITTEN.fullmatch(text)
     if found is None:
         raise QuantityError(f"{text!r} is no quantity; accepted are numbers such as 2, 500m, 1.5, 1Gi, 2e3")
@@ -34,7 +30,7 @@ def parse_quantity(text: str) -> Decimal:
 
 
 def quantity(amount: float | Decimal) -> str:
-    """An amount as a quantity: whole, or in thousandths, rounded up: nobody is given less than was decided."""
+    """A number as a quantity: whole, or rounded up to thousandths (``500m``), so that none gets too little."""
     exact = Decimal(str(amount))
     if exact == exact.to_integral_value():
         return str(int(exact))
@@ -42,12 +38,12 @@ def quantity(amount: float | Decimal) -> str:
 
 
 class Conversion(NamedTuple):
-    """Which resource of a workload one of Kubernetes' stands for: ``cpu=cores`` or ``memory=memory_gb*1G``.
+    """Conversion of a workload's resource to a Kubernetes resource: ``cpu=cores`` or ``memory=memory_gb*1G``.
 
     Attributes:
-        name: in Kubernetes.
-        resource: of the workload.
-        unit: what one unit of the resource is there.
+        name: name of the Kubernetes resource.
+        resource: name of the workload's resource.
+        unit: amount of the Kubernetes resource per unit of the workload's.
     """
 
     name: str
@@ -56,11 +52,7 @@ class Conversion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Conversion:
-        """Read one.
-
-        Raises:
-            QuantityError: it can't be read.
-        """
+        """Parse NAME=RESOURCE or NAME=RESOURCE*UNIT; raises QuantityError for another text."""
         name, _, rest = text.strip().partition("=")
         resource, _, unit = rest.partition("*")
         if not name or not resource:
@@ -68,5 +60,5 @@ class Conversion(NamedTuple):
         return cls(name, resource, parse_quantity(unit) if unit else Decimal(1))
 
     def of(self, amount: float) -> str:
-        """So many units of the resource as a quantity."""
+        """An amount of the workload's resource as a Kubernetes quantity."""
         return quantity(Decimal(str(amount)) * self.unit)

@@ -1,1 +1,1 @@
-"""Runs a command of one's own under Steward's decisions: ``steward-run … -- python train.py``."""
+"""Launcher: runs a command under Steward's decisions: ``steward-run … -- python train.py``."""

@@ -1,4 +1,4 @@
-"""The command line: one description for ``steward-run`` and ``steward run``."""
+"""Command line of ``steward-run`` and ``steward run``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(program: str) -> argparse.ArgumentParser:
-    """What may be said."""
+    """The parser of the command line; it raises Misuse for usage errors, instead of exiting."""
     made = _Parser(
         program,
         usage="%(prog)s [options] -- COMMAND …",
@@ -102,10 +102,10 @@ _RESOURCE = "resource to set: cpu=50..400/50%% (of a core), memory=512..4096/512
 
 
 def read(program: str, arguments: Sequence[str]) -> Wishes:
-    """What was said.
+    """Parse a command line's arguments.
 
     Raises:
-        Misuse: it can't be meant.
+        Misuse: an argument is missing, malformed, or contradicts another.
     """
     said = parser(program).parse_args(list(arguments))
     if not said.command and not (said.clean and (said.workload or said.name)):

@@ -1,4 +1,4 @@
-"""A service of our own, for as long as a launch takes: one that ends by itself is started again."""
+"""A service that the launcher runs itself; it is restarted if it ends unexpectedly."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from threading import Event, Lock, Thread
 from .limits.guarded import Guarded, NotStarted
 
 FIRST_PAUSE_SECONDS, MOST_STARTS = 1.0, 6
-"""Pauses double; after so many starts in a row the last decision holds until the command ends."""
+"""Pauses before restarts double; after so many restarts in a row the last decision holds until the command ends."""
 SETTLED_SECONDS = 60.0
-"""A service that ran for so long begins the count anew."""
+"""The count of restarts begins anew after the service has run for so long."""
 
 
 class Embedded:
-    """The service as a process below a guard, whose output goes to a file.
+    """The service as a guarded child process, whose output goes to a file.
 
     Args:
-        command: starts it.
-        log: takes what it writes.
-        say: hears when it has ended, and what is done about it.
-        left: is called when it has ended too often to be started once more.
+        command: command line of the service.
+        log: file to which its output is appended.
+        say: called with a message when it has ended and is restarted.
+        left: called when it has ended too often to be restarted.
 
     Raises:
-        NotStarted: there is no such program.
+        NotStarted: the program can't be started.
+        OSError: the log can't be written.
     """
 
     def __init__(
@@ -51,17 +52,17 @@ class Embedded:
         return Guarded(self._command, os.environ, [], (self._written.write, self._written.write))
 
     def ended(self, seconds: float) -> bool:
-        """Whether it has ended, within so many seconds."""
+        """Whether the service has ended; waits for at most ``seconds``."""
         return self._own.wait(seconds) is not None
 
     @property
     def last_words(self) -> str:
-        """The last line that it wrote."""
+        """The last line of its output, at most 500 characters; empty if there is none."""
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return "".join(lines[-1:])[-500:]
 
     def keep(self) -> None:
-        """Start it again from now on whenever it ends."""
+        """Restart the service from now on whenever it ends; call it once."""
         self._watcher.start()
 
     def _watch(self) -> None:
@@ -87,7 +88,7 @@ class Embedded:
                 self._say(f"the service can't be started again: {error}")
 
     def close(self) -> None:
-        """End it, and all that it has started."""
+        """End the service and all its descendants."""
         self._closing.set()
         with self._lock:
             self._own.close()

@@ -1,4 +1,4 @@
-"""A run that the command reports to by itself, from a place where it sees no file of the launcher's."""
+"""Runs whose command reports to the service by itself, because it doesn't see the launcher's files."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ ANSWER_SECONDS = 5.0
 
 
 class Followed:
-    """Marks out of the run's own count, asked for once a second.
+    """Marks from the run's number of reports, read from the service once per second.
 
     Attributes:
-        ours: how many iterations the launcher has reported; what goes beyond them is the command's.
+        ours: number of iterations that the launcher has reported; further ones are the command's own.
         active: whether the command reports by itself.
     """
 
@@ -31,7 +31,7 @@ class Followed:
         self._known, self._again = 0, 0.0
 
     def marks(self) -> Iterator[Mark]:
-        """Iterations that the command has reported since the last look."""
+        """Yield the iterations that the command has reported since the last look; none if that is unknown."""
         now = time.monotonic()
         if now >= self._again:
             self._again = now + LOOK_SECONDS
@@ -41,11 +41,11 @@ class Followed:
             yield from (Mark(now, number) for number in range(first, reported))
 
     def move(self, run: str, ours: int) -> None:
-        """So many iterations are the launcher's, of that run, which may be another than before."""
+        """Follow ``run``, which may be another than before, of which the launcher has reported ``ours`` iterations."""
         self._run, self.ours = run, ours
 
     def look(self) -> bool:
-        """Whether the command reports by itself, after the time that a report takes."""
+        """Wait 1 s, and return whether the command has reported by itself."""
         time.sleep(LOOK_SECONDS)
         self.active = self.active or self._reported() > self.ours
         return self.active
@@ -53,7 +53,7 @@ class Followed:
     def _reported(self) -> int:
         try:
             return self._service.once("GET", f"/runs/{self._run}", self._count, ANSWER_SECONDS)
-        except ClientError:  # away, or somebody else answers: as before
+        except ClientError:  # no response of the service: keep the last count
             return self._known
 
     def _count(self, answer: httpx.Response) -> int:

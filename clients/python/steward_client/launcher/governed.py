@@ -1,4 +1,4 @@
-"""A run of a command under the service's decisions."""
+"""A command under the service's decisions: its iterations are reported, and decided allocations are set."""
 
 from __future__ import annotations
 
@@ -30,21 +30,24 @@ from .wishes import Misuse, Resource, Wishes, duration_text
 WAIT_SECONDS = 2.0
 MOST_CHANGES_SHOWN = 40
 NOTICEABLE = 0.01
-"""Share of a deadline that a start takes from which on the run is begun anew with what is left."""
+"""If the start-up takes more than this share of the deadline, the run is replaced by one with the remaining time."""
 
 
 class Governed:
-    """Reports each iteration, and sets what is decided.
+    """Reports each iteration of a command and sets the decided allocations.
 
     Attributes:
-        rows: the iterations so far, but for one whose beginning is not known.
-        cancelled: by what the run was ended from outside; empty: it was not.
-        currency: of the prices, as the service has it; empty: it is not known.
+        rows: the iterations so far, without those whose start is unknown.
+        cancelled: what ended the run from outside, in words; empty: nothing did.
+        currency: currency of the prices, from the service; empty: unknown.
 
     Args:
-        spec: of the workload, as the service has it.
+        wishes: options of the launch.
+        service: client of the service.
+        spec: spec of the workload, from the service.
         watched: the command.
-        known: its iterations so far, where it goes on already.
+        say: called with messages for the user.
+        known: the command's iterations so far, if it is running already; None: it isn't.
     """
 
     def __init__(
@@ -67,7 +70,7 @@ class Governed:
     _followed: Followed | None
 
     def _new_run(self, first: int, gone: float) -> Run:
-        """A run from an iteration on, so many seconds after the command's start."""
+        """A run that begins with iteration ``first``, ``gone`` seconds after the command's start."""
         return Run(
             self._service.url,
             self.spec["name"],
@@ -80,7 +83,7 @@ class Governed:
         )
 
     def _start(self) -> None:
-        """Start the run; where the command sees no file of the launcher's, with a token by which it may report."""
+        """Start the run; if the command doesn't see the launcher's files, with a token with which it can report."""
         self.currency = self._service.call("GET", f"/workloads/{self.spec['name']}").get("currency", "")
         if self._actuator.shares_files or self._takes_over:
             self.run.start()
@@ -94,13 +97,12 @@ class Governed:
         self._remote = {"STEWARD_URL": self._service.url, "STEWARD_RUN": self.run.id, "STEWARD_TOKEN": begun["token"]}
 
     def drive(self) -> int:
-        """Run the command to its end; its exit status.
-
-        A signal that comes meanwhile is passed on to it.
+        """Run the command to its end and return its exit status; signals meanwhile are passed on to it.
 
         Raises:
-            StewardError, Unreachable: the run can't be started; a command that goes on already ends ungoverned.
-            ActuatorError: the command can't be started, or not with what was decided.
+            StewardError, Unreachable: the run can't be started, and the command wasn't running yet. One that was
+                running continues without decisions instead.
+            ActuatorError: the command can't be started, or not with the decided allocation.
         """
         try:
             return self._drive()
@@ -134,13 +136,13 @@ class Governed:
         return self.watched.status or 0
 
     def _end_early(self, error: BaseException) -> None:
-        """End the run by an error, if there is one, briefly: somebody waits."""
+        """End the run, if it was started, as failed or cancelled because of ``error``; takes at most some seconds."""
         if self.run.id:
             self.run.leave(error)
 
     @property
     def deadline(self) -> float | None:
-        """Seconds that the command may take: of this run, else of the workload."""
+        """Seconds from the command's start to its deadline: this run's, else the workload's; None if there is none."""
         (seconds,) = (metric for metric in self.spec["metrics"] if metric["name"] == SECONDS)
         if seconds["scope"] != "run":
             return None
@@ -191,13 +193,14 @@ class Governed:
         return self.rows[-1]
 
     def _by_itself(self, iteration: Iteration) -> bool:
-        """Whether the command reports to the service by itself: one of both does, from the first iteration on."""
+        """Whether the command reports to the service by itself, which is found out at the first iteration."""
         return self._followed is not None and (self._followed.active or (not iteration.index and self._followed.look()))
 
     def _settle(self, iteration: Iteration) -> None:
-        """Once it is known when the first iteration began: the run has what the command's start left of a deadline.
+        """After the first iteration: replace the run by one whose deadline excludes the command's start-up, if that
+        took long.
 
-        One of which that is not known counts to the start: what it took is no time of an iteration.
+        An iteration whose start is unknown counts as start-up.
         """
         if self._settled:
             return
@@ -210,7 +213,10 @@ class Governed:
             self._begin_anew(first, gone)
 
     def _begin_anew(self, first: int, gone: float) -> None:
-        """Take another run, from an iteration on; the one before has reported nothing, and goes."""
+        """Replace the run by one that begins with iteration ``first``, ``gone`` seconds after the command's start.
+
+        The former run, which has no reports yet, is cancelled and deleted. If that fails, it stays and is reported.
+        """
         anew, before = self._new_run(first, gone), self.run
         try:
             anew.start()
@@ -225,12 +231,12 @@ class Governed:
             self._service.once("DELETE", f"/runs/{before.id}", nothing)
 
     def _set(self) -> dict[str, float]:
-        """What is really set, on the grid of the workload."""
+        """The allocation in effect, rounded to the workload's levels."""
         now = {**self._allowed, **self._actuator.current()}
         return {name: resource.nearest(now[name]) for name, resource in self._resources.items()}
 
     def _decided(self) -> Allocation:
-        """What is decided, if the workload's resources allow it; else what was decided before."""
+        """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
         found = self.run.allocation
         wrong = [
             f"{name} {found.get(name)} ({one.minimum:g} to {one.maximum:g} is accepted)"
@@ -282,7 +288,7 @@ class Governed:
             self._say(text)
 
     def _end(self) -> None:
-        """Tell the service how it ended; what it can't be told is kept in a file."""
+        """End the run with the command's result; if the service can't be told, keep the iterations in a file."""
         try:
             self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
         except (StewardError, Unreachable) as error:
@@ -308,7 +314,7 @@ class Governed:
             self._say(f"its iterations are in {file}, a sample to upload: POST {path} as application/x-ndjson")
 
     def sample(self) -> Json:
-        """The run as a sample of its workload."""
+        """The run as a sample of its workload (the API's JSON), without iterations measured before it."""
         rows = [row for row in self.rows if row.source != PROFILE and not self._lacking(row)][: self.spec["iterations"]]
         reports = [
             {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
@@ -317,10 +323,15 @@ class Governed:
 
 
 def targets(wishes: Wishes, spec: Json, gone: float = 0.0) -> dict[str, float]:
-    """Targets of this run alone, that begins so many seconds after the command's start.
+    """Targets of one run by metric, in the metrics' units.
+
+    Args:
+        wishes: options of the launch, with deadline and targets.
+        spec: spec of the workload.
+        gone: seconds from the command's start to the run's; subtracted from a deadline.
 
     Raises:
-        Misuse: the workload has no such metric, no deadline, or no target for it that a run could have another of.
+        Misuse: the workload has no such metric, no deadline, or no target of that metric that a run could change.
     """
     metrics: dict[str, Any] = {metric["name"]: metric for metric in spec["metrics"]}
     asked, seconds = dict(wishes.targets), metrics[SECONDS]

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM and SIGHUP as an exception: whatever goes on is left in order, and undone."""
+"""Signals SIGINT, SIGTERM and SIGHUP as an exception, so that everything is cleaned up in order."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from types import FrameType
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = 128
-"""And the signal's number: the exit status of what a signal has ended, as in a shell."""
+"""Exit status of a process ended by signal n: 128 + n, as in a shell."""
 _holders: list[list[int]] = []
-"""Of each `held` that goes on, what came meanwhile."""
+"""Signals received in each `held` block in progress."""
 
 
 class Interrupted(BaseException):
-    """One of them came.
+    """A signal was received.
 
     Attributes:
-        number: which.
-        status: of the command, once it has been passed on to one.
+        number: number of the signal.
+        status: the command's exit status, once the signal was passed on to it; before that 128 + ``number``.
     """
 
     def __init__(self, number: int) -> None:
@@ -38,9 +38,9 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """What comes meanwhile is raised at the end: for making what somebody must know of so that it is undone.
+    """Context manager: delay Interrupted to the block's end, so that a new resource is always known to its cleanup.
 
-    In another thread than the main one nothing is raised anyway.
+    Without effect outside the main thread, where no signal is raised.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -57,7 +57,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Signals raise `Interrupted` meanwhile; in the main thread only."""
+    """Context manager: the signals raise `Interrupted` in the block. Main thread only, else ValueError is raised."""
     before = {number: signal.signal(number, _raise) for number in NUMBERS}
     try:
         yield
@@ -68,7 +68,7 @@ def interruptible() -> Iterator[None]:
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Signals are not heard meanwhile: for what must be done to its end, and is brief."""
+    """Context manager: the signals are ignored in the block, for short work that must not be interrupted."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in NUMBERS}
     try:
         yield

@@ -1,4 +1,4 @@
-"""``steward-run``: a command of one's own under Steward's decisions, from its start to the summary."""
+"""``steward-run``: runs a command under Steward's decisions, and prints a summary at its end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ PROGRAM = "steward-run"
 
 
 def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
-    """Read the command line and do it; the command's exit status, or one of the above."""
+    """Entry point of ``steward-run``: run a command line and return the exit status.
+
+    The status is the command's own (128 + n if signal n ended it); without a start 1 refused by the service, 2 usage
+    error, 3 service unreachable, 127 not started. ``said``: arguments, None: the process's own.
+    """
     try:
         wishes = arguments.read(program, sys.argv[1:] if said is None else said)
         plot.check(wishes.plot)
@@ -50,12 +54,13 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def launch(wishes: Wishes) -> int:
-    """Run a command as it is wished; its exit status.
+    """Run the command under Steward's decisions and return its exit status.
 
     Raises:
-        Misuse: the wishes and the workload don't go together.
-        StewardError, Unreachable: the service refused, or did not answer.
+        Misuse: the options contradict the workload.
+        StewardError, Unreachable, JobFailed: the service refused, didn't respond, or a job failed.
         ActuatorError: the command can't be started.
+        CommandEnded: it has ended, and something failed afterwards.
     """
     _listen()
     if not wishes.command:
@@ -79,7 +84,7 @@ def launch(wishes: Wishes) -> int:
 
 
 def _cleaned(wishes: Wishes) -> int:
-    """Only remove what launchers left, as an actuator that is given nothing to set can."""
+    """Remove what earlier launchers left under the run's name, without running a command; exit status 0."""
     with closing(registry.create(wishes.actuator, {}, dict(wishes.options))) as actuator:
         leftovers.remove(actuator, wishes.run_name, say, every=True)
     return 0
@@ -130,7 +135,7 @@ def _conclude(governed: Governed, wishes: Wishes) -> None:
 
 
 def _listen() -> None:
-    """What the client has to say about the service goes the same way."""
+    """Print the client's log messages in the launcher's own form."""
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:

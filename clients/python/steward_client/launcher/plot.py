@@ -1,4 +1,4 @@
-"""A picture of a run, where what draws is installed: Vega-Lite, drawn without a network."""
+"""Plot of a run as an image or HTML file, drawn offline by Vega-Lite, if ``vl-convert-python`` is installed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Json = dict[str, Any]
 
 
 def check(file: Path | None) -> Path | None:
-    """A file that can be drawn to, before anything is done for it.
+    """Check that a plot can be written to ``file`` and return it; None for None.
 
     Raises:
-        Misuse: its suffix is another, its folder is not there, or nothing can draw it.
+        Misuse: its suffix isn't supported, its folder doesn't exist, or the drawing package isn't installed.
     """
     if file is None:
         return None
@@ -34,7 +34,10 @@ def check(file: Path | None) -> Path | None:
 
 
 def draw(governed: Governed, file: Path, deadline: float | None) -> None:
-    """Write the picture of a run, as PNG, SVG or HTML by the suffix of ``file``; ``deadline`` in seconds."""
+    """Write a run's plot as PNG, SVG or HTML, by the suffix of ``file``; raises OSError if it can't be written.
+
+    ``deadline``: seconds from the command's start; None: there is none.
+    """
     import vl_convert
 
     spec = definition(governed, deadline)
@@ -47,7 +50,7 @@ def draw(governed: Governed, file: Path, deadline: float | None) -> None:
 
 
 def definition(governed: Governed, deadline: float | None) -> Json:
-    """Seconds with what was predicted, each resource, and the way to the deadline, above one another."""
+    """Vega-Lite definition of a run's plot: predicted and measured seconds, resources, time to the deadline."""
     rows = governed.rows
     panels = [_panel("seconds per iteration; shaded: as predicted", _band(rows), _line([row.seconds for row in rows]))]
     for resource in governed.spec["resources"]:

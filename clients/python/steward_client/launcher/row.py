@@ -1,4 +1,4 @@
-"""An iteration as it was."""
+"""Record of one iteration of a launched command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ HELD = "held"  # the last decision, while the service is away
 
 @dataclass(frozen=True)
 class Row:
-    """What an iteration had and took, who had decided that, and what was predicted for it."""
+    """One iteration: index from 0, duration in seconds, allocation, metrics and features by name.
+
+    ``source`` is what decided the allocation (``profile``: measuring, ``held``: the last decision while the service was
+    unreachable); ``low`` and ``high`` bound the predicted seconds, None: no prediction.
+    """
 
     index: int
     seconds: float

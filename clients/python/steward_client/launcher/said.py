@@ -1,4 +1,4 @@
-"""What is said to whoever watches: on standard error, for standard output is the command's."""
+"""Messages to the user, on standard error, as standard output belongs to the command."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NARROWEST, INDENT, PIECE_BYTES = 40, "         ", 4096
 
 
 _unfinished: dict[int, bytes] = {}
-"""By descriptor: the piece of the command's output with which a line has begun and not ended."""
+"""The command's last piece of output by file descriptor (1, 2), if it ended within a line."""
 
 
 def passed_on(descriptor: int, piece: bytes) -> None:
-    """A piece of the command's output was written: a message after it has to begin a line of its own."""
+    """Record a piece of output written to descriptor 1 or 2, so that the next message begins on a new line."""
     _unfinished.pop(descriptor, None)
     if not piece.endswith(b"\n"):
         _unfinished[descriptor] = piece[-PIECE_BYTES:]
 
 
 def _line_begun() -> str:
-    """What takes the cursor to a new line: a progress bar on a terminal is erased, for it is drawn again below."""
+    """Text that moves the cursor to a new line; it erases a progress bar on a terminal, which is redrawn below."""
     try:
         shared = os.path.sameopenfile(1, 2)
     except OSError:  # one of them is closed
@@ -36,14 +36,14 @@ def _line_begun() -> str:
 
 
 def say(text: str, speaker: str = "steward") -> None:
-    """A message: on a terminal as wide as that, elsewhere a line."""
+    """Print ``speaker: text`` to standard error, wrapped at the terminal's width; on one line without a terminal."""
     sys.stderr.write(_line_begun())
     sys.stderr.write("".join(f"{line}\n" for line in lines(f"{speaker}: {text}", columns())))
     sys.stderr.flush()
 
 
 def unless(quiet: bool, say: Callable[[str], None]) -> Callable[[str], None]:
-    """What says how far it is: nothing where that is not to be heard."""
+    """``say``, or with ``quiet`` a function that prints nothing."""
     return _unheard if quiet else say
 
 
@@ -52,12 +52,12 @@ def _unheard(_: str) -> None:
 
 
 def columns() -> int | None:
-    """How wide the terminal is; None where what is said goes elsewhere."""
+    """Width of the terminal in characters, at least 40; None if standard error is no terminal."""
     return max(NARROWEST, shutil.get_terminal_size().columns) if sys.stderr.isatty() else None
 
 
 def lines(text: str, width: int | None) -> Iterator[str]:
-    """A message in lines; later ones stand further in."""
+    """Yield the lines of a message, wrapped at ``width`` characters (None: not wrapped), with indented continuation."""
     if width is None or len(text) <= width:
         yield text
     else:

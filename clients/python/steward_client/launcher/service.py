@@ -1,4 +1,4 @@
-"""The service that decides, as the launcher calls it."""
+"""Client of the service for the launcher."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Answer(Json):
-    """An object that the service answered; what lacks a member that is asked for is none of its answers."""
+    """A JSON object of a response; a missing member raises Unreachable, as it can't be the service's own response."""
 
     def __missing__(self, name: str) -> Any:
         raise Unreachable(f"the answer has no {name!r}, but {', '.join(self) or 'nothing'}: is it the service's?")
@@ -37,15 +37,15 @@ def _answered(answer: httpx.Response) -> Json:
 
 
 class JobFailed(RuntimeError):
-    """A job of the service's failed, or was cancelled; the message is its reason."""
+    """A job of the service failed or was cancelled; the message is its reason."""
 
 
 class Service:
-    """Calls of the API, repeated for half a minute while nobody answers.
+    """Client of the API that repeats each call for up to 30 s while the service doesn't respond.
 
     Attributes:
-        own: whether it runs for this launch alone.
-        data: the data folder that it serves then.
+        own: whether the service runs only for this launch.
+        data: data folder of that service.
     """
 
     def __init__(self, url: str) -> None:
@@ -54,31 +54,31 @@ class Service:
         self._retry = Retry(patience_seconds=PATIENCE_SECONDS, longest_asked_seconds=LONGEST_ASKED_SECONDS)
 
     def page(self, path: str) -> str:
-        """Address of a page of the dashboard, and how long it can be read if that is not for ever."""
+        """URL of a page of the dashboard, with a note if it is available only during this launch."""
         if not self.own:
             return f"{self.url}{path}"
         return f"{self.url}{path} (until this command ends; later: steward serve --data {self.data})"
 
     def call(self, method: str, path: str, json: Mapping[str, Any] | None = None) -> Json:
-        """One call; one that makes something does it once, however often it is repeated.
+        """Make a call and return the response's JSON object; a repeated POST takes effect once.
 
         Raises:
-            StewardError: it was refused.
-            Unreachable: nobody answered.
+            StewardError: the service refused the call.
+            Unreachable: it didn't respond.
         """
         return self._answer(method, path, _answered, json)
 
     def table(self, path: str) -> list[dict[str, str]]:
-        """What is there as a table of texts, by the names of its columns."""
+        """Rows of a CSV response to a GET, as texts by column name; raises StewardError and Unreachable as ``call``."""
         found = self._answer("GET", path, answers.table, headers={"Accept": "text/csv"})
         return list(csv.DictReader(found.splitlines()))
 
     def once(self, method: str, path: str, read: Read[T], seconds: float = LOOK_SECONDS) -> T:
-        """One call that is not repeated.
+        """Make one call without repetition, and return its response as parsed by ``read``.
 
         Raises:
-            StewardError: it was refused.
-            Unreachable: nobody answered, within so many seconds.
+            StewardError: the service refused the call.
+            Unreachable: it didn't respond within ``seconds``.
         """
         return Retry(patience_seconds=seconds, attempts=1).call(self.http, method, path, read)
 
@@ -94,7 +94,7 @@ class Service:
         return self._retry.call(self.http, method, path, read, json, {**once, **(headers or {})})
 
     def found(self, path: str) -> Json | None:
-        """What is there; None where nothing is."""
+        """JSON object at a path; None if the service responds 404; raises as ``call`` otherwise."""
         try:
             return self.call("GET", path)
         except StewardError as error:
@@ -103,24 +103,25 @@ class Service:
             raise
 
     def answers(self) -> bool:
-        """Whether a service of ours is at the address now."""
+        """Whether a Steward service responds at the address now. Never raises."""
         try:
             return "status" in self.once("GET", "/healthz", answers.document)
         except ClientError:
             return False
 
     def ready(self) -> bool:
-        """Whether it can learn, too: a worker is there."""
+        """Whether the service is ready, including a worker for jobs. Never raises."""
         try:
             return "ready" in self.once("GET", "/readyz", answers.document)
         except ClientError:
             return False
 
     def done(self, job: Json, told: Callable[[Json], None]) -> Json:
-        """Wait for a job; its result.
+        """Wait for a job's end and return its result; ``told`` is called with the job at each look (every 0.3 s).
 
         Raises:
-            JobFailed: it did not succeed.
+            JobFailed: the job failed or was cancelled.
+            StewardError, Unreachable: as ``call``.
         """
         while job["state"] in ("queued", "running"):
             told(job)
@@ -138,5 +139,5 @@ class Service:
 
 
 def refused(error: StewardError | Unreachable) -> str:
-    """What the service said, in a line."""
+    """An error's message in one line."""
     return " ".join(str(error).split())

@@ -1,4 +1,4 @@
-"""Who serves a launch: the service at its address, or an embedded one, which launchers on this machine share."""
+"""Choice of the service for a launch: the one at its address, or an embedded one, which local launchers share."""
 
 from __future__ import annotations
 
@@ -26,12 +26,17 @@ READY_SECONDS = 60.0
 
 @contextmanager
 def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
-    """The service at an address of this machine or another; where nobody is there on this one, one of our own.
+    """Context manager: the service at the launch's address; if none responds at a local address, an embedded one.
 
-    One that another launcher runs goes on here when that launcher has ended.
+    If another launcher runs the service and ends, this launcher continues it.
+
+    Args:
+        wishes: options of the launch, with address and data folder.
+        folder: folder for the embedded service's log.
+        say: called with messages for the user.
 
     Raises:
-        Misuse: nobody answers there, and none can be started.
+        Misuse: no service responds, and none can be started.
     """
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
         if _is_here(service.url):
@@ -49,7 +54,7 @@ def _is_here(url: str) -> bool:
 
 
 def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitStack) -> None:
-    """Find a service, or run one; then others find that, or this launcher stands by to run theirs."""
+    """Find a local service or run one, which is shared with other launchers; else stand by to continue theirs."""
     tell = unless(wishes.quiet, say)
     data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
     turn = _turn(service.url, stack)
@@ -69,7 +74,7 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
 
 
 def _turn(url: str, stack: ExitStack) -> Turn | None:
-    """Whose turn it is to run a service there; None where launchers can't know of one another."""
+    """Lock of the right to run a service at a URL; None if launchers can't share locks here."""
     address = urlsplit(url)
     host = "127.0.0.1" if address.hostname == "localhost" else str(address.hostname)
     try:
@@ -79,7 +84,11 @@ def _turn(url: str, stack: ExitStack) -> Turn | None:
 
 
 def _ours(service: Service, turn: Turn | None) -> bool:
-    """Whether it is this launcher that has to run the service; False once one answers."""
+    """Whether this launcher must run the service; False once one responds.
+
+    Raises:
+        Misuse: another launcher has the lock, but no service responds within 60 s.
+    """
     until = time.monotonic() + READY_SECONDS
     while not service.answers():
         if turn is None or turn.take():
@@ -104,7 +113,7 @@ def _keep(service: Service, own: Embedded, data: Path) -> None:
 
 
 def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, data: Path) -> Embedded | None:
-    """What another launcher ran, on its data; None where it can't be started here."""
+    """Continue another launcher's service on its data folder; None, with a message, if it can't be started here."""
     try:
         own = _started(service, data, log, say, turn)
     except Misuse as error:

@@ -1,4 +1,4 @@
-"""Of the launchers that share a service of their own, one runs it; when that one ends, another goes on with it."""
+"""Sharing of an embedded service: one launcher runs it, and when that ends, another one continues it."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ FOLDER = Path("/tmp")  # noqa: S108 # nosec B108 - the same for all launchers; w
 BOOT, NETWORK = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/net")
 LOOK_SECONDS = 0.3
 GRACE_SECONDS = 15.0
-"""A service whose launcher was killed has ended, or been killed, by then."""
+"""By then the service of a killed launcher has ended or was killed."""
 
 
 class Turn:
-    """The right to run the service at an address of this machine: a lock that the kernel lifts with its process.
+    """The right to run the service at a local address: a file lock, which the kernel releases with its process.
 
-    Its file is the user's own, and names the data folder that is served.
+    The lock's file belongs to the user, and contains the path of the service's data folder.
 
     Args:
         host, port: the address.
 
     Raises:
-        OSError: there can be none: the file is not the user's, or files can't be locked there.
+        OSError: the file belongs to another user, or can't be locked.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -46,7 +46,7 @@ class Turn:
 
     @property
     def data(self) -> Path:
-        """The data folder that is served, or was last; to be asked and set by who has the turn."""
+        """Data folder of the service, present or last; only valid for, and set by, the lock's holder."""
         return Path(os.fsdecode(os.pread(self._file, os.fstat(self._file).st_size, 0)))
 
     @data.setter
@@ -55,7 +55,7 @@ class Turn:
         os.pwrite(self._file, os.fsencode(folder.absolute()), 0)
 
     def take(self) -> bool:
-        """Have it from now on; False while another launcher has it."""
+        """Take the lock; False if another launcher holds it."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -63,21 +63,21 @@ class Turn:
         return True
 
     def release(self) -> None:
-        """Leave it to others."""
+        """Release the lock."""
         fcntl.flock(self._file, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Leave it, and have it no more."""
+        """Release the lock and close its file."""
         os.close(self._file)
 
 
 class Standby:
-    """Waits until the launcher that runs the service has ended, and runs it then.
+    """Waits in a thread until the launcher that runs the service has ended, and then runs the service itself.
 
     Args:
-        turn: another launcher has it.
-        answers: whether a service is at the address.
-        start: runs one on a data folder; None where it can't.
+        turn: the lock, which another launcher holds.
+        answers: whether a service responds at the address.
+        start: starts a service on a data folder; returns None if that fails.
     """
 
     def __init__(self, turn: Turn, answers: Callable[[], bool], start: Callable[[Path], Embedded | None]) -> None:
@@ -101,7 +101,7 @@ class Standby:
                     self._turn.release()
 
     def _is_left(self) -> bool:
-        """Whether nobody serves there: the service of a launcher that was killed goes on for a moment."""
+        """Whether no service responds any more; waits up to 15 s for the end of a killed launcher's service."""
         until = time.monotonic() + GRACE_SECONDS
         while self._answers():
             if self._closing.wait(LOOK_SECONDS) or time.monotonic() > until:
@@ -109,7 +109,7 @@ class Standby:
         return not self._closing.is_set()
 
     def close(self) -> None:
-        """Wait no more; end the service if it runs here by now."""
+        """Stop waiting, and end the service if it runs here by now."""
         self._closing.set()
         self._waiter.join()
         if self._own is not None:
@@ -117,7 +117,7 @@ class Standby:
 
 
 def _here() -> str:
-    """What ports are shared within: a network of this machine since it was started."""
+    """Hexadecimal digest of this machine's boot and network namespace, within which ports are shared."""
     told = ""
     with suppress(OSError):
         told = BOOT.read_text() + str(NETWORK.readlink())

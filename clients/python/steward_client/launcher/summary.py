@@ -1,4 +1,4 @@
-"""What a run came to, in lines and as a picture in characters."""
+"""Summary of a run: lines of text, and charts of characters."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .wishes import duration_text
 HOUR = 3600.0
 WIDTH, HEIGHT, MARGIN = 64, 4, 11
 FEWEST_MEASURED = 3
-"""Iterations with an allocation from which on a mean of theirs is said."""
+"""Fewest iterations at the largest allocation for which their mean is reported."""
 BLOCKS = " ▁▂▃▄▅▆▇█"
 AMOUNTS = {"cpu": ("core-hours", 100.0), "memory": ("GiB-hours", 1024.0)}
 
 
 def lines(governed: Governed) -> list[str]:
-    """The summary: how it ended, its time beside the deadline, its cost beside that of the largest allocation."""
+    """Lines of the summary: result, time relative to the deadline, and cost relative to the largest allocation."""
     watched, deadline = governed.watched, governed.deadline
     seconds = watched.ended - watched.began
     found = [f"{watched.clock.count} iterations in {duration_text(seconds)}"]
@@ -39,7 +39,7 @@ def lines(governed: Governed) -> list[str]:
 
 
 def _outcome(governed: Governed) -> str:
-    """As the service has judged the run, by the iterations that were reported to it."""
+    """The service's judgement of the run."""
     run = governed.run
     if run.outcome is None:
         return "outcome: not known, the service did not hear of the end"
@@ -47,7 +47,7 @@ def _outcome(governed: Governed) -> str:
 
 
 def _cost(governed: Governed) -> list[str]:
-    """What was reserved and its cost; beside it what as many iterations cost with the most of everything."""
+    """Reserved resources with their cost, and the cost of equally many iterations at the largest allocation."""
     rows, resources = governed.rows, governed.spec["resources"]
     start = max(governed.watched.ended - governed.watched.began - sum(row.seconds for row in rows), 0.0)
     parts, cost, dearest = [], 0.0, 0.0
@@ -78,7 +78,7 @@ def _cost(governed: Governed) -> list[str]:
 
 
 def _money(value: float, currency: str) -> str:
-    """A currency's sign stands before the amount, its code after it."""
+    """An amount with its currency: a sign before it, a code after it."""
     return f"{value:.3g} {currency}" if currency.isalnum() else f"{currency}{value:.3g}"
 
 
@@ -101,7 +101,10 @@ def _predicted(rows: Sequence[Row]) -> list[str]:
 
 
 def picture(governed: Governed, columns: int | None = None, *, plain: bool = False) -> list[str]:
-    """Seconds of the iterations and what they had, each a small chart of characters, at most so wide."""
+    """Charts of characters of the seconds per iteration and of each resource; empty below two iterations.
+
+    ``columns``: width of the terminal in characters, None: 64 wide. ``plain``: only ASCII.
+    """
     rows = governed.rows
     if len(rows) < 2:
         return []
@@ -114,7 +117,10 @@ def picture(governed: Governed, columns: int | None = None, *, plain: bool = Fal
 
 
 def chart(title: str, values: Sequence[float], width: int = WIDTH, *, plain: bool = False) -> list[str]:
-    """Bars from 0 up, the largest at the top; several values that share a column are its mean."""
+    """Lines of a bar chart from 0 up, at most ``width`` columns wide, each the mean of the values that share it.
+
+    ``plain``: only ASCII. The first line has ``title``, minimum and maximum.
+    """
     columns = list(_columns(values, min(width, len(values))))
     most = max(columns) or 1.0
     heights = [value / most * HEIGHT for value in columns]

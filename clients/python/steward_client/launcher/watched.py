@@ -1,4 +1,4 @@
-"""A command that runs below an actuator, and the iterations that it goes through."""
+"""A command that runs below an actuator, and its iterations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
 SILENT_SECONDS = 30.0
-"""Without an iteration that was recognised, until that is said."""
+"""Seconds without a recognised iteration until a hint is printed."""
 LINES_SEEN, LINES_AFTER_TRACEBACK = 500, 5
 TRACEBACK, RAISED = "Traceback (most recent call last):", re.compile(r"[A-Za-z_][\w.]*(?:: .*)?")
 OUTPUT, OWN_FILE, TOLD = range(3)
@@ -38,10 +38,10 @@ Say = Callable[[str], None]
 
 
 class Marks(Protocol):
-    """Where marks come from."""
+    """A source of marks."""
 
     def marks(self) -> Iterator[Mark]:
-        """Marks that have come since the last call."""
+        """Yield the marks that have come since the last call."""
         ...
 
 
@@ -49,16 +49,20 @@ S = TypeVar("S", bound=Marks)
 
 
 class Watched:
-    """One run of a command.
+    """One run of a command below an actuator.
 
     Attributes:
-        actuator: what runs it.
-        status: its exit status, once it has ended.
-        began, ended: when, by ``time.monotonic``.
+        actuator: the actuator.
+        status: the command's exit status; None while it runs.
+        began, ended: its start and end, in seconds of ``time.monotonic``; ``ended`` while it runs: the last look.
+        clock: counts its iterations.
 
     Args:
-        folder: for the files between launcher and command.
-        iterations: of the workload, if it is registered.
+        wishes: options of the launch.
+        actuator: the actuator, which hasn't started a command yet.
+        folder: folder for files between launcher and command.
+        say: called with messages for the user.
+        iterations: the registered workload's number of iterations; None: unknown.
     """
 
     def __init__(
@@ -84,15 +88,16 @@ class Watched:
         return Tail(file, OwnFile(matcher).read, skip=True) if file else None
 
     def follow(self, source: S) -> S:
-        """Hear what the command reports from there, not from the file; that source."""
+        """Read the command's reports from ``source`` instead of its file, and return ``source``."""
         self._told = source
         return source
 
     def start(self, allocation: Allocation, more: Mapping[str, str]) -> None:
-        """Start the command with an allocation, and with ``more`` variables in its environment.
+        """Start the command with an allocation, and ``more`` variables in its environment.
 
         Raises:
             ActuatorError: it can't be started.
+            OSError: a file in the folder can't be written.
         """
         environment = {"PYTHONUNBUFFERED": "1", **more} if "PYTHONUNBUFFERED" not in os.environ else dict(more)
         if self.actuator.shares_files:
@@ -114,7 +119,7 @@ class Watched:
         self.actuator.start(launch)
 
     def tell(self, iteration: int, allocation: Allocation, reason: str) -> None:
-        """Let the command know what was decided, for what it may want to follow by itself, where it sees our files."""
+        """Write a decision and its ``reason`` to the file ``STEWARD_ALLOCATION``; no effect without shared files."""
         if not self.actuator.shares_files:
             return
         said = {"iteration": iteration, "allocation": dict(allocation), "reason": reason}
@@ -123,9 +128,9 @@ class Watched:
         beside.replace(self._folder / "allocation.json")
 
     def interrupt(self, error: Interrupted) -> None:
-        """Pass a signal on to the command, and wait for its end; a second signal kills it.
+        """Pass a signal on to the command and wait for its end; a second signal kills it.
 
-        One that has ended already keeps its status.
+        The exit status is stored in ``error.status``; a command that has already ended keeps its status.
         """
         if self.status is not None:
             error.status = self.status
@@ -142,7 +147,7 @@ class Watched:
         error.status = error.status if status is None else status
 
     def _sink(self) -> Sink | None:
-        """Passes the output on unchanged, and looks for marks in it; none where they are looked for elsewhere."""
+        """Output sink that passes output on and finds marks in it; None if marks come from the user's file."""
         if self._own is not None:
             return None
         found: dict[Stream, list[Mark]] = {stream: [] for stream in DESCRIPTORS}
@@ -152,7 +157,7 @@ class Watched:
         def take(stream: Stream, piece: bytes) -> None:
             try:
                 _write(DESCRIPTORS[stream], piece)
-            except OSError:  # whoever read it has gone: the command is to learn of it
+            except OSError:  # the output's reader has ended: end the command by SIGPIPE
                 self._broken = True
             lines[stream].feed(piece)  # what is said of a line stands below it
             for mark in spread.spread(found[stream]):
@@ -169,7 +174,7 @@ class Watched:
         marks += self._matcher.match(line, at, end)
 
     def apply(self, allocation: Allocation) -> bool:
-        """Set an allocation; whether it is set. If not, what was set stays, and each reason is printed once."""
+        """Set an allocation; False if that fails: then the former one stays, and a new reason is printed."""
         try:
             self.actuator.apply(allocation)
         except ActuatorError as error:
@@ -180,7 +185,7 @@ class Watched:
         return True
 
     def iterations(self) -> Iterator[Iteration]:
-        """Each as it ends, until the command does; whoever asks again goes on where the last one left off."""
+        """Iterator of the command's iterations until its end; the same one at each call, so that it continues."""
         return self._stream
 
     def _each(self) -> Iterator[Iteration]:
@@ -228,14 +233,14 @@ class Watched:
             return
 
     def _adopt(self, rank: int) -> None:
-        """Take iterations from there from now on: what is told is surer than a file, and that than output."""
+        """Take iterations from this source from now on; reports precede the user's file, which precedes output."""
         self._rank = rank
         self.clock.forget()
         by = {TOLD: "what the command reports", OWN_FILE: f"{self._wishes.watch_file}", OUTPUT: self._matcher.form}
         unless(self._wishes.quiet, self._say)(f"iterations: by {by[rank]}")
 
     def _hint(self) -> None:
-        """Say so if no iteration is recognised, and what may help: once, and once more if a pattern is found later."""
+        """Print a hint if no iteration is recognised: once, and once more if a pattern is found later."""
         now, over = time.monotonic(), self.status is not None
         if self._rank >= 0 or self.status or (not over and now < self._hint_at):
             return
@@ -263,7 +268,7 @@ class Watched:
 
     @property
     def failure(self) -> str:
-        """Why the command failed: its signal, or its exit status and the exception in which its errors end."""
+        """Why the command failed, in words: its signal, or its exit status and the exception it printed."""
         status = self.status or 0
         try:
             return f"killed by {signal.Signals(status - SIGNALLED).name}"

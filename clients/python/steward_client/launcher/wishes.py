@@ -1,4 +1,4 @@
-"""What may be said about a launch, from the texts of a command line: resources, durations, targets."""
+"""Options of a launch (`Wishes`), parsed from texts of the command line."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STEPS = 1e-6
 
 
 class Misuse(ValueError):
-    """Something that was said can't be meant: one line that names it, and what would be accepted."""
+    """An option is invalid; the message is one line with its value and what is accepted."""
 
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource that is to be set, between two bounds, in steps."""
+    """A resource to be set between two bounds in steps, all in ``unit``."""
 
     name: str
     minimum: float
@@ -38,40 +38,47 @@ class Resource:
 
     @property
     def levels(self) -> list[float]:
-        """All values, the least first."""
+        """All values, in ascending order."""
         count = round((self.maximum - self.minimum) / self.step) + 1
         return [self.minimum + self.step * number for number in range(count)]
 
     @property
     def range(self) -> Range:
-        """Bounds and step as an actuator takes them."""
+        """Bounds and step for an actuator."""
         return Range(self.minimum, self.maximum, self.step)
 
     def nearest(self, value: float) -> float:
-        """The value of the grid that is nearest."""
+        """The level nearest to a value."""
         number = round((min(max(value, self.minimum), self.maximum) - self.minimum) / self.step)
         return self.minimum + self.step * number
 
     @classmethod
     def of_spec(cls, spec: dict[str, Any]) -> Resource:
-        """As a registered workload has it."""
+        """The resource from a registered workload's spec; raises KeyError if a member is missing."""
         return cls(spec["name"], spec["minimum"], spec["maximum"], spec["step"], spec.get("unit", ""))
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """All that was said.
+    """Options of a launch.
 
     Attributes:
-        command: what is to run.
-        workload: its name at the service.
-        learn: whether it is registered, profiled and learned from as far as it has not been.
-        deadline: seconds that the command may take; None: as the workload has it.
-        targets: of other metrics.
-        policy: name of a rule that decides in place of the agent or the default rule; None: those.
-        clean: whether what launchers of other machines started under this name is removed, too.
-        pattern, watch_file, marks: where iterations end, where the command does not say so itself.
-        restart: whether a command that ended while it was measured may be started again.
+        command: program and arguments.
+        workload: the workload's name at the service.
+        learn: whether to register, profile and train the workload, as far as that hasn't been done.
+        clean: whether to remove also what launchers of other machines left under this name.
+        deadline: seconds from the command's start; None: the workload's.
+        targets: targets of other metrics, in their units.
+        policy: name of the rule that decides; None: the agent or the default rule.
+        resources: resources to be set; empty: the workload's, or this machine's CPU.
+        iterations: number of iterations; None: unknown.
+        pattern, watch_file, marks: how to detect iterations that the command doesn't report.
+        actuator, options: name of the actuator, and its options.
+        url, data: address of the service, and data folder of an embedded one (None: ``STEWARD_DATA_DIR``).
+        plot: file for a plot of the run; None: none.
+        restart: whether a command that ended while it was measured may be restarted.
+        profile_iterations: number of iterations to measure.
+        budget: environment steps of the training; None: 250,000.
     """
 
     command: tuple[str, ...]
@@ -98,15 +105,15 @@ class Wishes:
 
     @property
     def run_name(self) -> str:
-        """What containers, pods and jobs of this launch are called."""
+        """Name of the launch's containers, pods and jobs."""
         return f"steward-{self.workload}"
 
 
 def resource(text: str) -> Resource:
-    """``cpu=50..400/50%``: from 50 to 400 % in steps of 50.
+    """Parse a resource: ``cpu=50..400/50%`` is CPU from 50 to 400 % of a core in steps of 50.
 
     Raises:
-        Misuse: it can't be read, or the steps don't fit into the range.
+        Misuse: it is malformed, has another unit than its name requires, or the step doesn't divide the range.
     """
     found = RESOURCE.fullmatch(text.strip())
     if not found:
@@ -127,10 +134,10 @@ def resource(text: str) -> Resource:
 
 
 def duration(text: str) -> float:
-    """Seconds of ``90``, ``30m``, ``1h30m``.
+    """Parse a duration such as ``90``, ``30m`` or ``1h30m`` into seconds.
 
     Raises:
-        Misuse: it is none.
+        Misuse: it is malformed, not above 0, or longer than 30 years.
     """
     found = list(DURATION.finditer(text.strip()))
     if not text.strip() or "".join(part[0] for part in found) != text.strip():
@@ -142,10 +149,10 @@ def duration(text: str) -> float:
 
 
 def pairs(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
-    """Name and value of each ``NAME=VALUE``.
+    """Parse texts NAME=VALUE into names and values; ``option`` is named in error messages.
 
     Raises:
-        Misuse: one has no ``=``.
+        Misuse: a text lacks ``=``, name or value.
     """
     split = [text.partition("=") for text in texts]
     for name, equals, value in split:
@@ -155,10 +162,10 @@ def pairs(option: str, texts: Iterable[str]) -> tuple[tuple[str, str], ...]:
 
 
 def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
-    """Metrics and what they are to be.
+    """Parse texts METRIC=VALUE into metrics and targets, in the metrics' units.
 
     Raises:
-        Misuse: no number above 0.
+        Misuse: a text is malformed, or its value is no number above 0.
     """
     found = []
     for name, value in pairs("--target", texts):
@@ -173,10 +180,10 @@ def targets(texts: Iterable[str]) -> tuple[tuple[str, float], ...]:
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    r"""A regular expression with a group ``iteration``, ``epoch (?P<iteration>\d+).*loss=(?P<loss>[\d.]+)``.
+    r"""Compile a regular expression with a group ``iteration``: ``epoch (?P<iteration>\d+).*loss=(?P<loss>[\d.]+)``.
 
     Raises:
-        Misuse: it is none, or has no such group.
+        Misuse: it is malformed, or has no such group.
     """
     try:
         found = re.compile(text)
@@ -188,7 +195,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def named(command: Iterable[str]) -> str:
-    """A workload's name for a command: that of its script, as a slug."""
+    """Default name of a workload for a command: its script's or module's name as a slug of at most 63 characters."""
     parts = list(command)
     scripts = [part for part in parts[1:] if not part.startswith("-") and Path(part).suffix in (".py", ".sh", ".R")]
     modules = [after.rpartition(".")[2] for part, after in pairwise(parts) if part == "-m"]
@@ -198,7 +205,7 @@ def named(command: Iterable[str]) -> str:
 
 
 def duration_text(seconds: float) -> str:
-    """In the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
+    """Format seconds in the largest units that fit: ``1 h 12 min``, ``2 min 5 s``, ``4.21 s``."""
     whole = round(seconds)
     if whole >= SECONDS["h"]:
         minutes = round(whole / SECONDS["m"])

@@ -1,4 +1,4 @@
-"""Where autoscalers of others ask Steward: KEDA, a VerticalPodAutoscaler, a HorizontalPodAutoscaler, Prometheus.
+"""Decisions for other autoscalers: KEDA, VerticalPodAutoscaler, HorizontalPodAutoscaler, and metrics for Prometheus.
 
-Each is a process of its own and a pure client of the service; the extra ``scaling`` brings what they are served with.
+Each is a process of its own and only a client of the service; the extra ``scaling`` installs the needed packages.
 """

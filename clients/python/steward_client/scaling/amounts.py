@@ -1,4 +1,4 @@
-"""What was decided, as amounts of resources: of a run, or of all live runs of a workload together."""
+"""Latest decisions as amounts of resources: of a run, or of all live runs of a workload together."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from steward_client.answers import document
 from steward_client.retry import Retry
 
 Amounts = Mapping[str, float]
-"""By resource, in the resource's own unit; empty: nothing is live."""
+"""Amounts by resource, in the resource's own unit; empty: no run is live."""
 OF_A_WHOLE = ("running", "waiting", "free", "busy_processors")
-"""What a decision about a cluster or a queue tells as a whole: what runs and waits, and what is free, or in use."""
+"""Members of a decision on a cluster or queue: numbers of running and waiting jobs, and free or busy capacity."""
 PAGE, MOST_RUNS = 500, 10_000
 
 
 class SubjectError(ValueError):
-    """What is asked about can't be told: it is not named, or its decisions are no amounts of resources."""
+    """The decision of a subject can't be given: the subject is unnamed, or its decisions contain no amounts."""
 
 
 class Subject(NamedTuple):
-    """Whose decision is asked for: one run's, or that of all live runs of a workload."""
+    """Subject of a decision: one ``run``, or all live runs of a ``workload``; the other name is empty."""
 
     workload: str = ""
     run: str = ""
 
     @classmethod
     def of(cls, named: Mapping[str, str], where: str) -> Subject:
-        """What ``named`` has under ``workload`` or ``run``.
+        """The subject named by ``workload`` or ``run`` in a mapping.
 
         Raises:
-            SubjectError: it has neither or both; ``where`` is what the message calls it.
+            SubjectError: both are given or missing; the message begins with ``where``.
         """
         subject = cls(named.get("workload", ""), named.get("run", ""))
         if bool(subject.workload) == bool(subject.run):
@@ -42,23 +42,23 @@ class Subject(NamedTuple):
 
 
 class Reader:
-    """Asks the service for the latest decisions.
+    """Reads latest decisions from the service.
 
     Args:
-        http: a client of the service, see ``steward_client.live.http_client``.
-        retry: how patiently calls are repeated.
+        http: HTTP client of the service, from ``steward_client.live.http_client``.
+        retry: how calls are repeated.
     """
 
     def __init__(self, http: httpx.Client, retry: Retry) -> None:
         self._http, self._retry = http, retry
 
     def of(self, subject: Subject) -> Amounts:
-        """What a run has by its last decision; of a workload, the sum over its live runs.
+        """Amounts in the last decision of a run, or their sum over a workload's live runs; empty if no run is live.
 
         Raises:
-            SubjectError: its decisions are no amounts of resources, or more than ``MOST_RUNS`` are live.
-            StewardError: there is no such run or workload, or the key may not read it.
-            Unreachable: the service didn't answer in time.
+            SubjectError: the decisions contain no amounts, or more than ``MOST_RUNS`` runs are live.
+            StewardError: there is no such run or workload, or the key doesn't permit reading it.
+            Unreachable: the service didn't respond in time.
         """
         if subject.run:
             run = self._get(f"/runs/{subject.run}")
@@ -70,7 +70,11 @@ class Reader:
         return total(live)
 
     def _check_own(self, workload: str) -> None:
-        """Whether a workload without live runs is idle, and not a cluster's member, whose runs are jobs of that."""
+        """Check that a workload without live runs is no member of a cluster, whose decisions include it.
+
+        Raises:
+            SubjectError: it is.
+        """
         decisions = [run["decision"] for run in self._live()]
         for cluster in sorted({one["workload"] for one in decisions if OF_A_WHOLE[0] in one}):
             if workload in (self._get(f"/workloads/{cluster}")["spec"].get("members") or ()):
@@ -80,7 +84,7 @@ class Reader:
                 )
 
     def by_workload(self) -> Mapping[str, Amounts]:
-        """The same of every workload that has live runs, where decisions are amounts."""
+        """Amounts of every workload that has live runs and decisions with amounts; raises as ``of``."""
         found: dict[str, list[Amounts]] = {}
         for run in self._live():
             if _given(run["decision"]) is not None:
@@ -110,10 +114,11 @@ def _given(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
 
 
 def amounts(decision: Mapping[str, Any]) -> Amounts:
-    """A decision's amounts by resource, servers by class, or how much runs and waits; none once its run is complete.
+    """Amounts in a decision: resources, servers by class, or counts of a cluster or queue; empty if the run is
+    complete.
 
     Raises:
-        SubjectError: it tells nothing of these.
+        SubjectError: the decision contains none of these.
     """
     given = _given(decision)
     if given is None:
@@ -125,7 +130,7 @@ def amounts(decision: Mapping[str, Any]) -> Amounts:
 
 
 def total(each: Iterable[Amounts]) -> Amounts:
-    """The sum by resource."""
+    """Sum of amounts by resource."""
     found: dict[str, float] = defaultdict(float)
     for one in each:
         for resource, amount in one.items():

@@ -18,7 +18,7 @@ File = Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="PE
 
 
 def register(cli: typer.Typer) -> None:
-    """Add what autoscalers plug into to the ``steward`` command."""
+    """Add the commands ``scaler``, ``recommender`` and ``adapter`` to the ``steward`` command."""
     for command in (scaler, recommender, adapter):
         cli.command()(command)
 
@@ -88,7 +88,7 @@ def adapter(
 
 
 def _loaded(command: str, name: str) -> Any:
-    """What a command does; a line of how to get it where it isn't installed."""
+    """A function of the module ``programs``; if its packages aren't installed, exits with status 1 and a hint."""
     try:
         from . import programs
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Answers that are kept: fresh ones so that many askers cost one call, old ones while the service is away."""
+"""Cache of responses: fresh ones save calls, older ones bridge an unreachable service."""
 
 from __future__ import annotations
 
@@ -29,12 +29,13 @@ class _Entry(Generic[V]):
 
 
 class Kept(Generic[K, V]):
-    """A function whose answers are kept, for any number of threads; one asks at a time for a key.
+    """A cached function, for any number of threads; at most one thread at a time calls it for the same key.
 
     Args:
-        ask: gives the answer; only ``Unreachable`` is outlived.
-        fresh_seconds: for which an answer isn't asked for again.
-        hold_seconds: for which the last answer stands while the service is away; then ``Unreachable`` is raised.
+        ask: the function; its other errors than ``Unreachable`` are passed on at once.
+        fresh_seconds: seconds for which a result isn't requested again.
+        hold_seconds: seconds for which the last result is returned while the service is unreachable.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -49,7 +50,12 @@ class Kept(Generic[K, V]):
         self._lock = Lock()
 
     def __call__(self, key: K) -> V:
-        """The answer, at most ``fresh_seconds`` old, or older while the service is away."""
+        """The result for a key, at most ``fresh_seconds`` old, or up to ``hold_seconds`` while the service is
+        unreachable.
+
+        Raises:
+            Unreachable: there is no such result.
+        """
         entry = self._entry(key)
         with entry.lock:
             if self._clock() >= entry.asked + self._fresh:

@@ -1,6 +1,6 @@
-"""Metrics of what was decided: for Prometheus, and by Kubernetes' external metrics API for a HorizontalPodAutoscaler.
+"""Metrics of decided allocations, for Prometheus, and as Kubernetes' external metrics for a HorizontalPodAutoscaler.
 
-There is one series for each workload and resource, never one for each run; ``MOST_SERIES`` bounds them.
+There is one series per workload and resource, never one per run; at most ``MOST_SERIES`` in all.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ GROUP, VERSION = "external.metrics.k8s.io", "v1beta1"
 API = f"/apis/{GROUP}/{VERSION}"
 MOST_SERIES = 1_000
 Decided = Callable[[], Mapping[str, Amounts]]
-"""Gives the amounts of each workload that has live runs."""
+"""Returns the amounts of each workload that has live runs; raises SubjectError, StewardError or Unreachable."""
 
 
 class Series(NamedTuple):
-    """The sum over a workload's live runs of what was decided on a resource."""
+    """Decided amount of a resource, summed over a workload's live runs, in the resource's unit."""
 
     workload: str
     resource: str
@@ -42,23 +42,23 @@ class Series(NamedTuple):
 
     @property
     def labels(self) -> dict[str, str]:
-        """By which it is told from others."""
+        """The series' labels: ``workload`` and ``resource``."""
         return {"workload": self.workload, "resource": self.resource}
 
 
 def _all(decided: Mapping[str, Amounts]) -> Iterator[Series]:
-    """Every series, in an order that stays."""
+    """All series, ordered by workload and resource."""
     return (Series(name, *pair) for name, each in sorted(decided.items()) for pair in sorted(each.items()))
 
 
 class DecidedCollector(Collector):
-    """A collector of Prometheus: amounts of resources by workload, asked of the service at each scrape."""
+    """Prometheus collector of decided amounts by workload and resource, read from the service at each scrape."""
 
     def __init__(self, decided: Decided) -> None:
         self._decided = decided
 
     def describe(self) -> Iterable[GaugeMetricFamily]:
-        """Give the two families without values; the service is not asked."""
+        """The two metric families without values; makes no call of the service."""
         help_ = "Amount of a resource that the workload's live runs have by their latest decisions."
         return [
             GaugeMetricFamily(METRIC, help_, labels=("workload", "resource")),
@@ -66,7 +66,7 @@ class DecidedCollector(Collector):
         ]
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
-        """Ask the service, and give at most ``MOST_SERIES`` series and the number of those left out."""
+        """At most ``MOST_SERIES`` series, and the number of those left out; raises as ``Decided``."""
         family, left = self.describe()
         series = _all(self._decided())
         for one in islice(series, MOST_SERIES):
@@ -76,10 +76,10 @@ class DecidedCollector(Collector):
 
 
 class MetricsAdapter:
-    """The endpoints.
+    """HTTP endpoints of the metrics: ``/metrics`` and Kubernetes' external metrics API.
 
     Args:
-        decided: gives the latest decisions' amounts; it may block.
+        decided: returns the latest amounts by workload; it may block.
     """
 
     def __init__(self, decided: Decided) -> None:
@@ -87,7 +87,7 @@ class MetricsAdapter:
         self._registry.register(DecidedCollector(decided))
 
     def app(self) -> Starlette:
-        """What a server of HTTP serves."""
+        """The ASGI application with all endpoints."""
         version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
         group = {"name": GROUP, "versions": [version], "preferredVersion": version}
         metric = {
@@ -115,7 +115,7 @@ class MetricsAdapter:
             return Response(f"{error}\n", 503, media_type="text/plain")
 
     def _values(self, request: Request) -> JSONResponse:
-        """The metric's values; each namespace sees all: workloads of Steward belong to none."""
+        """External values of the metric; equal in all namespaces. Errors are responses with status 400, 404 or 503."""
         name = request.path_params["metric"]
         if name != METRIC:
             return _status(404, "NotFound", f"metric {name!r} is not there; there is {METRIC}")
@@ -148,6 +148,6 @@ def _value(series: Series, now: str) -> Mapping[str, object]:
 
 
 def _status(code: int, reason: str, message: str) -> JSONResponse:
-    """An error as Kubernetes tells it."""
+    """An error response in Kubernetes' form (`Status`)."""
     told = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
     return JSONResponse({**told, "message": message, "reason": reason, "code": code}, code)

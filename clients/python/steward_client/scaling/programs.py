@@ -1,4 +1,4 @@
-"""What the commands do, until they are ended."""
+"""The long-running programs behind the commands."""
 
 from __future__ import annotations
 
@@ -24,16 +24,20 @@ from .metrics import MetricsAdapter
 from .recommender import Recommender
 
 PATIENCE_SECONDS = 2.0
-"""Whoever asks has little patience itself; the last decision stands meanwhile."""
+"""Seconds to repeat calls of the service; short, as the autoscaler that asks waits too."""
 DONE, FAILED = 0, 1
 Seconds = tuple[float, float]
-"""For which answers are fresh, and hold."""
+"""Seconds for which responses are fresh, and for which they hold while the service is unreachable."""
 Files = tuple[Path | None, Path | None, Path | None]
-"""TLS: certificate, key, who vouches for clients."""
+"""TLS files (PEM): certificate, key, and CA of client certificates; None: not given."""
 
 
 def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -> int:
-    """The external scaler; its exit status."""
+    """Serve KEDA's external scaler at ``address`` (HOST:PORT) until SIGTERM; returns exit status 0, or 1 without a
+    start.
+
+    ``poll``: seconds between checks for push triggers; ``kept``: seconds for which responses are fresh, and hold.
+    """
     _log()
     decided = Kept(_reader(url).of, *kept)
     try:
@@ -66,7 +70,11 @@ def _credentials(tls: Files) -> grpc.ServerCredentials | None:
 def run_recommender(
     url: str, kubernetes: str | None, namespace: str | None, name: str, every: float | None, hold: float
 ) -> int:
-    """The recommender; its exit status."""
+    """Run the recommender until Ctrl-C; returns exit status 0, or 1 if the cluster can't be used.
+
+    ``kubernetes``: address of ``kubectl proxy``, None: this pod's cluster. ``namespace`` None: all. ``every``: seconds
+    between passes, None: one pass only. ``hold``: seconds for which the last decision holds.
+    """
     _log()
     try:
         api = KubernetesApi.connect(kubernetes)
@@ -88,7 +96,7 @@ def run_recommender(
 
 
 def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
-    """The adapter; its exit status."""
+    """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
         return _failed("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")

@@ -1,4 +1,4 @@
-"""The loop that keeps recommendations of ``VerticalPodAutoscaler`` objects at the latest decisions."""
+"""Recommender: keeps recommendations of ``VerticalPodAutoscaler`` objects equal to the latest decisions."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ def _now() -> datetime:
 
 
 class Recommender:
-    """Looks through all objects that name it, and writes what has changed.
+    """Writes recommendations to all objects that name it.
 
     Args:
-        decided: gives the latest decision's amounts.
-        namespace: the only one to look at; none: all.
-        name: that objects have under ``spec.recommenders``.
+        api: client of the cluster.
+        decided: returns a subject's latest amounts.
+        namespace: the only namespace; None: all.
+        name: the recommender's name in ``spec.recommenders``.
+        now: the present time.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class Recommender:
         self._path = f"{GROUP}/namespaces/{namespace}/{PLURAL}" if namespace else f"{GROUP}/{PLURAL}"
 
     def look(self) -> int:
-        """Go through all once; how many were written. What is wrong with one is told in it, and stops no other.
+        """Update all objects once, and return the number of changed ones; an object's error is written to its status.
 
         Raises:
             KubernetesError: objects can't be listed.
@@ -64,7 +66,7 @@ class Recommender:
         return True
 
     def _status(self, vpa: Object, old: Object) -> Object | None:
-        """What is to be written; nothing while the service is away. A recommendation stays where there is no newer."""
+        """The status to be written; None if the service is unreachable. An old recommendation may stay."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             wanted = Wanted.of(vpa)

@@ -1,4 +1,4 @@
-"""Label selectors as Kubernetes writes them in queries: ``workload=resnet18,resource in (gpus,cpus),!canary``."""
+"""Kubernetes label selectors, such as ``workload=resnet18,resource in (gpus,cpus),!canary``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ONE = re.compile(
 
 
 class SelectorError(ValueError):
-    """A text is no label selector."""
+    """A text is no label selector; the message has the accepted forms."""
 
 
 def selector(text: str) -> Selector:
-    """Whether labels fit; an empty text fits all.
+    """Compile a selector to a function that tells whether labels match; an empty text matches all.
 
     Raises:
-        SelectorError: it can't be read.
+        SelectorError: the text is malformed, or longer than 4,096 characters.
     """
     if len(text) > MOST_CHARACTERS:
         raise SelectorError(f"labelSelector: {len(text):,} characters; accepted are up to {MOST_CHARACTERS:,}")

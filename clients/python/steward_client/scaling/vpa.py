@@ -1,7 +1,7 @@
-"""Recommendations for objects of kind ``VerticalPodAutoscaler`` that name Steward as their recommender.
+"""Recommendations for ``VerticalPodAutoscaler`` objects that name Steward as their recommender.
 
-Kubernetes' autoscaler lets an object choose its recommender (``spec.recommenders``); whoever has that name writes
-``status.recommendation``, and the autoscaler's updater and admission controller apply it, in place or by eviction.
+An object chooses its recommender by ``spec.recommenders``; the recommender writes ``status.recommendation``, and
+Kubernetes' updater and admission controller apply it, in place or by eviction.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ Object = Mapping[str, Any]
 
 
 class Wanted(NamedTuple):
-    """What the annotations of an object ask for.
+    """The request in an object's annotations.
 
     Attributes:
-        container: whose requests are recommended.
-        conversions: by which decided amounts become Kubernetes' resources.
+        subject: the run, or the workload with all its live runs.
+        container: name of the container whose requests are recommended.
+        conversions: conversions of decided amounts to Kubernetes resources.
     """
 
     subject: Subject
@@ -35,11 +36,11 @@ class Wanted(NamedTuple):
 
     @classmethod
     def of(cls, vpa: Object) -> Wanted:
-        """Read them.
+        """Parse an object's annotations.
 
         Raises:
             SubjectError: one is missing.
-            QuantityError: the resources can't be read.
+            QuantityError: the annotation of resources is malformed.
         """
         notes: Mapping[str, str] = vpa["metadata"].get("annotations") or {}
         named = {name: notes[ANNOTATIONS + name] for name in ("workload", "run") if notes.get(ANNOTATIONS + name)}
@@ -57,12 +58,12 @@ def ours(vpa: Object, name: str = RECOMMENDER) -> bool:
 
 
 def recommendation(vpa: Object, wanted: Wanted, decided: Amounts) -> Object:
-    """``status.recommendation``: what was decided, between what the object allows.
+    """``status.recommendation`` of an object: the decided amounts, within the bounds of its resource policy.
 
-    Lower and upper bound are the target itself: the updater acts on whatever lies outside of them.
+    Lower and upper bound equal the target, because the updater acts on requests outside of them.
 
     Raises:
-        SubjectError: a resource was not decided on.
+        SubjectError: the decision lacks a resource.
     """
     missing = [one.resource for one in wanted.conversions if one.resource not in decided]
     if missing:
@@ -74,7 +75,7 @@ def recommendation(vpa: Object, wanted: Wanted, decided: Amounts) -> Object:
 
 
 def _policy(vpa: Object, container: str) -> Object:
-    """What the object allows a container: its own policy, else that of all."""
+    """The object's resource policy for a container: its own, else that of all containers, else empty."""
     policies = (vpa["spec"].get("resourcePolicy") or {}).get("containerPolicies") or ()
     by_name = {one.get("containerName", EVERY_CONTAINER): one for one in policies}
     found: Object = by_name.get(container) or by_name.get(EVERY_CONTAINER) or {}
@@ -91,7 +92,11 @@ def _within(text: str, name: str, policy: Object) -> str:
 
 
 def conditions(old: Object, now: str, reason: str = "", message: str = "") -> list[Object]:
-    """All conditions of a status; ``RecommendationProvided`` is true without a reason, and its time is its change's."""
+    """All conditions of a status, with ``RecommendationProvided``: true without a ``reason``, else false with
+    ``message``.
+
+    ``now`` (RFC 3339) becomes its transition time if it has changed.
+    """
     before = list(old.get("conditions") or ())
     status = "False" if reason else "True"
     same = [one for one in before if one.get("type") == PROVIDED and one.get("status") == status]

@@ -1,1 +1,1 @@
-"""What sets resources: the contract, those that are installed, and the kit that each must pass."""
+"""Actuators, which start a command and set its resources: their contract, the installed ones, and a test kit."""

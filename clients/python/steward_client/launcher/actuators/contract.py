@@ -1,14 +1,13 @@
-"""What an actuator is: it starts a command somewhere, and sets the resources that it has while it runs.
+"""Contract of actuators: an actuator starts a command somewhere, and sets its resources while it runs.
 
 A package adds one by the entry-point group ``steward.actuators``: a factory, called as ``factory(wanted, **options)``.
-``wanted`` has a `Range` for each resource that will be set; the options are keyword arguments of type ``str`` (with
-defaults), as they stand on the command line (``--actuator docker --option image=python:3.11``). The factory raises
-`Unavailable` where the actuator can't be used here, `CannotSet` where it can't set a resource that is wanted, and
-starts nothing. One actuator runs one command; `steward_client.launcher.actuators.kit` holds what each must do.
+``wanted`` has a `Range` for each resource that will be set; the options are keyword arguments of type ``str`` with
+defaults, given on the command line (``--actuator docker --option image=python:3.11``). The factory starts nothing; it
+raises `Unavailable` if the actuator can't be used here, and `CannotSet` if it can't set a wanted resource. One actuator
+runs one command; `steward_client.launcher.actuators.kit` tests whether an actuator keeps this contract.
 
-Where a resource is meant to be the same thing for everybody, its name and unit are these: ``cpu`` in percent of a core
-(150 is a core and a half), ``memory`` in MiB, ``gpus``, ``nodes`` and ``workers`` as counts. They are what the command
-has as a whole, over all its processes and replicas.
+Common resources have fixed names and units: ``cpu`` in percent of a core (150 is a core and a half), ``memory`` in MiB,
+``gpus``, ``nodes`` and ``workers`` as counts. They are totals over all processes and replicas of the command.
 """
 
 from __future__ import annotations
@@ -26,24 +25,24 @@ GRACE_SECONDS = 10.0
 Allocation = Mapping[str, float]
 Stream = Literal["stdout", "stderr"]
 Sink = Callable[[Stream, bytes], None]
-"""Takes what the command writes, as it comes, in pieces of any size; called from the actuator's own threads."""
+"""Called from the actuator's own threads with the stream and a piece of the command's output, of any size."""
 
 
 class ActuatorError(RuntimeError):
-    """An actuator can't do what it was asked for: the message says why, and what would help; nothing has changed."""
+    """An actuator can't do what was requested, and nothing was changed; the message has reason and remedy."""
 
 
 class Unavailable(ActuatorError):
-    """It can't be used here: a program, a right or an address is missing; the message says how to get it."""
+    """The actuator can't be used here: a program, a permission or an address is missing; the message has the remedy."""
 
 
 class CannotSet(ActuatorError):
-    """An allocation that can't be set, now or ever.
+    """An allocation can't be set, now or ever; the former allocation stays.
 
     Attributes:
-        resource: its name.
-        value: what was asked for.
-        accepted: what would be.
+        resource: name of the resource.
+        value: the requested value, in the resource's unit.
+        accepted: which values are accepted, in words.
     """
 
     def __init__(self, resource: str, value: object, accepted: str) -> None:
@@ -56,7 +55,7 @@ class CannotSet(ActuatorError):
 
 @dataclass(frozen=True)
 class Range:
-    """The values of a resource that will be asked for: ``minimum``, ``minimum + step`` … ``maximum``."""
+    """The values of a resource that may be requested: ``minimum``, ``minimum + step``, … ``maximum``, in its unit."""
 
     minimum: float
     maximum: float
@@ -65,14 +64,14 @@ class Range:
 
 @dataclass(frozen=True)
 class Settable:
-    """What an actuator can do about one resource.
+    """How an actuator sets one resource.
 
     Attributes:
-        unit: of its values.
-        minimum, maximum: the least and the most that can be set; no maximum: None.
-        how: by what it is set, and why by that, in words: it is shown (``cgroup v2 quota``).
-        change_seconds: what a change costs the command, about, in seconds in which it makes no progress.
-        restarts: a change ends the command and starts it anew, so that it must go on from a checkpoint of its own.
+        unit: unit of its values, such as ``%`` or ``MiB``; empty for counts.
+        minimum, maximum: bounds of the accepted values; maximum None: unbounded.
+        how: the method, and why it was chosen, in words for users (``cgroup v2 quota``).
+        change_seconds: approximate seconds per change in which the command makes no progress.
+        restarts: whether a change restarts the command, which must then continue from a checkpoint of its own.
     """
 
     unit: str
@@ -83,7 +82,7 @@ class Settable:
     restarts: bool = False
 
     def check(self, name: str, value: float) -> None:
-        """Raise `CannotSet` unless ``value`` lies within the bounds."""
+        """Check that a ``value`` of resource ``name`` is within the bounds; raises `CannotSet` if not, or for NaN."""
         if not self.minimum <= value <= (float("inf") if self.maximum is None else self.maximum):  # NaN neither
             most = "" if self.maximum is None else f" to {self.maximum:g}"
             least = f"{self.minimum:g}{most}" if most else f"{self.minimum:g} or more"
@@ -92,16 +91,16 @@ class Settable:
 
 @dataclass(frozen=True)
 class Launch:
-    """What is to be started.
+    """A command to be started, and its surroundings.
 
     Attributes:
-        command: program and arguments; never given to a shell.
-        allocation: what it has from its first instruction on; a value for each resource that is wanted.
-        environment: variables to set for it, beside those that it has anyway where it runs (locally: the launcher's).
-        folder: the launcher's folder of files for this command. Where ``shares_files`` says so, the command sees it
-            under this very path, and may read and append there; else ``environment`` names no file of it.
-        output: takes what the command writes; None: that goes where the launcher's own output goes.
-        name: of the run; a slug, fit for the name of a container or job.
+        command: program and arguments; never passed to a shell.
+        allocation: the first allocation, with a value for each wanted resource.
+        environment: variables to add to the environment that the command has anyway (locally: the launcher's).
+        folder: the launcher's folder of files for this command; None: none. If the actuator has ``shares_files``, the
+            command sees it under the same path and may read and append to its files.
+        output: called with each piece of the command's output; None: the output goes where the launcher's own goes.
+        name: name of the run, a slug that is valid as the name of a container or job.
     """
 
     command: Sequence[str]
@@ -117,69 +116,73 @@ class Actuator(Protocol):
     """Starts one command and sets its resources. Used by one thread at a time, except for ``stop``.
 
     Attributes:
-        name: of the actuator, as its entry point has it.
-        shares_files: whether the command can see files of the launcher's machine, under the same paths. Where it
-            can't, the launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_TOKEN``, by which its
-            callbacks report for themselves, and applies what is decided.
+        name: name of the actuator's entry point.
+        shares_files: whether the command sees files of the launcher's machine under the same paths. If not, the
+            launcher gives it ``STEWARD_URL``, ``STEWARD_RUN`` and ``STEWARD_TOKEN``, with which its callbacks report to
+            the service directly, while the launcher applies the decisions.
     """
 
     name: str
     shares_files: bool
 
     def resources(self) -> Mapping[str, Settable]:
-        """What it can set of what is wanted: exactly those resources, by name; the same at all times."""
+        """The wanted resources by name, and how each is set; the same at all times."""
         ...
 
     def start(self, launch: Launch) -> None:
-        """Start the command, under its first allocation.
+        """Start the command with its first allocation.
 
         Raises:
-            ActuatorError: it was started before, or can't be started (no such program, no such image …).
+            ActuatorError: it was started before, or can't be started (no such program, no such image, …).
             CannotSet: the allocation can't be set.
         """
         ...
 
     def apply(self, allocation: Allocation) -> Allocation:
-        """Set the named resources, others stay; what is really set afterwards, of all resources.
+        """Set the given resources, leave others unchanged, and return the allocation in effect, of all resources.
 
-        All or nothing, at once or as quickly as the place allows; what is set already costs nothing. What ``how``
-        rounds (to whole cores, say) is answered as it was rounded. After the command's end nothing is done.
+        Either all or none are set, as quickly as possible; unchanged values cost nothing. Values that the method rounds
+        (for example to whole cores) are returned rounded. After the command's end nothing is done.
 
         Raises:
-            CannotSet: a resource is unknown, out of bounds, or refused now (memory that is in use, no room in the
-                cluster): the command goes on as before.
-            ActuatorError: the place does not answer: the command goes on, and may have either.
+            CannotSet: a resource is unknown, out of bounds, or refused now (memory in use, no room in the cluster); the
+                former allocation stays.
+            ActuatorError: the daemon or cluster doesn't respond; the command runs on with either allocation.
         """
         ...
 
     def current(self) -> Allocation:
-        """What is set now, of all resources, as far as it is known; before the start nothing."""
+        """The allocation in effect, of all resources, as far as known; empty before the start. Doesn't fail."""
         ...
 
     def wait(self, seconds: float | None) -> int | None:
-        """The command's exit status once it has ended, within so many seconds (0: look only; None: for ever).
+        """Wait for the command's end for at most ``seconds`` (0: only look; None: without limit), and return its exit
+        status.
 
-        None while it runs. A command that a signal has ended has 128 and the signal's number, as in a shell. A place
-        that does not answer for a while has not ended the command.
+        None while it runs or before its start; 128 + n if signal n ended it, as in a shell. A daemon or cluster that
+        doesn't respond counts as a running command.
         """
         ...
 
     def stop(self, number: int = signal.SIGTERM, seconds: float = GRACE_SECONDS) -> int | None:
-        """End the command and all that it has started; its exit status, as ``wait`` has it; None before the start.
+        """End the command and its descendants, and return its exit status as ``wait`` does; None before the start.
 
-        Asks by a signal first, or by what comes nearest; after so many seconds it is killed. Whatever state it is in
-        (stopped, ended, never started), however often it is called.
+        Sends the signal ``number``, or the nearest equivalent, and kills after ``seconds``. May be repeated, in any
+        state of the command.
+
+        Raises:
+            ActuatorError: the daemon or cluster doesn't respond.
         """
         ...
 
     def close(self) -> None:
-        """End the command if it runs, and undo everything: no limit, group, container, job or file is left.
+        """End the command if it runs, and remove all limits, groups, containers, jobs and files. May be repeated.
 
-        However often it is called. The launcher's own death (SIGKILL) must lead to the same in the end, or the
-        factory's documentation says what stays and how it is removed.
+        After the launcher's own death (SIGKILL) the same must happen in the end; otherwise the factory's documentation
+        says what remains and how to remove it.
         """
         ...
 
 
 Factory = Callable[..., Actuator]
-"""``factory(wanted: Mapping[str, Range], **options: str)``, see above."""
+"""``factory(wanted: Mapping[str, Range], **options: str)``, as in the module's description."""

@@ -1,7 +1,7 @@
-"""Containers of Docker, by the Engine API over its socket: CPU and memory of a container change while it runs.
+"""Docker containers, through the Engine API on its socket; CPU and memory of a container change while it runs.
 
-Of a launcher that was killed the container stays, until the same run is started again (see `leftovers`);
-``docker rm --force $(docker ps --all --quiet --filter label=steward)`` removes all of them.
+If the launcher is killed, the container runs on until the same run is started again (see `leftovers`); ``docker rm
+--force $(docker ps --all --quiet --filter label=steward)`` removes all such containers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,18 @@ NO_SUCH, CONFLICT = 404, 409
 
 
 class DockerContainer(Remote, Leaving):
-    """Starts a command in a container.
+    """Runs a command in a Docker container.
 
     Args:
-        wanted: of ``cpu`` and ``memory`` what is to be set.
-        image: of the container; it must be there (``docker pull``).
-        host: ``unix:///path`` or ``tcp://host:port``; without it ``DOCKER_HOST``, else Docker's own socket.
-        user: to run as, ``uid`` or ``uid:gid``; without it the image's.
+        wanted: the resources to be set: ``cpu`` (percent of a core) and ``memory`` (MiB).
+        image: the container's image, which must be present (``docker pull``).
+        host: ``unix:///path`` or ``tcp://host:port``; empty: ``DOCKER_HOST``, else Docker's default socket.
+        user: user in the container, ``uid`` or ``uid:gid``; empty: the image's.
+
+    Raises:
+        Unavailable: no image is given, or Docker doesn't respond.
+        ActuatorError: ``host`` is malformed.
+        CannotSet: Docker can't set a wanted resource, or not in that range.
     """
 
     name = "docker"
@@ -83,7 +88,7 @@ class DockerContainer(Remote, Leaving):
     def _look(self) -> int | None:
         answer = self._call("GET", f"/containers/{self._id}/json", gone=True)
         if answer.status_code == NO_SUCH:
-            return KILLED  # somebody has removed it
+            return KILLED  # it was removed from outside
         state = answer.json()["State"]
         return int(state["ExitCode"]) if state["Status"] in ("exited", "dead") else None
 
@@ -121,7 +126,12 @@ class DockerContainer(Remote, Leaving):
             sink("stderr", f"[docker's log ended: {error}]\n".encode())
 
     def _call(self, method: str, path: str, body: Any = None, *, gone: bool = False) -> httpx.Response:
-        """Call the engine; with ``gone``, a container that isn't there or doesn't run is no error."""
+        """Call the Engine API and return the response; with ``gone`` a missing or stopped container is no error.
+
+        Raises:
+            Unavailable: Docker doesn't respond.
+            ActuatorError: Docker refuses the call.
+        """
         try:
             answer = self._http.request(method, path, json=body)
         except httpx.RequestError as error:
@@ -157,7 +167,7 @@ def _settable(cores: int, memory: int) -> dict[str, Settable]:
 
 
 def _limits(allocation: Allocation) -> dict[str, int]:
-    """As the engine has them; swap is none: its limit counts memory, too, and would else be in the way."""
+    """The allocation as the Engine API's CPU (billionths of a core) and memory (bytes) limits; swap is disabled."""
     found = {}
     if "cpu" in allocation:
         found["NanoCpus"] = round(allocation["cpu"] * NANO_PER_PERCENT)
@@ -167,7 +177,10 @@ def _limits(allocation: Allocation) -> dict[str, int]:
 
 
 def frames(pieces: Iterator[bytes]) -> Iterator[tuple[Stream, bytes]]:
-    """What the engine's log has: each frame with a byte for the stream, three of nothing, and its length in four."""
+    """Split the engine's multiplexed log into pairs of stream and bytes.
+
+    A frame has an 8-byte header: a byte for the stream, three zero bytes, and the big-endian length in four bytes.
+    """
     held = b""
     for piece in pieces:
         held += piece

@@ -1,4 +1,4 @@
-"""A command on this machine that drives something elsewhere: what is set is set there, what ends is the command."""
+"""Base of actuators whose command runs on this machine and controls something elsewhere, which is what is scaled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .remote import Remote
 
 
 class Driven(Remote):
-    """The half of an actuator whose command runs here; the other half is ``_set``, ``_remove`` if anything is left.
+    """Base of actuators that run the command locally; subclasses implement ``_set``, and ``_remove`` if needed.
 
     The first allocation is set before the command starts.
     """

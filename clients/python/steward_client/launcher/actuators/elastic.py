@@ -1,8 +1,8 @@
-"""PyTorch Elastic on this machine: as many agents of ``torchrun`` as there are to be workers.
+"""PyTorch Elastic on this machine: one agent of ``torchrun`` per worker.
 
-Agents find one another by a rendezvous; when one comes or goes, all workers are started anew, and go on from a
-checkpoint of their own. That one has gone the others notice by a collective operation that fails. The first agent holds
-the rendezvous, and is the last to go. ``torchrun`` ends with status 1 whatever status a worker failed with.
+Agents find each other by a rendezvous. When one joins or leaves, all workers are restarted and continue from a
+checkpoint of their own; workers notice a missing peer by a failing collective operation. The first agent hosts the
+rendezvous and is stopped last. ``torchrun`` exits with status 1 whatever status a worker failed with.
 """
 
 from __future__ import annotations
@@ -19,17 +19,22 @@ from .remote import PARTING_SECONDS, Remote
 
 LAST_CALL_SECONDS, RESTART_SECONDS = 2, 10.0
 OWN_STORE = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
-"""Else an agent that was there before tells a newcomer no address, and it waits in vain (seen with PyTorch 2.13)."""
+"""Without it an older agent may give a newcomer no address, for which that waits in vain (seen with PyTorch 2.13)."""
 MOST_RESTARTS = 1_000  # an agent that goes ends a round by a failure of its peers
 
 
 class ElasticTorch(Remote):
-    """Starts a command under ``torchrun``, one process for each worker.
+    """Runs a command under ``torchrun``, with one process per worker.
 
     Args:
-        wanted: ``workers``.
-        torchrun: the program.
-        port: of the rendezvous; without it one that is free.
+        wanted: the resource ``workers`` (a count).
+        torchrun: name or path of the program.
+        port: TCP port of the rendezvous; empty: a free one.
+
+    Raises:
+        Unavailable: the program is not on PATH.
+        ActuatorError: ``port`` is no number.
+        CannotSet: another resource is wanted, or not in that range.
     """
 
     name = "elastic"
@@ -90,7 +95,7 @@ class ElasticTorch(Remote):
         del self._agents[number:]
 
     def _look(self) -> int | None:
-        """The first agent's status; the others end with it, each after its own worker."""
+        """Exit status of the first agent, None while it runs; once it has ended, the others are stopped."""
         status = self._agents[0].wait(0)
         if status is not None:
             for agent in self._agents[1:]:

@@ -1,4 +1,4 @@
-"""What every actuator must do, as tests: subclass `ActuatorKit` in a test module and say how yours is made.
+"""Test kit of the contract of actuators: subclass `ActuatorKit` in a test module, and say how yours is made.
 
 ::
 
@@ -9,8 +9,8 @@
         def make(self) -> Callable[[], Actuator]:
             return lambda: registry.create("docker", self.wanted, {"image": "python:3.11"})
 
-Needs pytest, with a fixture of the name ``make``; against a double of a cluster ``running`` and ``ending`` say what
-commands the double understands.
+Needs pytest and a fixture named ``make``. With a double of a cluster, override ``running`` and ``ending`` by commands
+that the double understands.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LONGEST_SECONDS = 60.0
 
 
 class Heard:
-    """A sink that keeps what it is told."""
+    """An output sink that stores all pieces."""
 
     def __init__(self) -> None:
         self.pieces: list[tuple[Stream, bytes]] = []
@@ -41,17 +41,17 @@ class Heard:
         self.pieces.append((stream, piece))
 
     def of(self, stream: Stream) -> bytes:
-        """All that came on one stream."""
+        """All bytes received on one stream, joined."""
         return b"".join(piece for name, piece in self.pieces if name == stream)
 
 
 class ActuatorKit:
-    """The tests; each makes an actuator of its own and closes it.
+    """The tests; each makes an actuator and closes it.
 
     Attributes:
-        wanted: what the actuator under test is made with; at least two values for one resource.
-        python: how Python is called where the commands run.
-        separate: whether standard output and standard error are told apart there.
+        wanted: ranges of the resources for which the actuator is made; at least two values for one resource.
+        python: the Python command where the commands run.
+        separate: whether the actuator reports standard output and standard error separately.
     """
 
     wanted: ClassVar[Mapping[str, Range]] = {"cpu": Range(50, 100, 50)}
@@ -59,26 +59,26 @@ class ActuatorKit:
     separate: ClassVar[bool] = True
 
     def running(self) -> list[str]:
-        """A command that runs for a minute, says ``ready`` first, and ends quickly on SIGTERM."""
+        """Command line that runs for 60 s, prints ``ready`` first, and ends quickly on SIGTERM."""
         return [self.python, "-c", "import time; print('ready', flush=True); time.sleep(60)"]
 
     def ending(self, status: int) -> list[str]:
-        """A command that ends at once with that status."""
+        """Command line that exits at once with this status."""
         return [self.python, "-c", f"import sys; sys.exit({status})"]
 
     @property
     def first(self) -> dict[str, float]:
-        """The least of everything."""
+        """The smallest wanted allocation."""
         return {name: wanted.minimum for name, wanted in self.wanted.items()}
 
     @property
     def last(self) -> dict[str, float]:
-        """The most of everything."""
+        """The largest wanted allocation."""
         return {name: wanted.maximum for name, wanted in self.wanted.items()}
 
     @contextmanager
     def started(self, make: Make, command: list[str], **more: object) -> Iterator[Actuator]:
-        """An actuator that runs a command."""
+        """Context manager: an actuator with a running command, closed at the end; ``more``: fields of `Launch`."""
         actuator = make()
         try:
             actuator.start(Launch(command, self.first, **more))  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ class ActuatorKit:
             actuator.close()
 
     def same(self, found: Allocation, expected: Allocation) -> bool:
-        """Whether an allocation is what was asked for, but for half a step."""
+        """Whether two allocations have the same resources and agree to half a step each."""
         return found.keys() == expected.keys() and all(
             abs(found[name] - value) <= self.wanted[name].step / 2 for name, value in expected.items()
         )

@@ -1,7 +1,7 @@
-"""A pod of Kubernetes, whose CPU and memory are resized while it runs (by ``resize``, from Kubernetes 1.33 on).
+"""A Kubernetes pod, whose CPU and memory are resized while it runs (``resize``, from Kubernetes 1.33 on).
 
-Of a launcher that was killed the pod stays, until the same run is started again (see `leftovers`);
-``kubectl delete pod --selector steward-run`` removes all of them.
+If the launcher is killed, the pod runs on until the same run is started again (see `leftovers`); ``kubectl delete pod
+--selector steward-run`` removes all such pods.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ Object = Mapping[str, Any]
 
 
 class KubernetesPod(Remote, Leaving):
-    """Starts a command in a pod of its own.
+    """Runs a command in a pod of its own.
 
     Args:
-        wanted: of ``cpu`` and ``memory`` what is to be set; requests and limits are both set to it.
-        image: of the container.
-        namespace: of the pod.
-        api: address of ``kubectl proxy``; without it the cluster that this pod is in.
-        account: service account of the pod; without it the namespace's own.
+        wanted: the resources to be set, as requests and limits: ``cpu`` (percent of a core) and ``memory`` (MiB).
+        image: the container's image.
+        namespace: namespace of the pod.
+        api: address of ``kubectl proxy``; empty: the cluster in which this process's pod runs.
+        account: service account of the pod; empty: the namespace's default.
+
+    Raises:
+        Unavailable: no image is given, or there is neither an address nor a pod's service account.
+        CannotSet: another resource is wanted, or not in that range.
     """
 
     name = "kubernetes"
@@ -78,7 +82,7 @@ class KubernetesPod(Remote, Leaving):
         self._pod = f"{self._pods}/{name}"
 
     def _set(self, allocation: Allocation) -> None:
-        """Resize it; where no node has room for it, take it back."""
+        """Resize the pod; if no node has room, undo it and raise CannotSet."""
         before = {name: self._current[name] for name in allocation}
         self._resize(allocation)
         refused = self._refused()
@@ -99,7 +103,7 @@ class KubernetesPod(Remote, Leaving):
             raise ActuatorError(f"{error}{older}") from error
 
     def _refused(self) -> str:
-        """Why the kubelet won't do it, as far as it says so at once."""
+        """Why the kubelet defers or refuses the resize, by the pod's status; empty if it doesn't say so at once."""
         status = answered(self._api.get, self._pod).get("status") or {}
         pending = [one for one in status.get("conditions") or () if one.get("type") == "PodResizePending"]
         return "; ".join(str(one.get("message") or one.get("reason")) for one in pending)
@@ -110,14 +114,14 @@ class KubernetesPod(Remote, Leaving):
         except KubernetesError as error:
             if error.status != NO_SUCH:
                 raise ActuatorError(str(error)) from error
-            return 128 + self._ending if self._stopping else KILLED  # somebody has deleted it
+            return 128 + self._ending if self._stopping else KILLED  # it was deleted from outside
         if status.get("phase") not in ("Succeeded", "Failed"):
             return None
         ended = [one["state"].get("terminated") for one in status.get("containerStatuses") or ()]
         return int(ended[0]["exitCode"]) if ended and ended[0] else KILLED  # evicted: it has no status
 
     def _signal(self, number: int, seconds: float) -> None:  # noqa: ARG002
-        """Kubernetes sends SIGTERM, or what the image names, whichever signal is meant."""
+        """Delete the pod with a grace period of ``seconds``; Kubernetes chooses the signal, usually SIGTERM."""
         self._stopping = True
         self._delete(round(seconds))
 
@@ -149,7 +153,7 @@ class KubernetesPod(Remote, Leaving):
                 raise ActuatorError(str(error)) from error
 
     def _follow(self, sink: Sink) -> None:
-        """Kubernetes keeps one log for both streams; there is none until the container has started."""
+        """Wait for the container's start, and pass its log to ``sink`` as standard output (both streams)."""
         seen, pause = 0, FIRST_PAUSE_SECONDS
         while True:
             ended = self._status is not None or self._closed
@@ -172,10 +176,10 @@ def _slug(name: str) -> str:
 
 
 def connected(api: str) -> KubernetesApi:
-    """The cluster's API.
+    """Client of the cluster's API; ``api``: address of ``kubectl proxy``, empty: the cluster of this process's pod.
 
     Raises:
-        Unavailable: this is no pod, and no address is given.
+        Unavailable: there is neither an address nor a pod's service account.
     """
     try:
         return KubernetesApi.connect(api or None)
@@ -184,7 +188,7 @@ def connected(api: str) -> KubernetesApi:
 
 
 def answered(call: Any, *arguments: Any) -> Any:
-    """A call's answer; what Kubernetes refuses is an error of the actuator."""
+    """Call a function of the Kubernetes client and return its result; raises ActuatorError for a KubernetesError."""
     try:
         return call(*arguments)
     except KubernetesError as error:

@@ -1,6 +1,6 @@
-"""Replicas of what a command here drives in Kubernetes: of a Deployment, StatefulSet or Job, or a custom resource.
+"""Replicas of a Kubernetes Deployment, StatefulSet or Job, or members of a custom resource, driven by a local command.
 
-What is scaled belongs to others: it stays as it is when the command ends, and when the launcher is killed.
+The object belongs to others: it keeps its last size when the command ends, and when the launcher is killed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,21 @@ WHAT = "--option target=deployment/NAME, statefulset/NAME, job/NAME or a path /a
 
 
 class KubernetesScale(Driven):
-    """Starts a command here, and scales an object of Kubernetes.
+    """Runs a command on this machine and scales an object of Kubernetes.
 
     Args:
-        wanted: what is to be set; one resource without ``fields``, else those that it names.
-        target: ``deployment/NAME`` or ``statefulset/NAME`` (by the subresource ``scale``), ``job/NAME`` (by its
-            parallelism), or the path of an object.
-        namespace: of it.
-        fields: ``gpus=spec.worker.gpus`` for each resource, separated by commas; ``memory=spec.memory*1Mi`` writes a
-            quantity. For a path only.
-        api: address of ``kubectl proxy``; without it the cluster that this pod is in.
+        wanted: the resources to be set: one without ``fields``, else those that ``fields`` names.
+        target: ``deployment/NAME`` or ``statefulset/NAME`` (by subresource ``scale``), ``job/NAME`` (by its
+            parallelism), or the API path of an object.
+        namespace: namespace of the object; unused with a path.
+        fields: for a path, the member for each resource, separated by commas: ``gpus=spec.worker.gpus``; with a unit
+            (``memory=spec.memory*1Mi``) a quantity is written.
+        api: address of ``kubectl proxy``; empty: the cluster in which this process's pod runs.
+
+    Raises:
+        Unavailable: there is no target, no such object, or no access to the cluster.
+        ActuatorError: ``target`` or ``fields`` is malformed.
+        CannotSet: a wanted resource has no field.
     """
 
     name = "kubernetes-scale"
@@ -76,13 +81,13 @@ class KubernetesScale(Driven):
 
 
 class Field:
-    """A member of an object, by its path; a number, or with a unit a quantity."""
+    """A member of an object by its dotted path; its value is an integer, or with ``unit`` a Kubernetes quantity."""
 
     def __init__(self, path: str, unit: Conversion | None = None) -> None:
         self.path, self.unit = path.split("."), unit
 
     def put(self, body: dict[str, Any], value: float) -> None:
-        """Write a value into a patch."""
+        """Add ``value`` under the field's path to a merge patch; changes ``body``."""
         *folders, last = self.path
         for folder in folders:
             body = body.setdefault(folder, {})
@@ -90,11 +95,11 @@ class Field:
 
 
 def _target(target: str, namespace: str, fields: str, first: str) -> tuple[str, Mapping[str, Field]]:
-    """Where patches go, and what each resource is there.
+    """API path to which patches are sent, and the field of each resource.
 
     Raises:
-        Unavailable: there is no target.
-        ActuatorError: it, or the fields, can't be read.
+        Unavailable: ``target`` is empty.
+        ActuatorError: ``target`` or ``fields`` is malformed.
     """
     if not target:
         raise Unavailable(f"something to scale is needed: {WHAT}")

@@ -1,8 +1,8 @@
-"""What launchers that were killed left elsewhere: found by the run's name, and removed at its next start.
+"""Containers, pods and jobs left by killed launchers: found by the run's name, and removed at the run's next start.
 
-Whatever is started elsewhere carries the run's name and its launcher's: host, process and when that began. A launcher
-of this host that is no more left what it had started; of one of another host nobody here can tell. A host is a name, a
-boot of its machine and a namespace of processes: two machines or containers of one name are not taken for each other.
+Each is labelled with the run's name and its launcher's: host, process id and start time of the process. Only launchers
+of the same host are known to have ended. A host is identified by its name, its machine's boot and its process
+namespace, so that machines or containers with the same name aren't confused.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .contract import ActuatorError
 LONGEST_HOST = 24
 BOOT, PROCESSES = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/self/ns/pid")
 BEGAN = 19
-"""Where ``/proc/…/stat`` has when a process began, after its name."""
+"""Index of the start time in ``/proc/PID/stat``, among the fields after the process's name."""
 
 
 class Left(NamedTuple):
-    """Something that was started: what its place calls it, and by which launcher."""
+    """A container, pod or job of an earlier launcher: its id, and the launcher's name (empty: unknown)."""
 
     id: str
     launcher: str
@@ -32,35 +32,35 @@ class Left(NamedTuple):
 
 @runtime_checkable
 class Leaving(Protocol):
-    """An actuator whose commands outlive a launcher that is killed."""
+    """An actuator whose commands survive a killed launcher."""
 
     def left(self, name: str) -> Iterable[Left]:
-        """What is there of a run's name, whoever started it.
+        """All containers, pods or jobs with this run name, of any launcher.
 
         Raises:
-            ActuatorError: the place does not answer, or does not tell.
+            ActuatorError: the daemon or cluster doesn't respond or refuses.
         """
         ...
 
     def discard(self, one: Left) -> None:
-        """End it, and leave nothing of it.
-
-        Raises:
-            ActuatorError: it can't be.
-        """
+        """End and remove a container, pod or job; raises ActuatorError if that fails."""
         ...
 
 
 def launcher() -> str:
-    """This launcher's name: fit for a label of Kubernetes."""
+    """This launcher's unique name, HOST.PROCESS.START, valid as the value of a Kubernetes label."""
     return f"{_host()}.{os.getpid()}.{_began(os.getpid())}"
 
 
 def remove(actuator: object, name: str, say: Callable[[str], None], *, every: bool = False) -> None:
-    """Remove what launchers that are no more left under a run's name, and say so.
+    """Remove what ended launchers of this host left under a run's name, and report each removal by ``say``.
+
+    Errors of the actuator are reported by ``say``, never raised. Actuators without leftovers are ignored.
 
     Args:
-        every: also what launchers of other hosts started, which may still govern it.
+        actuator: looks for and removes the leftovers.
+        name: name of the run.
+        every: remove also those of launchers on other hosts, which may still be running.
     """
     if not isinstance(actuator, Leaving):
         return
@@ -80,7 +80,7 @@ def _elsewhere(of: str) -> bool:
 
 
 def _gone(of: str) -> bool:
-    """Whether this is a launcher of this host that has ended."""
+    """Whether ``of`` names a launcher of this host that has ended."""
     pid, began = of.split(".")[-2:] if of.count(".") > 1 else ("", "")
     return not _elsewhere(of) and pid.isdecimal() and _began(int(pid)) != began
 
@@ -95,7 +95,7 @@ def _host() -> str:
 
 
 def _began(pid: int) -> str:
-    """When a process began, in ticks since the machine did: an id is given anew, this is not; empty without one."""
+    """Start time of a process in clock ticks since boot, as ids are reused; empty if it doesn't exist."""
     try:
         return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[BEGAN]
     except OSError:

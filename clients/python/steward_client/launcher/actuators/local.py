@@ -1,7 +1,7 @@
-"""Local processes: a command and all that it starts, limited on this machine.
+"""Local processes: a command and its descendants, limited on this machine (Linux only).
 
-CPU by a control group's quota where one may be written (version 2 or 1), else by CPU affinity where whole cores are
-enough, else by a duty cycle; memory by a control group. Linux only.
+CPU is limited by a control group's quota if one can be made (cgroup version 2 or 1), else by CPU affinity if all values
+are whole cores, else by a duty cycle; memory by a control group.
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ LEAST_PERCENT, LEAST_MEBIBYTES = 2.0, 8.0
 
 
 class LocalProcesses(Actuator):
-    """Starts a command on this machine.
+    """Runs a command on this machine.
 
     Args:
-        wanted: of ``cpu`` and ``memory`` what is to be set.
-        cpu_method: ``quota``, ``affinity`` or ``duty``; ``auto`` takes the first of them that can do what is wanted.
+        wanted: the resources to be set: ``cpu`` (percent of a core) and ``memory`` (MiB).
+        cpu_method: ``quota``, ``affinity`` or ``duty``; ``auto``: the first of them that can set the wanted range.
+
+    Raises:
+        Unavailable: this isn't Linux, or no control group can be made where one is required.
+        ActuatorError: ``cpu_method`` is unknown.
+        CannotSet: another resource is wanted, or not in that range.
     """
 
     name = "local"
@@ -99,7 +104,7 @@ class LocalProcesses(Actuator):
         made = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
-            with held():  # a command that nobody knows of would be ended by nobody
+            with held():  # else a started command could stay unknown to close()
                 self._command = Guarded(launch.command, environment, made, outputs)
         except NotStarted as error:
             self._current = {}

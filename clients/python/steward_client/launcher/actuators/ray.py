@@ -1,8 +1,8 @@
-"""Jobs of Ray, by the REST API of its dashboard; what is set is what Ray's autoscaler is asked to have ready.
+"""Ray jobs, through the REST API of Ray's dashboard; an allocation is a resource request to Ray's autoscaler.
 
-Ray's ``request_resources`` is called on the cluster, by a job of a line, so that Ray need not be installed here. The
-job itself uses what is there: Ray Tune, Ray Data and elastic trainers do. Of a launcher that was killed the job and
-the request stay, until the same run is started again (see `leftovers`); ``ray job list`` and ``ray job stop`` end it.
+``request_resources`` is called on the cluster by a one-line job, so that Ray need not be installed here. The job itself
+must use the available resources, as Ray Tune, Ray Data and elastic trainers do. If the launcher is killed, job and
+request remain until the same run is started again (see `leftovers`); ``ray job list`` and ``ray job stop`` end the job.
 """
 
 from __future__ import annotations
@@ -38,13 +38,18 @@ GOING_ON = ("PENDING", "RUNNING")
 
 
 class RayJob(Remote, Leaving):
-    """Starts a command as a job.
+    """Runs a command as a Ray job.
 
     Args:
-        wanted: of ``workers`` (bundles), ``cpu``, ``gpus`` and ``memory`` what is to be set; the latter are shared
-            out over the workers, where these are wanted, too, else asked for in one piece each core, GPU and GiB.
-        address: of Ray's dashboard; without it ``RAY_API_SERVER_ADDRESS``, else the one on this machine.
-        python: how Python is called on the cluster.
+        wanted: the resources to be set: ``workers`` (bundles), ``cpu`` (percent of a core), ``gpus``, ``memory`` (MiB).
+            With ``workers`` the others are divided among the bundles, else requested in bundles of one core, GPU or
+            GiB.
+        address: URL of Ray's dashboard; empty: ``RAY_API_SERVER_ADDRESS``, else port 8265 of this machine.
+        python: the Python command on the cluster.
+
+    Raises:
+        Unavailable: Ray doesn't respond.
+        CannotSet: another resource is wanted, or not in that range.
     """
 
     name = "ray"
@@ -73,7 +78,7 @@ class RayJob(Remote, Leaving):
         self._request({**self._current, **allocation})
 
     def _request(self, allocation: Allocation) -> None:
-        """Have the autoscaler asked, and wait until it has been."""
+        """Send a request to the autoscaler and wait for its acceptance; raises ActuatorError after 30 s."""
         job = f"steward-request-{secrets.token_hex(8)}"
         command = shlex.join([self._python, "-c", REQUEST])
         self._submit(job, command, {"STEWARD_BUNDLES": json.dumps(bundles(allocation))}, {})
@@ -110,7 +115,7 @@ class RayJob(Remote, Leaving):
         self._call("POST", f"/api/jobs/{self._job}/stop")
 
     def _kill(self) -> None:
-        """Ray does it by itself."""
+        """Do nothing: Ray kills a stopped job by itself."""
 
     def _remove(self) -> None:
         self._request({})
@@ -124,7 +129,7 @@ class RayJob(Remote, Leaving):
 
     @override
     def discard(self, one: Left) -> None:
-        """Stop the job; its request for resources is left, until the run that starts replaces it."""
+        """Stop the job; its resource request remains until the run that starts replaces it."""
         self._call("POST", f"/api/jobs/{one.id}/stop")
 
     @override
@@ -133,7 +138,7 @@ class RayJob(Remote, Leaving):
         self._http.close()
 
     def _follow(self, sink: Sink) -> None:
-        """Ray keeps one log for both streams, and gives all of it each time: the longer it takes, the seldomer."""
+        """Pass the job's log to ``sink``; the slower the API returns it, the less often it is read."""
         seen, ended = 0, False
         while not ended:
             ended, began = self._status is not None, time.monotonic()
@@ -163,10 +168,12 @@ def _labels(name: str) -> dict[str, str]:
 
 
 def bundles(allocation: Allocation) -> list[dict[str, float]]:
-    """What Ray's autoscaler is asked for: one bundle for each worker, all alike; without workers, small pieces.
+    """Resource bundles for Ray's autoscaler: one per worker, all equal; without ``workers``, one per core, GPU and GiB.
+
+    Amounts are in Ray's units: CPUs, GPUs, and bytes of memory.
 
     Raises:
-        ActuatorError: these are more than ``MOST_BUNDLES``.
+        ActuatorError: there are more than ``MOST_BUNDLES``.
     """
     workers = round(allocation.get("workers", 0))
     amounts = {theirs: unit * allocation[name] for name, (theirs, unit) in UNITS_OF_RAY.items() if name in allocation}
@@ -179,6 +186,6 @@ def bundles(allocation: Allocation) -> list[dict[str, float]]:
 
 
 def _pieces(name: str, amount: float) -> list[dict[str, float]]:
-    """So small that any node has room for one."""
+    """Bundles of at most one core, GPU or GiB each, so that any node can provide one; ``amount`` in Ray's unit."""
     whole, rest = divmod(amount, PIECES[name])
     return [{name: PIECES[name]}] * int(whole) + ([{name: rest}] if rest else [])

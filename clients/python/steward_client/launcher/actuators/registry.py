@@ -1,4 +1,4 @@
-"""The actuators that are installed: entry points ``steward.actuators``."""
+"""The installed actuators (entry points of group ``steward.actuators``)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .contract import GROUP, Actuator, ActuatorError, Factory, Range
 
 
 def installed() -> dict[str, EntryPoint]:
-    """Entry points by name; nothing is imported yet."""
+    """Entry points of the installed actuators by name, in alphabetical order; imports none of them."""
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
 def factory(name: str) -> Factory:
-    """The factory of an actuator.
+    """Import and return the factory of the actuator ``name``.
 
     Raises:
-        ActuatorError: none of that name is installed, or it can't be imported.
+        ActuatorError: no actuator of that name is installed, or it can't be imported.
     """
     points = installed()
     if name not in points:
@@ -31,18 +31,23 @@ def factory(name: str) -> Factory:
 
 
 def options_of(made: Factory) -> list[str]:
-    """Names of the options that a factory takes."""
+    """Names of a factory's options: its parameters without the first, ``wanted``."""
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [name for name, one in inspect.signature(made).parameters.items() if one.kind in kinds][1:]
 
 
 def create(name: str, wanted: Mapping[str, Range], options: Mapping[str, str] | None = None) -> Actuator:
-    """An actuator that can set what is wanted.
+    """Make an actuator that can set the wanted resources.
+
+    Args:
+        name: name of the actuator.
+        wanted: range of each resource that will be set, by name.
+        options: options of the actuator, as texts.
 
     Raises:
-        ActuatorError: see `factory`; or it has no such option.
+        ActuatorError: no such actuator is installed, it can't be imported, or it has no such option.
         Unavailable: it can't be used here.
-        CannotSet: it can't set a resource, or not in that range.
+        CannotSet: it can't set a wanted resource, or not in that range.
     """
     made, given = factory(name), dict(options or {})
     known = options_of(made)
@@ -54,6 +59,6 @@ def create(name: str, wanted: Mapping[str, Range], options: Mapping[str, str] | 
 
 
 def introduce(actuator: Actuator, say: Callable[[str], None]) -> None:
-    """Say by what it sets each resource."""
+    """Report by ``say`` how the actuator sets each of its resources, one line each."""
     for name, settable in actuator.resources().items():
         say(f"{name}: set by {settable.how}")

@@ -1,4 +1,4 @@
-"""What actuators have in common whose command runs somewhere that is asked by calls: a daemon, a cluster."""
+"""Base of actuators whose command runs elsewhere and is controlled by calls to a daemon or a cluster."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from typing_extensions import override
 from .contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink
 
 SHARE = 0.1
-"""Of the time that a command has run for, after which it is looked at again."""
+"""Time until the next look at a command, as a share of the time for which it has run."""
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.02, 2.0
 PARTING_SECONDS = 30.0
-"""For which a command that was killed is waited for, and the rest of its output."""
+"""Longest wait in seconds for a killed command, and for the rest of its output."""
 KILLED = 128 + signal.SIGKILL
 
 logger = logging.getLogger("steward_client")
 
 
 class Remote(Actuator, ABC):
-    """The half of an actuator that is the same everywhere; the other half are the methods with an underscore.
+    """Base of remote actuators; subclasses implement the methods with an underscore.
 
     Args:
-        settable: all that could be set.
-        wanted: what will be.
+        settable: all resources that the actuator could set, by name.
+        wanted: ranges of the resources that will be set.
 
     Raises:
-        CannotSet: something is wanted that can't be set, or not in that range.
+        CannotSet: a wanted resource can't be set, or not in that range.
     """
 
     name: str
     shares_files = False
     look_seconds = 1.0
-    """Between two looks at a command, however often it is asked for; at its start, and while it ends, they are less."""
+    """Longest time in seconds between two looks at a command; shorter at its start, and while it ends."""
 
     def __init__(self, settable: Mapping[str, Settable], wanted: Mapping[str, Range]) -> None:
         for name, asked in wanted.items():
@@ -55,33 +55,33 @@ class Remote(Actuator, ABC):
 
     @abstractmethod
     def _begin(self, launch: Launch, allocation: Allocation) -> None:
-        """Start the command; all or nothing."""
+        """Start the command, or leave nothing behind and raise ActuatorError."""
 
     @abstractmethod
     def _set(self, allocation: Allocation) -> None:
-        """Set what has changed, rounded; all or nothing."""
+        """Set the changed, rounded values, all or none; raises CannotSet or ActuatorError."""
 
     @abstractmethod
     def _look(self) -> int | None:
-        """The exit status once it has ended; ActuatorError where nobody answers."""
+        """Exit status of the command; None while it runs; raises ActuatorError if nobody responds."""
 
     @abstractmethod
     def _signal(self, number: int, seconds: float) -> None:
-        """Ask the command to end, by a signal or what comes nearest; don't wait."""
+        """Send the command a signal or the nearest equivalent, without waiting; raises ActuatorError."""
 
     @abstractmethod
     def _kill(self) -> None:
-        """End it for good."""
+        """Kill the command; raises ActuatorError."""
 
     @abstractmethod
     def _remove(self) -> None:
-        """Leave nothing of it."""
+        """Remove everything that the command left; raises ActuatorError."""
 
-    def _follow(self, sink: Sink) -> None:  # some write nothing that could be heard
-        """Hand on what the command writes until it has ended; runs in a thread of its own."""
+    def _follow(self, sink: Sink) -> None:  # by default no output is available
+        """Pass the command's output to ``sink`` until its end; runs in a thread of its own."""
 
-    def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set what they are told
-        """What is set instead of a value."""
+    def _round(self, name: str, value: float) -> float:  # noqa: ARG002 # most set the value itself
+        """The value that is set for a requested one, in the resource's unit."""
         return value
 
     @override
@@ -145,11 +145,11 @@ class Remote(Actuator, ABC):
         try:
             self._status = self._look()
         except ActuatorError as error:
-            logger.debug("%s", error)  # nobody answers: that is no end
+            logger.debug("%s", error)  # no response: the command counts as running
         self._due = now + min(self.look_seconds, SHARE * (now - self._since))
 
     def _now(self) -> int | None:
-        """The exit status by a look that is taken whatever the last one was."""
+        """Exit status by a look at the command now, regardless of the last look; None while it runs."""
         self._due = 0.0
         return self.wait(0)
 

@@ -1,8 +1,8 @@
-"""Jobs of Slurm, by ``sbatch``, ``scontrol`` and ``scancel``.
+"""Slurm jobs, by the programs ``sbatch``, ``scontrol`` and ``scancel``.
 
-A job that waits is changed as it is. One that runs can give nodes back while it goes on; for everything else it is
-requeued under its new size, and must go on from a checkpoint of its own. Of a launcher that was killed the job stays,
-until the same run is started again (see `leftovers`); ``scancel --me --name steward-WORKLOAD`` ends it.
+A pending job is changed in place. A running job can give nodes back in place; for any other change it is requeued with
+its new size, and must continue from a checkpoint of its own. If the launcher is killed, the job runs on until the same
+run is started again (see `leftovers`); ``scancel --me --name steward-WORKLOAD`` ends it.
 """
 
 from __future__ import annotations
@@ -45,15 +45,19 @@ OF_ONE_NODE = frozenset({"cpu", "memory", "gpus"})
 
 
 class SlurmJob(Remote, Leaving):
-    """Starts a command as a batch job.
+    """Runs a command as a Slurm batch job.
 
     Args:
-        wanted: what is to be set: of a job of one node ``cpu`` (in whole cores), ``memory`` and ``gpus``; of a larger
-            one ``nodes`` and ``workers`` (tasks).
-        shared: ``yes`` where the launcher's files are on a file system that the nodes have, too; only then does the
-            launcher hear what the job writes.
-        partition: to send it to.
-        sbatch: more options of ``sbatch``, as one text: ``--time=4:00:00 --account=lab``.
+        wanted: the resources to be set: for a job on one node ``cpu`` (percent of a core, in whole cores), ``memory``
+            (MiB) and ``gpus``; for a larger one ``nodes`` and ``workers`` (tasks).
+        shared: ``yes`` if the nodes share the launcher's file system; only then does the launcher get the job's output.
+        partition: partition for the job; empty: the default.
+        sbatch: further options of ``sbatch`` as one text: ``--time=4:00:00 --account=lab``.
+
+    Raises:
+        Unavailable: a program of Slurm's is not on PATH.
+        ActuatorError: ``shared`` is neither ``yes`` nor ``no``.
+        CannotSet: another resource is wanted, not in that range, or resources of both groups together.
     """
 
     name = "slurm"
@@ -112,7 +116,7 @@ class SlurmJob(Remote, Leaving):
             _run(["scontrol", "release", self._job])
 
     def _held(self) -> None:
-        """Wait until it has left its nodes."""
+        """Wait until the job has left its nodes, for at most 60 s."""
         ends = time.monotonic() + TIMEOUT_SECONDS
         while _seen(self._job).state not in HELD and time.monotonic() < ends:
             time.sleep(HELD_SECONDS)
@@ -125,7 +129,7 @@ class SlurmJob(Remote, Leaving):
             raise CannotSet(name, allocation[name], f"Slurm refused it: {error}") from error
 
     def _in_place(self, allocation: Allocation) -> bool:
-        """Whether it waits, or gives back nodes and nothing else."""
+        """Whether Slurm can apply the change without a restart: the job is pending, or only gives nodes back."""
         fewer = allocation.keys() == {"nodes"} and allocation["nodes"] < self._current["nodes"]
         return fewer or _seen(self._job).state == "PENDING"
 
@@ -142,7 +146,7 @@ class SlurmJob(Remote, Leaving):
         _run(["scancel", "--signal=KILL", "--full", self._job])
 
     def _remove(self) -> None:
-        """Nothing is left of a job that has ended but Slurm's own records."""
+        """Do nothing: an ended job leaves only Slurm's own records."""
 
     @override
     def left(self, name: str) -> Iterable[Left]:
@@ -170,17 +174,17 @@ class SlurmJob(Remote, Leaving):
 
 
 class Seen(NamedTuple):
-    """What Slurm says of a job: its state, and how it ended."""
+    """State of a job as Slurm reports it, such as ``RUNNING``, and its exit status."""
 
     state: str
     status: int
 
 
 def _seen(job: str) -> Seen:
-    """By ``scontrol``; by ``sacct`` once the controller has forgotten it.
+    """A job's state by ``scontrol``, or by ``sacct`` once the controller has forgotten the job.
 
     Raises:
-        ActuatorError: neither answers.
+        ActuatorError: neither program knows the job.
     """
     try:
         told = _run(["scontrol", "show", "job", job, "--oneliner"])
@@ -199,7 +203,7 @@ def _recorded(job: str) -> Seen:
 
 
 def _status(code: str) -> int:
-    """``7:0`` is an exit status, ``0:15`` a signal; what ended otherwise has no status of its own."""
+    """Exit status from Slurm's ``ExitCode`` STATUS:SIGNAL; 128 + n for signal n, 137 for an empty text."""
     status, _, number = code.partition(":")
     return 128 + int(number) if number not in ("", "0") else int(status or KILLED)
 
@@ -224,15 +228,15 @@ def _amount(name: str, value: float) -> str:
 
 
 def _update(name: str, value: float) -> str:
-    """As ``scontrol update`` has it: memory in MiB without a unit."""
+    """A value for ``scontrol update``, which takes memory in MiB without a unit."""
     return f"{value:.0f}" if name == "memory" else _amount(name, value)
 
 
 def _run(command: Sequence[str], text: str | None = None, environment: Mapping[str, str] | None = None) -> str:
-    """What a program of Slurm's prints.
+    """Run a program of Slurm's and return its standard output.
 
     Raises:
-        ActuatorError: it failed, or took too long; in the words of the program.
+        ActuatorError: it fails, or takes more than 60 s; with the program's own message.
     """
     try:
         done = subprocess.run(

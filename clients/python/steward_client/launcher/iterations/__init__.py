@@ -1,1 +1,1 @@
-"""Where iterations end: what the command tells in a file, what it writes, a file of its own."""
+"""Detection of a command's iterations: in its reports to the launcher's file, in its output, or in its own log file."""

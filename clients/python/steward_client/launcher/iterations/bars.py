@@ -1,11 +1,11 @@
-"""Progress bars: the frames that tqdm, rich, Lightning, Keras and hand-written loops draw, and the steps they count.
+"""Progress bars: frames drawn by tqdm, rich, Lightning, Keras and hand-written loops, and the steps that they count.
 
-A bar is drawn again and again on one line. Which of several bars is counted: the one that was drawn first, which is
-the outermost of nested ones. Each of its steps is an iteration. A bar that begins again goes on counting. Bars that
-load, convert, validate or test are not counted.
+A bar is redrawn on one line. Of several bars the one drawn first is counted, which is the outermost of nested bars;
+each of its steps is an iteration. A bar that starts again continues the count. Bars for loading, converting, validating
+or testing are not counted.
 
-Bars are told apart by their line and their total. A label may change while a bar goes on (tqdm's ``set_description``
-comes after the first frame), so labels distinguish bars only where their counts contradict each other.
+Bars are told apart by their line and their total. Labels may change while a bar runs (by tqdm's ``set_description``
+after the first frame), so they distinguish bars only if the counts contradict each other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TQDM = re.compile(
 DRAWN = re.compile(rf"^(?P<label>.*?)\s*{BAR}[\s|]*(?:\d+%\s*)?{COUNT}")
 COUNTED = re.compile(rf"^(?P<label>.*?)\b{COUNT}\s+{BAR}")
 LIGHTNING = re.compile(r"(Epoch \d+/)(\d+)")
-"""Its rich bar's label has the number of the last epoch, from 0, in place of how many there are."""
+"""Lightning's rich bar labels an epoch with the last epoch's number, counting from 0, in place of the total."""
 ASIDE = re.compile(
     r"\b(?:sanity|validat\w*|val|eval\w*|test\w*|predict\w*|(?:down|up)?load\w*|fetch\w*|tokeniz\w*|map|filter\w*|"
     r"generating|resolving|extract\w*|preprocess\w*|saving|writing)\b",
@@ -37,13 +37,13 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\b\x07]")
 
 @dataclass(frozen=True)
 class Frame:
-    """One drawing of a bar.
+    """One drawing of a progress bar.
 
     Attributes:
-        label: the text before the bar.
-        number, total: of its steps: how many are done, of how many where it says so.
-        depth: how many lines below the outermost bar it is drawn.
-        aside: whether it counts something else than iterations of the work.
+        label: text before the bar.
+        number, total: number of steps done, and of all steps; total None: not stated.
+        depth: number of lines below the outermost bar.
+        aside: whether it counts something other than iterations, such as files or a validation's batches.
     """
 
     label: str
@@ -54,18 +54,18 @@ class Frame:
 
     @property
     def text(self) -> str:
-        """The bar in words."""
+        """Description of the bar: its label and total."""
         steps = "without a total" if self.total is None else f"of {self.total}"
         return f"'{self.label}' {steps}" if self.label else steps
 
 
 def shape(text: str) -> str:
-    """A text without what changes from line to line: words with digits are alike, and so are spaces."""
+    """The form of a text that changes from line to line: words with digits are replaced by ``#``."""
     return re.sub(r"(?:#\s*)+", "# ", re.sub(r"\S*\d\S*", "#", text)).strip()
 
 
 def frame(line: str) -> Frame | None:
-    """The bar that a line is a drawing of."""
+    """The frame that a line shows; None if it shows no progress bar."""
     plain = ESCAPES.sub("", line)
     found = TQDM.search(plain) or DRAWN.search(plain) or COUNTED.search(plain)
     if not found:
@@ -82,11 +82,11 @@ def frame(line: str) -> Frame | None:
 
 
 class Bar:
-    """The bar that is counted.
+    """The progress bar whose steps are counted.
 
     Attributes:
-        first: the frame by which it was chosen.
-        passes: how often it has begun.
+        first: its first frame.
+        passes: number of times it has started.
     """
 
     def __init__(self, first: Frame) -> None:
@@ -101,7 +101,13 @@ class Bar:
         self._others = set[str]()
 
     def mark(self, drawn: Frame, at: float, *, stays: bool = False) -> Mark | None:
-        """How many steps are done by a frame; None if it is another bar's. One that ``stays`` ends with its line."""
+        """The number of steps done according to a frame; None if the frame is another bar's or repeats the last one.
+
+        Args:
+            drawn: the frame.
+            at: its time in seconds of ``time.monotonic``.
+            stays: whether the frame's line ends with a line feed, so that it isn't erased.
+        """
         before, self._before = self._before, drawn
         if drawn.depth > self.first.depth:
             self._stays = False  # the line's end led to an inner bar
@@ -122,7 +128,11 @@ class Bar:
         return self._advance(drawn.number, at)
 
     def end(self, at: float) -> Mark:
-        """The bar has ended. One that is erased may lack its last steps: at most as many as one frame went on by."""
+        """The bar's final mark, at ``at`` (seconds of ``time.monotonic``).
+
+        A bar that was erased may lack its last steps; they are added if they are at most as many as its largest step
+        between two frames.
+        """
         total = 0 if self._stays else self.first.total or 0
         return self._advance(total if 0 < total - self._number <= self._jump else self._number, at)
 
@@ -131,11 +141,11 @@ class Bar:
         return Mark(at, self._done, self._total or None, position="done")
 
     def _fits(self, drawn: Frame) -> bool:
-        """Whether a frame may be this bar's by its label; no label, on either side, fits any.
+        """Whether a frame may belong to this bar by its label; an empty label, on either side, fits any.
 
-        Another label's frame belongs to it while the count goes on. With a lower count it is another bar's, unless it
-        has the first label: then the bar begins again, or, if that label itself has gone on, the later one was another
-        bar's, and its steps are taken back.
+        A frame with another label belongs to it while the count grows. With a lower count it belongs to another bar,
+        unless it has the first label: then this bar starts again, or, if the first label's own count has grown, the
+        frames between were another bar's, and their steps are subtracted.
         """
         label = shape(drawn.label)
         if label in self._others:
@@ -153,7 +163,7 @@ class Bar:
         return True
 
     def _is_inner(self, drawn: Frame, before: Frame | None) -> bool:
-        """tqdm draws a nested bar that ends once more, in the outer one's line: alike where label and total are."""
+        """Whether tqdm drew a finished nested bar once more, in the outer bar's line, with an equal frame."""
         return (
             before is not None
             and before.depth > drawn.depth

@@ -1,4 +1,4 @@
-"""Iterations in files: the one that a launcher gives to what it starts, and those that scripts write for themselves."""
+"""Iterations in files: the launcher's file for reports, and log files that scripts write for themselves."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ Read = Callable[[str], Iterable[Mark]]
 
 
 class Tail:
-    """Marks in the lines that are added to a file; one that is cut, replaced or not there yet is begun anew.
+    """Finds marks in the lines appended to a file; a truncated or replaced file is read from its beginning.
 
     Args:
-        skip: whether what it holds already is passed over.
+        path: the file, which need not exist yet.
+        read: returns the marks in a line.
+        skip: whether to ignore the present content.
     """
 
     def __init__(self, path: Path, read: Read, *, skip: bool = False) -> None:
@@ -34,7 +36,7 @@ class Tail:
             self._at, self._file = known.st_size, known.st_ino
 
     def marks(self) -> Iterator[Mark]:
-        """Marks in the lines that were added since the last call, of at most ``MOST_BYTES``."""
+        """Yield marks in the lines appended since the last call, in at most ``MOST_BYTES``; raises OSError."""
         try:
             known = self.path.stat()
         except FileNotFoundError:
@@ -57,7 +59,7 @@ class Tail:
 
 
 def told(line: str) -> list[Mark]:
-    """A line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; others are skipped."""
+    """Marks in a line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; else []."""
     try:
         said = json.loads(line)
         number = said["iteration"]
@@ -72,17 +74,17 @@ def told(line: str) -> list[Mark]:
 
 
 class OwnFile:
-    """How lines of a script's own file are read: JSON objects, a table with a head, or each line an iteration.
+    """Reads lines of a script's log file: JSON objects, a CSV table with a header, or else one iteration per line.
 
     Args:
-        matcher: of a pattern that was asked for; None: one of the above.
+        matcher: matcher of the user's pattern; None: the forms above are tried.
     """
 
     def __init__(self, matcher: Matcher | None = None) -> None:
         self._matcher, self._head = matcher, list[str]()
 
     def read(self, line: str) -> list[Mark]:
-        """The marks in a line."""
+        """The marks in a line; empty if it has none."""
         if self._matcher is not None:
             return self._matcher.match(line)
         if line.lstrip().startswith("{"):

@@ -1,4 +1,4 @@
-"""Marks of iterations, and the clock that measures by them."""
+"""Marks (signs of iterations in reports, files or output), and the clock that turns them into timed iterations."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Literal
 Position = Literal["start", "end", "done"]
 SECONDS = "iteration_seconds"
 MOST_ITERATIONS, MOST_ITERATIONS_OF_A_BAR = 10_000, 1_000
-"""A counter with a higher total is counted in so many blocks of steps: each iteration is reported to the service."""
+"""A counter with a higher total is counted in at most so many blocks of steps, as each iteration costs a report."""
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A sign of an iteration.
+    """A sign of an iteration, found in a report, a file or the output.
 
     Attributes:
-        at: when, by ``time.monotonic``.
-        number: of the iteration, as the command counts; None: it does not. With ``done``: of the steps that are done
-            since the bar's first frame.
-        total: how many there are, where the command says it.
-        metrics, features: values that came with it.
-        position: whether it stands at the iteration's start or end; ``done``: a bar, which says how many are done.
+        at: its time, in seconds of ``time.monotonic``.
+        number: the command's own number of the iteration; None: it has none. With ``done``: steps done since the
+            progress bar's first frame.
+        total: number of all iterations (with ``done``: steps), if the command states it.
+        metrics, features: values given with it, by name.
+        position: whether it stands at the start or the end of its iteration; ``done``: a progress bar's count of steps.
     """
 
     at: float
@@ -36,12 +36,13 @@ class Mark:
 
 @dataclass(frozen=True)
 class Iteration:
-    """An iteration that has ended.
+    """A finished iteration.
 
     Attributes:
-        index: counts from 0, in the order in which they came.
-        seconds: None where it is not known when it began: the command's start is before it.
-        at: its end, by ``time.monotonic``.
+        index: its number, counting from 0 in order of arrival.
+        seconds: its duration in seconds; None if its start is unknown, because it includes the command's start-up.
+        at: its end, in seconds of ``time.monotonic``.
+        metrics, features: values given with it, by name.
     """
 
     index: int
@@ -52,19 +53,18 @@ class Iteration:
 
 
 class Clock:
-    """Iterations out of marks; each is counted once.
+    """Turns marks into iterations, counting each once.
 
-    The same number again is the same iteration. A number below the last one is a look back ("best epoch: 17") and
-    counts nothing, unless it is as low as the first: then the command counts anew. Of a counter that says its total, a
-    number that is further on by several ends that many iterations, at even distances. If such a counter goes from 0 to
-    its total, the 0 stands before the first iteration.
+    A repeated number is the same iteration. A lower number than the last is a look back ("best epoch: 17") and is
+    ignored, unless it is as low as the first: then the command counts anew. If a counter with a total skips numbers,
+    each skipped one is an iteration, at even distances in time. If it goes from 0 to its total, 0 is no iteration.
 
     Attributes:
-        total: how many iterations there are, once that is known; None again if more than that have come.
-        count: how many have ended.
+        total: number of all iterations, once known; None again if more have come.
+        count: number of finished iterations.
 
     Args:
-        iterations: of the workload, where it is registered: a counter with that total is not counted in blocks.
+        iterations: the registered workload's number of iterations, None: unknown; such a total isn't counted in blocks.
     """
 
     def __init__(self, iterations: int | None = None) -> None:
@@ -80,7 +80,7 @@ class Clock:
         self._blind = False
 
     def hear(self, mark: Mark) -> list[Iteration]:
-        """The iterations that have ended with a mark."""
+        """The iterations that end with this mark, in order; empty if none does."""
         before, number = self._number, mark.number
         if number is not None and before is not None and (number == before or self._first < number < before):
             return []
@@ -104,11 +104,11 @@ class Clock:
         return self._ended(mark, mark.at, self._stride - surplus)
 
     def forget(self) -> None:
-        """Marks come from elsewhere from now on: an iteration that has begun ends by those."""
+        """Prepare for marks from another source; an iteration that has begun ends by the new source's next mark."""
         self._open = self._number = None
 
     def finish(self, at: float) -> list[Iteration]:
-        """What was going on when the command ended: an iteration, or all those up to the line that would be next."""
+        """The iterations in progress when the command ended, at ``at`` (seconds of ``time.monotonic``)."""
         opened, self._open = self._open, None
         if opened is None:
             return []
@@ -126,7 +126,7 @@ class Clock:
             self.total = ceil(total / self._block)
 
     def _ended(self, mark: Mark, at: float, steps: int) -> list[Iteration]:
-        """The blocks that are whole after so many more steps, which took equally long."""
+        """The blocks completed by ``steps`` further steps until ``at``, all of equal duration."""
         if self._last is None:
             self._last, self._blind = at, True
         self._steps, self._rest = self._steps + steps, self._rest + steps

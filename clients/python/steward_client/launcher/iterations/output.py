@@ -1,4 +1,4 @@
-"""Iterations in what a command writes: a pattern of the user's, or the usual forms."""
+"""Iterations in a command's output: by the user's pattern, progress bars, or usual forms such as ``Epoch 3/90``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ USUAL = {
     "Epoch 3": re.compile(rf"\bepoch{_COUNT}", re.IGNORECASE),
     "Iteration 3": re.compile(rf"\b(?:iteration|iter|round|generation|step){_COUNT}{_TOTAL}?", re.IGNORECASE),
 }
-"""By an example of each; the first that matches a line is kept to."""
+"""Usual forms by an example; only the first that matches a line is used from then on."""
 COUNT = "3/90"
 COUNTER = re.compile(r"(?<![\w./:-])(?P<iteration>\d+)\s?/\s?(?P<total>\d+)(?![\w%]|[/.:-]\d)")
 MEASURED = re.compile(
@@ -29,18 +29,18 @@ UP = b"\x1b[A"
 BREAKS = re.compile(rb"(\r?\n|\r)")
 LONGEST = 65_536
 READ_CHARACTERS = 2_000
-"""Of a line: what comes later in it is not looked at."""
+"""Number of characters of a line that are examined."""
 COUNTERS = ("epoch", "iteration", "iter", "round", "generation", "step")
 
 
 class Lines:
-    """Lines out of pieces; a carriage return ends one, too.
+    r"""Splits output into lines, also at carriage returns.
 
-    A frame of a bar may stay as it is for as long as an iteration takes before the next one ends its line. So a line
-    that is drawn over is handed over before it is whole, and once more afterwards.
+    A progress bar's frame may stay for a whole iteration before its line ends. So a line that is being redrawn is
+    passed on before its end too, and once more at its end.
 
     Args:
-        take: gets each line, when the last of it came, and what ended it: ``\n``, ``\r``, or nothing yet.
+        take: called with each line, its time (seconds of ``time.monotonic``), and its end: ``\n``, ``\r``, or empty.
     """
 
     def __init__(self, take: Callable[[str, float, str], None]) -> None:
@@ -48,7 +48,7 @@ class Lines:
         self._drawn = self._below = False
 
     def feed(self, piece: bytes) -> None:
-        """Take in the next piece, and hand over the lines that it completes."""
+        """Add a piece of output, and pass on the lines that it completes."""
         now, before = time.monotonic(), self._partial
         *lines, self._partial = BREAKS.split(before + piece)
         for line, end in zip(lines[::2], lines[1::2], strict=True):
@@ -70,20 +70,19 @@ class Lines:
 
 
 class Spread:
-    """Puts marks that were read at once at even distances since the last one before them.
+    """Distributes marks that were read at once evenly over the time since the mark before them.
 
-    What is written through a buffer, or read late on a busy machine, comes in bunches: their sum is right, and none of
-    them took no time.
+    Output that is buffered, or read late, comes in bunches: the sum of durations is right, and none of them is 0.
 
     Args:
-        began: when the command was started, which counts as the mark before the first.
+        began: the command's start, in seconds of ``time.monotonic``; it counts as the mark before the first.
     """
 
     def __init__(self, began: float) -> None:
         self._last = Mark(began)
 
     def spread(self, marks: Iterable[Mark]) -> list[Mark]:
-        """Those of one piece, without repetitions; of a bar's only the last, which says how many steps are done."""
+        """The marks of one piece of output, without repetitions and with times set; only a progress bar's last."""
         before, fresh = self._last, list[Mark]()
         for mark in marks:
             if mark.number is None or mark.number != self._last.number:
@@ -98,15 +97,15 @@ class Spread:
 
 
 class Matcher:
-    """Marks in lines, and in the frames of progress bars. The first form that is found is kept to.
+    """Finds marks in lines and in frames of progress bars; once a form is found, only that form is used.
 
     Attributes:
-        form: what it has found, in words; empty before that.
-        bar: the progress bar that is counted, if it is one.
+        form: the form found, in words; empty before.
+        bar: the counted progress bar; None: none.
 
     Args:
-        pattern: the user's; None: the usual ones are tried.
-        marks: ``start`` or ``end``; ``auto``: lines with a measured value stand at the end, others at the start.
+        pattern: the user's regular expression; None: the usual forms are tried.
+        marks: ``start`` or ``end`` of iterations; ``auto``: lines with a measured value mark the end, others the start.
     """
 
     def __init__(self, pattern: re.Pattern[str] | None = None, marks: str = "auto") -> None:
@@ -117,7 +116,13 @@ class Matcher:
         self._counts: dict[tuple[str, str], Mark] = {}
 
     def match(self, line: str, at: float | None = None, end: str = "\n") -> list[Mark]:
-        """The marks that a line tells of. It came at ``at``; one without an ``end`` will come again."""
+        """The marks in a line, usually one or none.
+
+        Args:
+            line: the text, with or without escape sequences.
+            at: its time in seconds of ``time.monotonic``; None: now.
+            end: what ended it; empty: it hasn't ended and will be passed again.
+        """
         self._at = time.monotonic() if at is None else at
         drawn = None if self._own else frame(line)
         if drawn is None:
@@ -150,7 +155,7 @@ class Matcher:
         return []
 
     def _first_counts(self, line: str) -> list[Mark]:
-        """Of lines with a count the first two, once the second has gone further: a single "3/90" may be anything."""
+        """Marks of the first two lines with a count such as "3/90", once the second is higher; [] before."""
         found = None if self._own or self.form else COUNTER.search(line)
         if not found or int(found["iteration"]) > int(found["total"]) or ASIDE.search(line[: found.start()]):
             return []

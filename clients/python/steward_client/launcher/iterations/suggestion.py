@@ -1,4 +1,4 @@
-"""A pattern for iterations that were not recognised, from the lines that came."""
+"""Suggestion of a ``--pattern`` when no iteration was recognised in a command's output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 WHOLE = re.compile(r"(?<![\w.,:-])\d+(?![\w.,]*\d|[\w:])|(?<=[a-zA-Z_#])\d+(?![\w.,:]*\d)")
-"""A number that may be a count: no part of a decimal, a time, a date or a name with more digits."""
+"""A number that may be a count: not part of a decimal, a time, a date, or a name with more digits."""
 ANY = re.compile(r"\d+(?:\.\d+)?")
 TOTAL = re.compile(r"(?P<between>\s*(?:/|of|out of)\s*)\d+")
 BEFORE_CHARACTERS = 40
@@ -15,10 +15,10 @@ FEWEST = 2
 
 
 def suggested(lines: Iterable[str]) -> str | None:
-    r"""A regular expression with a group ``iteration`` for a number that grows from line to line of one form.
+    """Return a regular expression with a group ``iteration`` for a number that grows from line to line; None if none
+    does.
 
-    A number that grows by one each time is preferred, then one of more lines, then one that stands further to the left.
-    None if no number grows.
+    Among numbers in lines of equal form it prefers one that grows by 1, then one in more lines, then the leftmost.
     """
     alike: dict[str, list[str]] = {}
     for line in lines:

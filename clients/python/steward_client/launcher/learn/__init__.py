@@ -1,1 +1,1 @@
-"""What makes a governed workload of a bare command: registering, profiling, fitting, training."""
+"""Preparation of a governed workload from a command: registration, profiling, fit and training."""

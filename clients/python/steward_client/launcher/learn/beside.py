@@ -1,4 +1,4 @@
-"""Work that goes on in a thread beside the command."""
+"""Background work in a thread, while the command runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ T = TypeVar("T")
 
 
 def beside(work: Callable[[], T]) -> Future[T]:
-    """Begin it; what comes of it. A launcher that ends does not wait for it."""
+    """Run ``work`` in a daemon thread, and return a future of its result or exception."""
     found: Future[T] = Future()
 
     def do() -> None:
         try:
             found.set_result(work())
-        except BaseException as error:  # noqa: BLE001 - whoever asks for the result gets it
+        except BaseException as error:  # noqa: BLE001 - the future passes it on
             found.set_exception(error)
 
     Thread(target=do, daemon=True, name="steward-learning").start()

@@ -1,4 +1,4 @@
-"""Which allocations are measured: first those that fill the space, then where the model knows least."""
+"""Choice of the allocations to be measured: first space-filling ones, then those where the model is least certain."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ MOST_CANDIDATES = 24
 
 
 def filling(resources: Sequence[Resource]) -> Iterator[Allocation]:
-    """Allocations without end: all the most, all the least, then Halton's points (Halton 1960), on the grid.
+    """Yield allocations without end: the largest, the smallest, then Halton points (Halton 1960), rounded to the grid.
 
-    None comes twice before all of a small grid have come.
+    No allocation is repeated before all of a small grid have been yielded.
     """
     seen: list[Allocation] = []
     grid = 1
@@ -42,7 +42,7 @@ def _points(resources: Sequence[Resource]) -> Iterator[Allocation]:
 
 
 def _radical_inverse(number: int, base: int) -> float:
-    """The digits of a number mirrored at the point."""
+    """Radical inverse of a number in a base: its digits mirrored at the point, in [0, 1)."""
     found, scale = 0.0, 1.0
     while number:
         scale /= base
@@ -52,11 +52,12 @@ def _radical_inverse(number: int, base: int) -> float:
 
 
 def most_doubted(resources: Sequence[Resource], doubt: Doubt, measured: Mapping[tuple[float, ...], int]) -> Allocation:
-    """The allocation of which least is known; among equals the one that was measured least.
+    """The allocation with the highest relative uncertainty; among equals the one measured least often.
 
     Args:
-        doubt: width of what is predicted, relative to its middle.
-        measured: how often each allocation was.
+        resources: the resources; a grid of more than 24 allocations is sampled.
+        doubt: width of the prediction interval, divided by its mean.
+        measured: number of measurements by allocation, as values in the resources' order; each reduces the doubt.
     """
     grid = [[round(value, 9) for value in one.levels] for one in resources]
     small = len(grid) == 1 and len(grid[0]) <= MOST_CANDIDATES

@@ -1,4 +1,4 @@
-"""What the workers of the service do for a workload: fits and trainings, each followed to its end."""
+"""Fits and trainings of a workload by the service's workers, each followed to its end."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ from steward_client.launcher.service import JobFailed, Json, Say, Service
 from steward_client.launcher.wishes import duration_text
 
 BUDGET = 250_000
-"""Environment steps of each seed's training: whoever waits for it sees it end."""
+"""Environment steps of each seed's training, few enough to wait for."""
 TENTHS = 10
 GOING_ON = ("queued", "running")
 
 
 class Jobs:
-    """Those of one workload.
+    """Jobs of one workload.
 
     Args:
-        path: of the workload.
-        tell: hears how far they are, and what came of them.
+        service: client of the service.
+        path: API path of the workload.
+        tell: called with messages on progress and results.
     """
 
     def __init__(self, service: Service, path: str, tell: Say) -> None:
         self._service, self._path, self._tell = service, path, tell
 
     def begin(self, what: str, body: Json) -> Json:
-        """Begin a job, ``models`` or ``agents``."""
+        """Queue a job (``what``: ``models`` or ``agents``) and return it; raises StewardError and Unreachable."""
         return self._service.call("POST", f"{self._path}/{what}", body)
 
     def left(self) -> Json | None:
-        """A training that was begun before and goes on, or waits for a worker to go on with it."""
+        """A queued or running training of the workload from an earlier launch; None if there is none."""
         workload = self._path.rpartition("/")[2]
         for state in GOING_ON:
             for job in self._service.call("GET", f"/jobs?workload={workload}&state={state}")["items"]:
@@ -38,11 +39,7 @@ class Jobs:
         return None
 
     def fitted(self, job: Json) -> int:
-        """Wait for a fit; the version of the model.
-
-        Raises:
-            JobFailed: there is none.
-        """
+        """Wait for a fit and return the model's version; raises JobFailed, StewardError or Unreachable."""
         result = self._done("fit", job)
         report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
         seconds = report["metrics"][SECONDS]
@@ -53,11 +50,7 @@ class Jobs:
         return int(result["model"])
 
     def trained(self, job: Json) -> None:
-        """Wait for a training.
-
-        Raises:
-            JobFailed: there is no agent.
-        """
+        """Wait for a training's end; raises JobFailed, StewardError or Unreachable."""
         result = self._done("train", job)
         report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]
         whether = "promoted: " if report["promoted"] else "not promoted: "

@@ -1,4 +1,4 @@
-"""From a bare command to a workload that is governed, step by step; what is there already is kept."""
+"""Learning of a workload from a command, step by step; steps already done by earlier launches are skipped."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from .profile import LENGTH, Profile, Segment
 from .specification import check_same, resources, specification, without_target
 
 FILLING = 5
-"""Samples that fill the space before the model is asked where it knows least."""
+"""Number of space-filling samples before the model's uncertainty chooses the next."""
 RUNS = 20
-"""Of a short command, at most, to measure it often enough."""
+"""Most runs of a short command while it is measured."""
 LEFT = (JobFailed, StewardError, Unreachable)
-"""What ends no command that goes on: it is learned from another time."""
+"""Errors that don't end a running command; learning is continued by a later launch."""
 BEGUN = "the training is left; the next --learn goes on with it"
 
 
 class CommandEnded(RuntimeError):
-    """The command has come to its end, and nothing more is done; the message says why.
+    """The command has ended and nothing more is done; the message says why.
 
     Attributes:
-        status: its exit status.
+        status: the command's exit status.
     """
 
     def __init__(self, status: int, why: str) -> None:
@@ -46,12 +46,18 @@ class CommandEnded(RuntimeError):
 
 
 class Learning:
-    """One workload's.
+    """Registers, profiles, fits and trains one workload.
 
     Attributes:
-        spec: as the service has it; None: it is not known.
-        status: of the command's last start that came to its end, if one did.
-        over: whether the command is not to be started any more.
+        spec: the workload's spec from the service; None: not registered yet.
+        status: exit status of the command's last finished run; None: none has finished.
+        over: whether the command must not be started again.
+
+    Args:
+        wishes: options of the launch.
+        service: client of the service.
+        folder: folder for files between launcher and command.
+        say: called with messages for the user.
     """
 
     def __init__(self, wishes: Wishes, service: Service, folder: Path, say: Say) -> None:
@@ -73,12 +79,14 @@ class Learning:
     _training: Future[None] | None
 
     def do(self) -> Profile | None:
-        """Everything that has not been done; the command that was measured, if it goes on and can be governed.
+        """Do all steps that are missing; returns the measured command if it still runs and can be governed, else None.
 
         Raises:
-            Misuse: what is registered is another workload.
-            CommandEnded: the command has failed, or no iteration was recognised in it.
-            JobFailed, StewardError, Unreachable, ActuatorError: see there.
+            Misuse: another workload of that name is registered.
+            CommandEnded: the command has failed, or none of its iterations was recognised.
+            JobFailed: the fit failed.
+            StewardError, Unreachable: the service refused a call, or didn't respond.
+            ActuatorError: the command can't be started.
         """
         self._find()
         if self.spec is not None and self._learned():
@@ -93,7 +101,7 @@ class Learning:
         return None
 
     def _learned_beside(self, going: Profile) -> Profile | None:
-        """Fit while the command goes on; the command if it still goes on once that is done."""
+        """Fit while the command runs on; return the command if it still runs afterwards, else None."""
         most = {one.name: one.maximum for one in self._resources}
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
         self._tell(f"measured: the command goes on with {held} until a model is fitted")
@@ -115,17 +123,17 @@ class Learning:
         return going
 
     def _left(self, going: Profile) -> bool:
-        """Whether there are iterations yet that could be governed."""
+        """Whether iterations remain that could be governed."""
         return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
     def _ended(self, going: Profile) -> None:
-        """The command has come to its end before anything was learned of it."""
+        """Note that the command ended before the fit did; raises CommandEnded if it failed."""
         self._going = None
         going.watched.actuator.close()
         self._note_end(going.watched)
 
     def _note_end(self, watched: Watched) -> None:
-        """The command has come to an end while it was measured.
+        """Record the exit status of a command that ended while it was measured.
 
         Raises:
             CommandEnded: it has failed.
@@ -140,7 +148,7 @@ class Learning:
             raise CommandEnded(watched.status, f"the command failed while it was measured: {watched.failure}{kept}")
 
     def _end_or_restart(self) -> None:
-        """A model is fitted: say that the command is started again, under decisions, unless it was not started yet."""
+        """After a fit: say whether the command is started again under decisions; nothing before its first start."""
         if self.status is None:
             return
         self.over = not self._wishes.restart
@@ -150,13 +158,11 @@ class Learning:
             self._say("the command is started again, once, under decisions (--no-restart would end here)")
 
     def rest(self, *, own: bool, status: int) -> None:
-        """What is still learned after the command's end: wait for it, or leave it.
-
-        What becomes of it is said: the command is done, and its status stands.
+        """After the command's end: wait for a running training or leave it, and report its result. Raises nothing.
 
         Args:
-            own: whether the service ends with this launch; another one goes on with the training.
-            status: the command's; whoever had it fail, or ended it, waits for nothing.
+            own: whether the service ends with this launch; another one continues the training.
+            status: the command's exit status; a training is waited for only if it is 0.
         """
         if self._training is None:
             return
@@ -173,12 +179,12 @@ class Learning:
             self._tell(BEGUN)
 
     def close(self) -> None:
-        """End the command if it goes on."""
+        """End the measured command if it runs."""
         if self._going is not None:
             self._going.watched.actuator.close()
 
     def _find(self) -> None:
-        """What the service knows of it."""
+        """Read the workload from the service; raises Misuse if it differs from the options."""
         found = self._service.found(self._path)
         page = "/" if found is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)}; the run's own page follows once it is under decisions")
@@ -196,7 +202,7 @@ class Learning:
         self._count()
 
     def _count(self) -> None:
-        """How often each allocation was measured, by the samples there."""
+        """Count the measurements of each allocation in the workload's samples."""
         executions = set()
         for row in self._service.table(f"{self._path}/samples"):
             allocation = tuple(float(row[f"allocation.{one.name}"]) for one in self._resources)
@@ -206,7 +212,7 @@ class Learning:
             self._iterations += 1
 
     def _give_targets(self, metrics: Sequence[Json]) -> None:
-        """Targets that are wished now, and of which there was none when it was registered."""
+        """Set requested targets of metrics that were registered without one."""
         wished = without_target(self._wishes, metrics)
         if wished:
             self.spec = self._service.call("PATCH", self._path, {"targets": wished})["spec"]
@@ -214,7 +220,7 @@ class Learning:
             self._tell(f"targets: workload {self._wishes.workload!r} had none for these; from now on {told}")
 
     def _learned(self) -> bool:
-        """Whether there is an agent, or a training that was left goes on to make one."""
+        """Whether an agent exists, or a training from an earlier launch is in progress."""
         agents = self._service.call("GET", f"{self._path}/agents?limit=1")["items"]
         if agents:
             self._tell(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
@@ -229,7 +235,7 @@ class Learning:
         return self.spec is not None and self._iterations >= self._wishes.profile_iterations
 
     def _profile(self) -> None:
-        """Run the command, as often as it takes."""
+        """Measure the command, in as many runs as needed."""
         left = self._wishes.profile_iterations - self._iterations
         known = f", {self._iterations} are there" if self._iterations else ""
         again = f"is started again, up to {RUNS} times (--no-restart: never)" if self._wishes.restart else "stays ended"
@@ -277,7 +283,7 @@ class Learning:
             raise CommandEnded(0, f"nothing is learned{seen}")
 
     def _measures(self, profile: Profile) -> bool:
-        """Measure; whether the command goes on. A service that is lost does not end it."""
+        """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""
         try:
             return profile.measure()
         except Interrupted as error:
@@ -288,7 +294,7 @@ class Learning:
             return True
 
     def _keep(self, whole: Segment, watched: Watched) -> bool:
-        """Keep a sample, at the service as soon as the workload can be registered; whether more are wanted."""
+        """Store a sample, at the service once the workload is registered; whether more samples are needed."""
         self._waiting.append(whole)
         values = tuple(whole.allocation.values())
         self._measured[values] = self._measured.get(values, 0) + 1
@@ -307,7 +313,7 @@ class Learning:
         return True
 
     def _register(self, iterations: int | None) -> None:
-        """Register the workload once its length is known; send the samples that wait."""
+        """Register the workload if its number of iterations is known, and upload waiting samples; raises Misuse."""
         if self.spec is None and iterations:
             spec = specification(self._wishes, self._wishes.iterations or iterations)
             self.spec = self._service.call("POST", "/workloads", spec)["spec"]
@@ -336,7 +342,7 @@ class Learning:
         return {"execution": f"profile-{self._tag}-{number}-{uuid4().hex[:4]}", "reports": reports}
 
     def _allocations(self) -> Iterator[Allocation]:
-        """What is measured next: the space is filled first, then where the model knows least."""
+        """Yield allocations to be measured: space-filling ones, then those where the model is least certain."""
         filled = filling(self._resources)
         for _ in range(FILLING):
             yield self._fresh(filled)
@@ -347,7 +353,7 @@ class Learning:
             yield most_doubted(self._resources, doubt, self._measured) if known else self._fresh(filled)
 
     def _fresh(self, filled: Iterator[Allocation]) -> Allocation:
-        """The next that was not measured, as long as there is one."""
+        """The next allocation that hasn't been measured; any, if all have been."""
         found = next(filled)
         for _ in range(sum(self._measured.values())):
             if tuple(found.values()) not in self._measured:
@@ -356,7 +362,7 @@ class Learning:
         return found
 
     def _interim(self) -> int | None:
-        """A model of what is measured so far; it is fitted beside the command, which nobody holds up for it."""
+        """Version of a model of the samples so far, fitted in the background; None if none is ready."""
         if self.spec is None:
             return None
         if self._fit is None:
@@ -371,11 +377,11 @@ class Learning:
         return float((found["high"] - found["low"]) / found["mean"])
 
     def _fitted(self) -> int:
-        """Fit what was measured; the version of the model."""
+        """Fit all samples and return the model's version; raises JobFailed, StewardError or Unreachable."""
         self._register(None)
         return self._jobs.fitted(self._jobs.begin("models", {}))
 
     def _train(self, model: int) -> None:
-        """Train an agent in simulators of the model, beside the command."""
+        """Train an agent on a model version in the background."""
         request = {"budget": self._wishes.budget or BUDGET, "model": model}
         self._training = beside(lambda: self._jobs.trained(self._jobs.begin("agents", request)))

@@ -1,4 +1,4 @@
-"""A run of the command through whose iterations its allocation is moved: what is measured are samples."""
+"""Profile: a run of the command during which its allocation is changed, to measure samples."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from steward_client.launcher.watched import Watched
 
 MOVED = "to be measured"
 LENGTH = 3
-"""Iterations at one allocation: a sample of the workload."""
+"""Iterations at one allocation, which form a sample of the workload."""
 TRIES = 5
-"""Allocations that are tried in a row until one of them can be set."""
+"""Most allocations tried in a row until one can be set."""
 
 
 @dataclass
 class Segment:
-    """Iterations in a row under one allocation."""
+    """Consecutive iterations with one allocation."""
 
     allocation: Mapping[str, float]
     rows: list[Row] = field(default_factory=list)
 
 
 class Profile:
-    """Moves the allocation after every few iterations, until enough is measured.
+    """Changes the allocation after every ``LENGTH`` iterations, until enough is measured.
 
     Attributes:
         watched: the command.
-        rows: its iterations, but for one whose beginning is not known: the command's start would be in it.
+        rows: its iterations, without those whose start is unknown.
 
     Args:
-        allocations: what is measured next.
-        done: takes each sample as it is whole; the answer is whether more are wanted.
+        watched: the command, not started yet.
+        allocations: the allocations to be measured, without end.
+        done: called with each finished sample; returns whether more are needed.
     """
 
     def __init__(
@@ -46,12 +47,12 @@ class Profile:
 
     @property
     def total(self) -> int | None:
-        """Iterations of the command, once they are told or it has come to its end."""
+        """The command's number of iterations, once it has stated it or has ended; None before."""
         clock = self.watched.clock
         return clock.total or (None if self.watched.status is None else clock.count)
 
     def measure(self) -> bool:
-        """Measure; whether it is enough and the command goes on."""
+        """Start and measure the command; True if enough is measured and it runs on, False if it has ended."""
         self.watched.start(self._segment.allocation, {})
         for iteration in self._each():
             if not self._after(iteration):
@@ -61,9 +62,9 @@ class Profile:
         return False
 
     def hold(self, allocation: Mapping[str, float], ready: Callable[[], bool]) -> bool:
-        """Go on under one allocation until something is ready; whether the command goes on then.
+        """Hold one allocation until ``ready`` returns True; False if the command ends before.
 
-        What is worked for that may slow it down on the same machine: these iterations are no samples.
+        These iterations are no samples, because background work on the same machine may slow them down.
         """
         self._move(allocation)
         for iteration in self._each():
@@ -73,13 +74,13 @@ class Profile:
         return False
 
     def _each(self) -> Iterator[Iteration]:
-        """Each iteration; the command knows by its file what was made of it, as it does under decisions."""
+        """Yield each iteration, and then write the allocation to the command's file."""
         for iteration in self.watched.iterations():
             yield iteration
             self.watched.tell(self.watched.clock.count, self._segment.allocation, MOVED)
 
     def _after(self, iteration: Iteration) -> bool:
-        """Keep an iteration; whether more are wanted."""
+        """Add an iteration to the sample; whether more iterations are needed."""
         row = self._row(iteration)
         if row is None:
             return True
@@ -99,12 +100,12 @@ class Profile:
         return self.rows[-1]
 
     def _flush(self) -> bool:
-        """Hand over what is measured; whether more is wanted."""
+        """Pass on the present sample if it has iterations; whether more are needed."""
         whole, self._segment = self._segment, Segment(self._segment.allocation)
         return self._done(whole) if whole.rows else True
 
     def _move(self, allocation: Mapping[str, float]) -> bool:
-        """Go on under another allocation; whether it can be set."""
+        """Set another allocation; False if it can't be set."""
         moved = self.watched.apply(allocation)
         if moved:
             self._segment = Segment(allocation)

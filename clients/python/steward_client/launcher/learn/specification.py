@@ -1,4 +1,4 @@
-"""The workload that a command is registered as."""
+"""The spec of a workload that is registered for a command."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from steward_client.launcher.service import Json
 from steward_client.launcher.wishes import Misuse, Resource, Wishes
 
 PRICES = {"cpu": 0.01, "memory": 0.125 / 1024, "gpus": 30.0}
-"""Per unit and hour, in core-hours: of a core, of a GiB, of a GPU, as clouds ask for them, about."""
+"""Price per unit and hour, in the price of a core-hour: of a percent of a core, a MiB, a GPU, roughly as in clouds."""
 WEIGHTS = {"sla": 20.0, "cost": 0.1, "change": 0.002}
-"""A deadline that is given is meant to be kept; what is left is saved."""
+"""Weights with which meeting the deadline comes first, and saving cost second."""
 LONGEST_MOVE, LONGEST_MOVE_OF_SEVERAL = 4, 2
 LEVELS = 8
 
 
 def resources(wishes: Wishes) -> tuple[Resource, ...]:
-    """Those that were named; else the CPU of this machine, in eight steps."""
+    """The resources named in the options; else this machine's CPU in eight steps."""
     if wishes.resources:
         return wishes.resources
     most = 100.0 * len(os.sched_getaffinity(0))
@@ -26,7 +26,7 @@ def resources(wishes: Wishes) -> tuple[Resource, ...]:
 
 
 def specification(wishes: Wishes, iterations: int) -> Json:
-    """The body of ``POST /workloads``."""
+    """Body of ``POST /workloads`` for a command with this number of iterations."""
     chosen = resources(wishes)
     seconds: Json = {"name": SECONDS, "unit": "s", "goal": "at_most", "scope": "run"}
     if wishes.deadline is not None:
@@ -43,7 +43,7 @@ def specification(wishes: Wishes, iterations: int) -> Json:
 
 
 def without_target(wishes: Wishes, metrics: Sequence[Json]) -> dict[str, float]:
-    """Of the targets that are wished those whose metric has none."""
+    """Requested targets of metrics that have no target yet, by metric."""
     wished = dict(wishes.targets) | ({} if wishes.deadline is None else {SECONDS: wishes.deadline})
     plain = {metric["name"] for metric in metrics if metric.get("target") is None}
     return {name: value for name, value in wished.items() if name in plain}
@@ -64,7 +64,7 @@ def _resource(resource: Resource, of: int) -> Json:
 
 
 def check_same(wishes: Wishes, spec: Json) -> None:
-    """Whether a workload that is registered is what is wished.
+    """Check that a registered workload agrees with the options.
 
     Raises:
         Misuse: it has other resources, or another number of iterations.
@@ -89,5 +89,5 @@ def _text(one: Resource) -> str:
 
 
 def names(chosen: Sequence[Resource]) -> list[str]:
-    """Names of the resources, in their order."""
+    """Names of the resources, in order."""
     return [one.name for one in chosen]

@@ -1,1 +1,1 @@
-"""What limits processes on this machine: control groups, CPU affinity, a duty cycle; and the guard that undoes it."""
+"""Limits on local processes: control groups, CPU affinity, duty cycle; and the guard process that removes them."""

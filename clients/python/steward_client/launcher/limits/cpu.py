@@ -1,4 +1,4 @@
-"""Ways to limit the CPU of a command and all that it starts, in percent of a core."""
+"""Three ways to limit the CPU time of a command and its descendants, in percent of one core (150: one and a half)."""
 
 from __future__ import annotations
 
@@ -14,31 +14,35 @@ LEAST_QUOTA_MICROSECONDS = 1000  # the kernel knows none below
 
 
 class CpuLimit(Protocol):
-    """A way to limit.
+    """One way to limit a command's CPU time.
 
     Attributes:
-        how: what it is, in words.
+        how: name of the method for messages, e.g. ``cgroup v2 quota``.
     """
 
     how: str
 
     def set(self, percent: float) -> float:
-        """Limit the command to so many percent of a core from now on; return the limit that it really has."""
+        """Limit the command to ``percent`` of a core from now on; return the limit in effect, in the same unit."""
         ...
 
     def on(self, command: Guarded) -> None:
-        """Apply the limit to a command that has just been started, and to each later change."""
+        """Apply the limit to a command that has just started, and every later ``set`` to the same command."""
         ...
 
 
 class Quota:
-    """A quota of the kernel's, for all processes of a control group together."""
+    """CPU limit by the kernel's quota for all processes of a control group together."""
 
     def __init__(self, group: Group) -> None:
         self.how, self._group = f"cgroup v{group.version} quota", group
 
     def set(self, percent: float) -> float:
-        """Write the control group's quota; returns ``percent``, even below the kernel's least, 1 ms a period."""
+        """Write the control group's quota and return ``percent``; raises OSError if the file can't be written.
+
+        The kernel's smallest quota is 1 ms per period of 50 ms (2 %); smaller values are applied as that, without an
+        error.
+        """
         write_quota(self._group, percent)
         return percent
 
@@ -47,7 +51,7 @@ class Quota:
 
 
 class Affinity:
-    """So many of the cores that this process may run on."""
+    """CPU limit by pinning the command to whole cores, chosen from those that this process may use."""
 
     def __init__(self, why: str) -> None:
         self.how = f"CPU affinity, whole cores ({why})"
@@ -57,7 +61,7 @@ class Affinity:
     _command: Guarded | None
 
     def set(self, percent: float) -> float:
-        """Choose as many cores as come nearest, at least one, and pin the command to them if it runs."""
+        """Pin the command to ``percent`` / 100 cores, rounded, at least one; return the percent of the cores chosen."""
         count = min(max(1, round(percent / CORE)), len(self._cores))
         self._chosen = self._cores[:count]
         if self._command is not None:
@@ -65,13 +69,13 @@ class Affinity:
         return count * CORE
 
     def on(self, command: Guarded) -> None:
-        """Pin the command to the cores that were chosen."""
+        """Pin the command to the chosen cores."""
         self._command = command
         command.tell(cpus=self._chosen)
 
 
 class Duty:
-    """Stop and continue; needs no rights."""
+    """CPU limit by a duty cycle (SIGSTOP and SIGCONT); it needs no privileges."""
 
     _command: Guarded | None = None
 
@@ -79,20 +83,20 @@ class Duty:
         self.how, self._cores = f"stop/continue duty cycle ({why})", 1.0
 
     def set(self, percent: float) -> float:
-        """Change the rate at which CPU time is granted, in cores."""
+        """Change the command's CPU time per second to ``percent`` of a core, and return ``percent``."""
         self._cores = percent / CORE
         if self._command is not None:
             self._command.tell(duty=self._cores)
         return percent
 
     def on(self, command: Guarded) -> None:
-        """Start stopping and continuing the command at the rate that was set."""
+        """Start the duty cycle of the command at the present limit."""
         self._command = command
         command.tell(duty=self._cores)
 
 
 def write_quota(group: Group, percent: float) -> None:
-    """Limit a control group to ``percent`` of a core, but to 1 ms of each period at least."""
+    """Limit a control group to ``percent`` of a core, at least 1 ms per period of 50 ms; raises OSError."""
     period = round(PERIOD_SECONDS * 1e6)
     quota = max(LEAST_QUOTA_MICROSECONDS, round(percent / CORE * period))
     if group.version == 1:

@@ -1,4 +1,4 @@
-"""A duty cycle: processes are stopped and continued so that their CPU time, measured, keeps to a limit."""
+"""Duty cycle: stop and continue processes so that their measured CPU time stays within a limit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ LOOK_SECONDS = PERIOD_SECONDS / 4
 
 
 class DutyCycle:
-    """Grants CPU time at a rate, and stops the processes while they have used more than was granted.
+    """Grants CPU time at ``cores`` CPU seconds per second; stops the processes while they have used more than granted.
 
     Args:
-        pids: those that are limited, together; asked at each look.
+        pids: returns the ids of the processes, which share the limit; called at each ``look``.
     """
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
@@ -26,7 +26,7 @@ class DutyCycle:
         self._halted: set[int] = set()
 
     def look(self, seconds: float) -> None:
-        """Grant CPU time for ``seconds`` gone by, take off what was used, and stop or continue."""
+        """Grant CPU time for the ``seconds`` since the last call, subtract the time used, and stop or continue."""
         granted = min(self._credit + self.cores * seconds, self.cores * PERIOD_SECONDS)
         self._credit = granted - self._spent()
         if self._credit < 0 or self.cores == 0:
@@ -35,7 +35,7 @@ class DutyCycle:
             self.go()
 
     def go(self) -> None:
-        """Let every process run."""
+        """Continue all processes; those that have ended are skipped."""
         tree.send(self._halted | set(self._pids()), signal.SIGCONT)
         self.stopped, self._halted = False, set()
 
@@ -45,7 +45,7 @@ class DutyCycle:
         self.stopped, self._halted = True, self._halted | fresh
 
     def _spent(self) -> float:
-        """CPU seconds used since the last look; what a process used before it was first seen is its own."""
+        """Return the CPU seconds used since the last look; a process's use before it was first seen isn't counted."""
         now: dict[int, float] = {}
         for pid in self._pids():
             try:

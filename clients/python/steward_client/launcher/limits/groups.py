@@ -1,4 +1,4 @@
-"""Control groups of one's own, version 1 or 2, and where they may be made."""
+"""Linux control groups (cgroups, version 1 or 2) made by the launcher, and the folders in which it may make them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ _counter = itertools.count()
 
 
 class Group:
-    """A control group below ``parent``: OSError where none may be made, or it lacks the controller.
+    """A new control group below ``parent`` that has ``controller`` (``cpu`` or ``memory``).
 
     Attributes:
-        version: 1 or 2.
-        folder: its files.
+        version: version of its hierarchy, 1 or 2.
+        folder: folder with its control files.
+
+    Raises:
+        OSError: ``parent`` isn't writable or lacks the controller, or the group accepts no processes.
     """
 
     def __init__(self, parent: Path, controller: str) -> None:
@@ -46,28 +49,32 @@ class Group:
             raise
 
     def has(self, controller: str) -> bool:
-        """Whether it can limit that."""
+        """Whether the group has this controller (``cpu`` or ``memory``)."""
         return (self.folder / LIMIT[controller, self.version]).exists()
 
     @property
     def procs(self) -> Path:
-        """The file that lists its processes, and by which one is added."""
+        """File with the ids of the group's processes; writing an id to it moves that process into the group."""
         return self.folder / "cgroup.procs"
 
     def processes(self) -> list[int]:
-        """Those that are in it."""
+        """Ids of the processes in the group; raises OSError if the group was removed."""
         return [int(pid) for pid in self.procs.read_text().split()]
 
     def add(self, pid: int) -> None:
-        """Move a process into it."""
+        """Move a process into the group; raises OSError if it has ended or the kernel refuses."""
         self.procs.write_text(str(pid))
 
     def read(self, name: str) -> str:
-        """What one of its files says."""
+        """Content of the control file ``name``, without surrounding whitespace; raises OSError if it is missing."""
         return (self.folder / name).read_text().strip()
 
     def write(self, name: str, text: str) -> None:
-        """Write to a file that must be there already: a missing one means that this controller is off."""
+        """Write to an existing control file of the group.
+
+        Raises:
+            OSError: the file is missing, because the controller is off, or the kernel refuses the value.
+        """
         file = os.open(self.folder / name, os.O_WRONLY | os.O_TRUNC)
         try:
             os.write(file, text.encode())
@@ -75,12 +82,16 @@ class Group:
             os.close(file)
 
     def close(self) -> None:
-        """Move what is left back to where it came from, and remove the group."""
+        """Move the remaining processes to the parent group, and remove this group; raises OSError as ``remove``."""
         remove(self.folder, self.parent)
 
 
 def remove(folder: Path, parent: Path) -> None:
-    """Remove a control group; processes that are in it go to ``parent``, and run on."""
+    """Remove a control group, after moving its processes to the group ``parent``; no effect if it doesn't exist.
+
+    Raises:
+        OSError: the group is still in use after 1 s, or may not be changed.
+    """
     for left in reversed(range(50)):
         if not folder.exists():
             return
@@ -97,9 +108,9 @@ def remove(folder: Path, parent: Path) -> None:
 
 
 def groups(controllers: Iterable[str]) -> dict[str, Group]:
-    """A group by controller, as far as they can be had.
+    """Make control groups and return them by controller; controllers for which no group can be made are missing.
 
-    Of version 2 one group has several: a process is in one such group alone, so that a second would undo the first.
+    With cgroup version 2 one group serves all controllers, because a process is in only one group of that hierarchy.
     """
     wanted, found = list(controllers), dict[str, Group]()
     for controller in wanted:
@@ -112,7 +123,7 @@ def groups(controllers: Iterable[str]) -> dict[str, Group]:
 
 
 def _new(controller: str, wanted: Iterable[str], *, only_first: bool) -> Group | None:
-    """A group that has a controller: one of version 2 with all that are wanted where there is one, else the nearest."""
+    """A group with ``controller``, preferably with all ``wanted`` ones, else the nearest; None if there is none."""
     nearest: Group | None = None
     for parent in parents(controller):
         try:
@@ -133,7 +144,13 @@ def _new(controller: str, wanted: Iterable[str], *, only_first: bool) -> Group |
 def parents(
     controller: str, root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")
 ) -> Iterator[Path]:
-    """Folders below which a group with that controller may be made: this process's own first, then those above."""
+    """Yield folders in which a group with this controller may be made: this process's own group, then its ancestors.
+
+    Args:
+        controller: ``cpu`` or ``memory``.
+        root: mount point of the control groups.
+        own: file with this process's groups; without it nothing is yielded.
+    """
     if not own.exists():
         return
     for line in own.read_text().splitlines():
@@ -146,7 +163,7 @@ def parents(
 
 
 def _try_out(group: Group) -> None:
-    """Move a process into the group; OSError where that is refused."""
+    """Move a short-lived process into the group; raises OSError if the kernel refuses."""
     with subprocess.Popen([sys.executable, "-I", "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         try:
             group.add(process.pid)
@@ -155,7 +172,7 @@ def _try_out(group: Group) -> None:
 
 
 def _remove_stale(parent: Path) -> None:
-    """Remove the groups of processes that were killed."""
+    """Remove groups of launchers that have ended; groups that can't be removed are left."""
     for folder in parent.glob(f"{PREFIX}[0-9]*-[0-9]*"):
         if not tree.alive(int(folder.name.removeprefix(PREFIX).split("-")[0])):
             with suppress(OSError):  # someone else's, or in use: it does no harm

@@ -1,13 +1,13 @@
-"""The parent of a command: it puts it under its limits, knows all that it starts, and ends and undoes everything.
+"""Guard: the parent process of a command, which applies its limits, and ends all its descendants at the end.
 
-It is a process of its own between the launcher and the command. Whatever the command starts stays below it (it is a
-subreaper), also what has turned itself into a daemon. When the launcher goes, however it goes, the guard ends the
-command and removes its control groups; when the guard itself is killed, the kernel ends the command.
+It is a process of its own between launcher and command, and a subreaper, so that daemons started by the command stay
+below it. When the launcher ends for any reason, the guard ends the command and removes its control groups; if the guard
+is killed, the kernel kills the command.
 
-Run by ``python -I -S``, with the standard library alone: a tenth of the start of a program that has packages. JSON
-lines on a socket: the launcher sends ``{"duty": cores or null}``, ``{"cpus": [0, 1]}``, ``{"end": [signal,
-seconds]}``; the guard says ``{"started": pid}`` or ``{"error": text}``, then ``{"status": number}``; the end of the
-socket ends everything.
+It runs under ``python -I -S`` with the standard library alone, which starts ten times faster than with packages. It and
+the launcher exchange JSON lines over a socket. From the launcher: ``{"duty": cores or null}``, ``{"cpus": [0, 1]}``,
+``{"end": [signal, seconds]}``. From the guard: ``{"started": pid}`` or ``{"error": text}``, then ``{"status": exit
+status}``. If the launcher closes the socket, everything is ended.
 """
 
 from __future__ import annotations
@@ -37,7 +37,12 @@ SIGNALLED = 128
 
 
 class Guard:
-    """One command, from its start until nothing of it is left."""
+    """Runs one command and stays until none of its descendants is left.
+
+    Args:
+        channel: socket to the launcher.
+        groups: folders of the command's control groups, each with its parent's folder.
+    """
 
     def __init__(self, channel: socket.socket, groups: list[tuple[str, str]]) -> None:
         self._channel, self._groups = channel, groups
@@ -51,7 +56,7 @@ class Guard:
         self._selector.register(_wakened(), selectors.EVENT_READ)
 
     def run(self, command: list[str]) -> None:
-        """Start it, and stay until the launcher has gone and all processes have ended."""
+        """Start the command, and return once the launcher has disconnected and all processes have ended."""
         self._start(command)
         while not (self._leaving and not self._descendants(fresh=True)):
             for key, _ in self._selector.select(self._pause()):
@@ -113,7 +118,7 @@ class Guard:
             self._duty.cores = cores
 
     def _end(self, number: signal.Signals, seconds: float) -> None:
-        """Ask the command's own process group, as a terminal would; after so many seconds all is killed."""
+        """Send the signal to the command's process group; after ``seconds`` all its descendants are killed."""
         self._set_duty(None)
         left = self._descendants(fresh=True)
         tree.send(left, signal.SIGCONT)
@@ -154,7 +159,10 @@ class Guard:
 
 
 def _become(command: list[str], groups: list[Path], failed: int) -> None:
-    """Turn this process into the command, in its groups, and in a session of its own; never returns."""
+    """Replace this process by the command, in its control groups and a session of its own; never returns.
+
+    An error's text is written to the descriptor ``failed``, and the process exits with status 127.
+    """
     try:
         os.setsid()
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -171,7 +179,7 @@ def _become(command: list[str], groups: list[Path], failed: int) -> None:
 
 
 def _wakened() -> int:
-    """A descriptor that can be read after each ended child."""
+    """A file descriptor that becomes readable whenever a child process ends."""
     read, write = os.pipe()
     os.set_blocking(write, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -188,7 +196,7 @@ def _ended() -> Iterator[tuple[int, int]]:
 
 
 def main() -> None:
-    """Guard the command that is named on the command line, as JSON: channel's descriptor, groups, command."""
+    """Guard a command; the last argument is JSON with ``channel`` (descriptor), ``groups`` and ``command``."""
     told = json.loads(sys.argv[-1])
     os.set_inheritable(told["channel"], False)
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""A command below its guard, as the launcher sees it."""
+"""The launcher's side of a guarded command."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class NotStarted(RuntimeError):
 
 
 class Guarded:
-    """A command that is started below a guard of its own.
+    """A command that runs below a guard process; started by the constructor.
 
     Args:
         command: program and arguments.
-        environment: all of its variables.
-        groups: control groups that it is in; they are the guard's to remove.
-        outputs: what takes its standard output and standard error; None: they are this process's own.
+        environment: all of the command's environment variables.
+        groups: control groups of the command; the guard removes them at the end.
+        outputs: called with each piece (bytes) of standard output and standard error; None: both are inherited.
 
     Raises:
-        NotStarted: there is no such program, or it may not be run.
+        NotStarted: the program doesn't exist or isn't executable, or the guard doesn't respond within 30 s.
     """
 
     def __init__(
@@ -73,17 +73,17 @@ class Guarded:
             raise NotStarted(self._error or "its guard does not answer")
 
     def tell(self, **what: Any) -> None:
-        """Have the guard do something; nothing once it has gone."""
+        """Request ``duty=cores``, ``cpus=[…]`` or ``end=[signal, seconds]`` of the guard; no effect after its end."""
         with suppress(OSError):
             self._channel.sendall(json.dumps(what).encode() + b"\n")
 
     def wait(self, seconds: float | None) -> int | None:
-        """The exit status, as soon as it is known; None while the command runs."""
+        """Wait for at most ``seconds`` (None: no limit); return the exit status, None while the command runs."""
         self._ended.wait(seconds)
         return self.status
 
     def close(self) -> None:
-        """End what is left of it, and the guard; what was written until then has been passed on."""
+        """End all remaining processes and the guard; returns after all output has been passed on."""
         with suppress(OSError):
             self._channel.shutdown(socket.SHUT_WR)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""A limit of the memory of a command and all that it starts, in MiB: a control group's."""
+"""Limit on the memory of a command and its descendants, in MiB, by a control group."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ MEBIBYTE = 1 << 20
 
 
 class InUse(Exception):
-    """Less than the command has in use: it would be killed for it."""
+    """The limit is below the memory in use, so that the kernel would kill the command."""
 
 
 class MemoryLimit:
-    """What a control group may use; what is taken off must be free, or be given up by the kernel's caches.
+    """Memory limit of a control group; lowering it first makes the kernel release caches.
 
     Attributes:
-        how: what it is, in words.
+        how: name of the method for messages, e.g. ``cgroup v2 limit``.
     """
 
     def __init__(self, group: Group) -> None:
         self.how, self._group = f"cgroup v{group.version} limit", group
 
     def set(self, mebibytes: float) -> None:
-        """Limit it from now on.
+        """Limit the group's memory to ``mebibytes`` from now on.
 
         Raises:
-            InUse: the command has more; its limit is as it was.
+            InUse: more memory is in use, or the limit can't be written; the limit is unchanged.
         """
         wanted = str(round(mebibytes * MEBIBYTE))
         try:
@@ -35,7 +35,7 @@ class MemoryLimit:
 
     @property
     def used(self) -> float:
-        """MiB in use now."""
+        """Memory in use by the group, in MiB; raises OSError if the group was removed."""
         name = "memory.usage_in_bytes" if self._group.version == 1 else "memory.current"
         return int(self._group.read(name)) / MEBIBYTE
 

@@ -1,4 +1,4 @@
-"""Processes and their descendants, as ``/proc`` has them. Linux only; a process that has ended is nothing special."""
+"""Processes and their descendants, read from ``/proc`` (Linux only); processes that have ended are skipped."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ ENDED = (ProcessLookupError, FileNotFoundError)
 
 
 def alive(pid: int) -> bool:
-    """Whether there is such a process; one that has ended and was not waited for counts."""
+    """Whether a process with this id exists, including a zombie."""
     return (PROC / str(pid)).exists()
 
 
 def threads(pid: int) -> list[int]:
-    """Ids of a process's threads."""
+    """Ids of a process's threads; empty if it has ended."""
     try:
         return [int(name) for name in os.listdir(PROC / str(pid) / "task")]  # noqa: PTH208 - names alone are wanted
     except ENDED:
@@ -27,7 +27,7 @@ def threads(pid: int) -> list[int]:
 
 
 def descendants(root: int) -> list[int]:
-    """All processes that ``root`` has started, and those that they have, the oldest of a line first."""
+    """Ids of all descendants of process ``root``, parents before their children; empty if it has ended."""
     found: list[int] = []
     ahead = [root]
     while ahead:
@@ -44,7 +44,7 @@ def _children(pid: int, thread: int) -> Iterator[int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time of a process's threads so far, in seconds.
+    """User and system CPU time that a process has used, in seconds.
 
     Raises:
         ProcessLookupError: it has ended.
@@ -57,14 +57,14 @@ def cpu_seconds(pid: int) -> float:
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to each that is still there."""
+    """Send a signal to each process that still exists; raises PermissionError for another user's."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def pin(pids: Iterable[int], cpus: Iterable[int]) -> None:
-    """Let all threads of these processes run on those cores alone."""
+    """Restrict all threads of these processes to the cores ``cpus``; raises OSError if none of these is available."""
     chosen = set(cpus)
     for pid in pids:
         for thread in threads(pid):
@@ -73,7 +73,7 @@ def pin(pids: Iterable[int], cpus: Iterable[int]) -> None:
 
 
 def session(leader: int) -> list[int]:
-    """All processes of a session."""
+    """Ids of all processes in the session of process ``leader``; empty if there are none."""
     found = []
     for entry in PROC.iterdir():
         if entry.name.isdigit():

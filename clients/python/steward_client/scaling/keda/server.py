@@ -1,4 +1,4 @@
-"""The external scaler: KEDA asks, and the latest decisions answer."""
+"""KEDA's external scaler over gRPC, which answers by the latest decisions."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ THREADS = 16
 
 
 class Scaler:
-    """Answers KEDA's calls; any number of streams.
+    """Implementation of KEDA's external scaler, for any number of streams.
+
+    Errors end a call with a gRPC status: INVALID_ARGUMENT for the metadata, UNAVAILABLE for an unreachable service.
 
     Args:
-        decided: gives the latest decision's amounts; it may block, and is called in threads.
-        poll_seconds: between two looks at what a stream is about.
+        decided: returns a subject's latest amounts; called in threads, as it may block.
+        poll_seconds: seconds between two checks of a stream.
     """
 
     def __init__(self, decided: Callable[[Subject], Amounts], poll_seconds: float = 5.0) -> None:
@@ -45,12 +47,12 @@ class Scaler:
         self._threads = ThreadPoolExecutor(THREADS, "scaler")
 
     async def is_active(self, asked: ScaledObjectRef, context: Context) -> IsActiveResponse:
-        """Whether anything is to run."""
+        """Whether the decided amount exceeds the trigger's activation size."""
         trigger = await self._trigger(asked, context)
         return IsActiveResponse(result=await self._amount(trigger, context) > trigger.activation_size)
 
     async def stream_is_active(self, asked: ScaledObjectRef, context: Context) -> AsyncIterator[IsActiveResponse]:
-        """The same, now and whenever it changes."""
+        """Yield whether the trigger is active, first now and then at each change."""
         trigger, told = await self._trigger(asked, context), None
         while True:
             active = await self._amount(trigger, context) > trigger.activation_size
@@ -60,7 +62,7 @@ class Scaler:
             await asyncio.sleep(self._poll)
 
     async def get_metric_spec(self, asked: ScaledObjectRef, context: Context) -> GetMetricSpecResponse:
-        """One metric, and how much of it a replica stands for."""
+        """The trigger's metric, with the amount per replica as its target."""
         trigger = await self._trigger(asked, context)
         size = trigger.target_size
         return GetMetricSpecResponse(
@@ -68,7 +70,7 @@ class Scaler:
         )
 
     async def get_metrics(self, asked: GetMetricsRequest, context: Context) -> GetMetricsResponse:
-        """The amount that was decided."""
+        """The decided amount of the trigger's resource."""
         trigger = await self._trigger(asked.scaledObjectRef, context)
         amount = await self._amount(trigger, context)
         name = asked.metricName or trigger.metric
@@ -82,7 +84,7 @@ class Scaler:
             await context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     async def _amount(self, trigger: Trigger, context: Context) -> float:
-        """The amount; where there is none, KEDA is told why, and falls back on what it has."""
+        """The decided amount; without one, ends the call with an error, on which KEDA uses its fallback."""
         loop = asyncio.get_running_loop()
         try:
             return trigger.amount(await loop.run_in_executor(self._threads, self._decided, trigger.subject))
@@ -94,7 +96,7 @@ class Scaler:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
 
     def handlers(self) -> grpc.GenericRpcHandler:
-        """The methods under their names in the protocol."""
+        """gRPC handlers of all methods of the protocol."""
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.unary_stream_rpc_method_handler
         active, ref = IsActiveResponse.SerializeToString, ScaledObjectRef.FromString
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
@@ -110,14 +112,15 @@ class Scaler:
 async def serving(
     scaler: Scaler, address: str, credentials: grpc.ServerCredentials | None = None
 ) -> AsyncIterator[int]:
-    """A server that answers while the block runs; gives its port.
+    """Context manager: a running gRPC server; the value is its port. Streams get 1 s at the end.
 
     Args:
-        address: ``host:port``; port 0 takes one that is free.
-        credentials: with TLS; without, in plain text.
+        scaler: answers the calls.
+        address: HOST:PORT; port 0: a free one.
+        credentials: for TLS; None: plain text.
 
     Raises:
-        OSError: nothing can listen there.
+        OSError: the address can't be used.
     """
     server = grpc.aio.server()
     server.add_generic_rpc_handlers((scaler.handlers(),))

@@ -1,4 +1,4 @@
-"""What a trigger's metadata in a ScaledObject says."""
+"""Metadata of a KEDA trigger in a ScaledObject."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ KEDA_OWN = frozenset(
 
 
 class Trigger(NamedTuple):
-    """A resource of a workload or run, and how much of it a replica has.
+    """A resource of a workload or run, and its amount per replica.
 
     Attributes:
-        target_size: amount of a replica: there are to be as many replicas as the decided amount has of these.
-        activation_size: amount up to which nothing is to run.
+        subject: the run, or the workload with all its live runs.
+        resource: name of the resource.
+        target_size: amount per replica, in the resource's unit; replicas = decided amount / ``target_size``.
+        activation_size: decided amount up to which no replica is needed.
     """
 
     subject: Subject
@@ -29,10 +31,10 @@ class Trigger(NamedTuple):
 
     @classmethod
     def of(cls, metadata: Mapping[str, str]) -> Trigger:
-        """Read ``scalerMetadata``; ``resourceFromEnv`` and the like are KEDA's way to give ``resource``.
+        """Parse ``scalerMetadata``; names with suffix ``FromEnv`` are KEDA's variants of the plain ones.
 
         Raises:
-            SubjectError: something is missing, unknown or no number above 0; the message names it.
+            SubjectError: a member is missing, unknown, or no number above 0; the message names it.
         """
         metadata = {name.removesuffix("FromEnv"): text for name, text in metadata.items()}
         unknown = sorted(set(metadata) - KNOWN - KEDA_OWN)
@@ -49,11 +51,11 @@ class Trigger(NamedTuple):
 
     @property
     def metric(self) -> str:
-        """What the metric is called."""
+        """Name of the metric: ``steward-SUBJECT-RESOURCE``."""
         return f"steward-{self.subject.workload or self.subject.run}-{self.resource}"
 
     def amount(self, decided: Amounts) -> float:
-        """How much of the resource was decided; 0 where nothing is live.
+        """The decided amount of the resource, in its unit; 0 if no run is live.
 
         Raises:
             SubjectError: there are decisions, but none on this resource.
