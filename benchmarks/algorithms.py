@@ -25,14 +25,21 @@ from workers.kinds.iterative.training import training
 from workers.learning.training.request import Request
 
 ALGORITHMS = ("tabular_q", "dueling_double_dqn", "a2c", "vtrace")
+VARIANTS = ("dqn", "double_dqn", "dueling_dqn", "n_step_dqn", "prioritised_dqn", "quantile_dqn", "apex_dqn")
+"""Switches of DQN; each is measured alone, on the problems below."""
+VARIANTS_ON = ("ellis-kmeans", "regimes")
 SEEDS, BUDGET = 5, 250_000
-PARTS = tuple(PROBLEMS)
+PARTS = (*PROBLEMS, *(f"variants-{name}" for name in VARIANTS_ON))
 Row = dict[str, Any]
 
 
 def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORITHMS) -> list[Row]:
-    """One row for each algorithm on each problem."""
-    return [row(name, algorithm) for name in names or PARTS for algorithm in algorithms]
+    """One row for each algorithm on each problem; for parts ``variants-PROBLEM``, one for each variant of DQN."""
+    rows = []
+    for part in names or PARTS:
+        name = part.removeprefix("variants-")
+        rows += [row(name, algorithm) for algorithm in (algorithms if name == part else VARIANTS)]
+    return rows
 
 
 def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
