@@ -24,11 +24,11 @@ class Double:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         if request.method == "PATCH":
             self.states.append(json.loads(request.content)["state"])
-            return httpx.Response(200, json={"id": RUN})
+            return httpx.Response(200, json={"id": RUN, "workload": "resnet18"})
         if request.method == "PUT":
             self.reports.append(json.loads(request.content))
             return httpx.Response(201, json=self.decision())
-        return httpx.Response(201, json={"id": RUN, "decision": self.decision()})
+        return httpx.Response(201, json={"id": RUN, "workload": "resnet18", "decision": self.decision()})
 
     def decision(self) -> dict[str, Any]:
         number = len(self.reports)

@@ -1,8 +1,7 @@
-"""PyTorch Elastic with torchrun itself: workers meet again whenever one comes or goes. Run by `.ci/elastic`."""
+"""PyTorch Elastic with torchrun itself: workers meet again whenever one comes or goes."""
 
 from __future__ import annotations
 
-import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,7 @@ while not pathlib.Path(os.environ["DONE"]).exists():
     time.sleep(0.1)
 print("done", flush=True)
 """
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.environ.get("STEWARD_TEST_TORCHRUN") != "1", reason="takes half a minute: .ci/elastic"),
-]
+pytestmark = pytest.mark.slow
 
 
 def test_workers_come_and_go_and_end_together(tmp_path: Path) -> None:
