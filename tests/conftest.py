@@ -11,6 +11,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck
@@ -186,6 +187,13 @@ def steward_factory(tmp_path: Path) -> Iterator[StartSteward]:
     yield start
     for server in started:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def portal() -> Iterator[BlockingPortal]:
+    """An event loop in a thread, for clients of applications without a lifespan: else each request starts its own."""
+    with start_blocking_portal() as portal:
+        yield portal
 
 
 @pytest.fixture
