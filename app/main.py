@@ -17,7 +17,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR, CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app import queue
@@ -138,8 +138,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 def _registry(service: ServiceCollector, log_meter: LogMeter) -> CollectorRegistry:
     registry = CollectorRegistry()
     registry.register(log_meter)
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
+    for collector in (PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+        registry.register(collector)
     registry.register(service)
     return registry
 

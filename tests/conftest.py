@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from hypothesis import HealthCheck
@@ -21,6 +21,7 @@ from app.database.engine import Database
 from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
+from tests.clean_databases import TEMPLATE, CleanDatabases
 from tests.servers import PostgresServer, StewardServer, missing, postgres_server, redis_server, start_steward
 
 gc.disable()  # until all tests are known: modules leave no garbage, see `pytest_runtestloop`
@@ -118,18 +119,24 @@ def sqlite_url(_sqlite_template: Path, tmp_path: Path) -> str:
 def postgres() -> Iterator[PostgresServer]:
     """A real PostgreSQL server for this session; its template database is built by the migrations."""
     with postgres_server() as server:
-        server.execute("CREATE DATABASE migrated")
-        upgrade(server.url("migrated"))
+        server.execute(f"CREATE DATABASE {TEMPLATE}")
+        upgrade(server.url(TEMPLATE))
         yield server
 
 
+@pytest.fixture(scope="session")
+def _postgres_databases(postgres: PostgresServer) -> Iterator[CleanDatabases]:
+    databases = CleanDatabases(postgres)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def postgres_url(postgres: PostgresServer) -> Iterator[str]:
-    """URL of a fresh PostgreSQL database, built by the migrations."""
-    name = f"test_{uuid4().hex}"
-    postgres.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
-    yield postgres.url(name)
-    postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def postgres_url(_postgres_databases: CleanDatabases) -> Iterator[str]:
+    """URL of an empty PostgreSQL database, built by the migrations; see `CleanDatabases`."""
+    name = _postgres_databases.take()
+    yield _postgres_databases.server.url(name)
+    _postgres_databases.give_back(name)
 
 
 @pytest.fixture
@@ -186,6 +193,13 @@ def steward_factory(tmp_path: Path) -> Iterator[StartSteward]:
     yield start
     for server in started:
         server.stop()
+
+
+@pytest.fixture(scope="session")
+def portal() -> Iterator[BlockingPortal]:
+    """An event loop in a thread, for clients of applications without a lifespan: else each request starts its own."""
+    with start_blocking_portal() as portal:
+        yield portal
 
 
 @pytest.fixture

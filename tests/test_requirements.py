@@ -3,7 +3,7 @@
 import ast
 import sys
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
@@ -55,14 +55,21 @@ def _needs(name: str) -> list[str]:
         return []
 
 
-def imported(*folders: str) -> Iterator[tuple[str, str]]:
+def imported(*folders: str) -> list[tuple[str, str]]:
     """Each module outside the standard library that a module of the folders imports as it is loaded, and where."""
-    for path in sorted(file for folder in folders for file in (ROOT / folder).rglob("*.py")):
-        for node in ast.parse(path.read_text()).body:
-            for module in _modules(node):
-                top = module.partition(".")[0]
-                if top not in OWN | sys.stdlib_module_names:
-                    yield top, path.relative_to(ROOT).as_posix()
+    return [found for folder in folders for found in _imported(folder)]
+
+
+@cache
+def _imported(folder: str) -> list[tuple[str, str]]:
+    own = OWN | sys.stdlib_module_names
+    return [
+        (top, path.relative_to(ROOT).as_posix())
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.parse(path.read_text()).body
+        for module in _modules(node)
+        if (top := module.partition(".")[0]) not in own
+    ]
 
 
 def _modules(node: ast.stmt) -> list[str]:

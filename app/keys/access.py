@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, NamedTuple
 
@@ -128,6 +129,11 @@ def need(method: str, template: str) -> Need:
     return Need(frozenset(words) & ALL, PUBLIC in words, RUN in words)
 
 
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    return compile_path(template)[0]
+
+
 class Access:
     """Requirements of all routes of an application.
 
@@ -144,7 +150,7 @@ class Access:
         for route in iter_route_contexts(routes):
             if route.path is None or route.methods is None:
                 raise TypeError(f"{route.original_route!r}: what it asks of its callers can't be told")
-            self._patterns[route.path] = compile_path(route.path)[0]
+            self._patterns[route.path] = _pattern(route.path)
             for method in route.methods - {"HEAD"}:
                 self._needs[method, route.path] = need(method, route.path)
 

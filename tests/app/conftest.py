@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from fastapi.testclient import TestClient
 
 from app.database.engine import Database
@@ -30,9 +31,11 @@ def backend(request: pytest.FixtureRequest) -> Database:
 
 
 @pytest.fixture
-def client(settings: Settings, backend: Database) -> TestClient:
+def client(settings: Settings, backend: Database, portal: BlockingPortal) -> TestClient:
     """A client of the application, without its lifespan: nothing runs in the background."""
-    return TestClient(create_app(settings, backend))
+    client = TestClient(create_app(settings, backend))
+    client.portal = portal
+    return client
 
 
 @pytest.fixture

@@ -89,7 +89,7 @@ def whole(app: FastAPI) -> schemathesis.BaseSchema:
 
 
 MORE_EXAMPLES = int(os.environ.get("STEWARD_HOSTILE_EXAMPLES", "0"))
-FEW_EXAMPLES = 6
+EXAMPLES, FEW_EXAMPLES = 8, 4
 GROUPS = 4
 """Operations are tested in so many groups: one test of all would take long on a slow machine."""
 
@@ -101,7 +101,11 @@ def test_answers_are_as_documented(app: FastAPI, service: schemathesis.BaseSchem
     for operation in operations[group::GROUPS]:
 
         @hypothesis_settings(
-            max_examples=20, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck), database=None
+            max_examples=EXAMPLES,
+            derandomize=True,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            database=None,
         )
         @given(case=operation.as_strategy())
         def conforms(case: schemathesis.Case[Any]) -> None:

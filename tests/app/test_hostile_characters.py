@@ -61,8 +61,15 @@ def test_in_any_parameter_of_any_route(client: TestClient, workload: str) -> Non
     assert tried > 50
 
 
-@on_both
-@pytest.mark.parametrize("odd", ["a\0b", "\ud800", "\udfff tail"])
+NUL = "a\0b"
+POSTGRESQL = pytest.param("postgres_database", NUL, marks=pytest.mark.servers, id="postgresql")  # which takes no NUL
+
+
+@pytest.mark.parametrize(
+    ("backend", "odd"),
+    [*(("database", odd) for odd in (NUL, "\ud800", "\udfff tail")), POSTGRESQL],
+    indirect=["backend"],
+)
 def test_in_the_body_of_any_route(client: TestClient, workload: str, odd: str) -> None:
     tried = 0
     for method, path, operation in operations(client):

@@ -9,10 +9,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
+from typer.testing import CliRunner
 
 from app import startup
+from app.cli.main import cli
 from app.settings import Settings
 from app.startup import StartupError
 from tests.servers import clean_environment, free_port
@@ -38,15 +42,33 @@ CASES = [(command, name) for name in ("setting", "down") for command in COMMANDS
 CASES += [(COMMANDS[-1], name) for name in REFUSED if name not in ("setting", "down")]  # which look at the same place
 
 
-def steward(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command, run to its end in a folder of its own."""
-    settings: Mapping[str, str] = {"STEWARD_DATA_DIR": str(folder / "data"), "STEWARD_PORT": "0", **environment}
-    command = [sys.executable, "-m", "app.cli", *arguments]
-    env = {**clean_environment(settings), "PYTHONPATH": str(Path.cwd())}
-    return subprocess.run(command, capture_output=True, text=True, env=env, cwd=folder, timeout=120, check=False)
+class Ended(NamedTuple):
+    """Of a command: its exit status and what it wrote."""
+
+    returncode: int
+    stderr: str
 
 
-def told(ended: subprocess.CompletedProcess[str]) -> str:
+def environment_of(folder: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    return clean_environment({"STEWARD_DATA_DIR": str(folder / "data"), "STEWARD_PORT": "0", **environment})
+
+
+def process(folder: Path, *arguments: str, **environment: str) -> Ended:
+    """The command as a process, run to its end in a folder of its own."""
+    env = {**environment_of(folder, environment), "PYTHONPATH": str(Path.cwd())}
+    kwargs: dict[str, Any] = {"capture_output": True, "text": True, "cwd": folder, "timeout": 120, "check": False}
+    ended = subprocess.run([sys.executable, "-m", "app.cli", *arguments], env=env, **kwargs)
+    return Ended(ended.returncode, ended.stderr)
+
+
+def steward(folder: Path, *arguments: str, **environment: str) -> Ended:
+    """The command in this process; it must end before it serves or becomes another program."""
+    with mock.patch.dict(os.environ, environment_of(folder, environment), clear=True):
+        found = CliRunner().invoke(cli, arguments)
+    return Ended(found.exit_code, found.stderr)
+
+
+def told(ended: Ended) -> str:
     """The one line on standard error."""
     lines = ended.stderr.splitlines()
     assert (ended.returncode, len(lines)) == (startup.EXIT_STATUS, 1), ended.stderr
@@ -56,7 +78,8 @@ def told(ended: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize(("command", "name"), CASES)
 def test_what_is_wrong_is_one_line(command: tuple[str, ...], name: str, tmp_path: Path) -> None:
     environment, expected = REFUSED[name]
-    line = told(steward(tmp_path, *command, **environment))
+    run = process if name == "down" and command[0] != "db" else steward  # those begin by starting something
+    line = told(run(tmp_path, *command, **environment))
     assert all(part in line for part in expected), line
     assert "secret" not in line
 
@@ -72,13 +95,13 @@ def test_a_broker_that_is_none_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_worker_needs_a_database_and_makes_none(tmp_path: Path) -> None:
-    assert "steward db upgrade" in told(steward(tmp_path, "worker"))
+    assert "steward db upgrade" in told(process(tmp_path, "worker"))
     assert not (tmp_path / "data" / "steward.db").exists()
 
 
 def test_a_worker_needs_its_broker(tmp_path: Path) -> None:
     assert steward(tmp_path, "db", "upgrade").returncode == 0
-    line = told(steward(tmp_path, "worker", STEWARD_BROKER_URL=f"redis://{FAR_BUT_CLOSED}/0"))
+    line = told(process(tmp_path, "worker", STEWARD_BROKER_URL=f"redis://{FAR_BUT_CLOSED}/0"))
     assert f"STEWARD_BROKER_URL='redis://{FAR_BUT_CLOSED}/0'" in line
     assert "start Redis" in line
 

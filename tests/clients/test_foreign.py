@@ -72,16 +72,16 @@ def test_a_loop_goes_on_while_somebody_else_answers(
             clock = Clock()
             patient = clock.retry(patience_seconds=600.0)
             with Run(service.url, workload, retry=patient, wait_seconds=WAIT_SECONDS, refusals=refusals) as run:
-                train(run, clock, 3)
+                train(run, clock, 2)
                 held, answering[:] = run.allocation, [answer]
-                train(run, clock, 6)
+                train(run, clock, 4)
                 assert run.allocation == held, name
                 answering.clear()
                 clock.now += TRAINING_SECONDS
-                train(run, clock, 10)
+                train(run, clock, 6)
                 assert run.refused is None
             found[name] = stored(client, run.id)
-    assert found == dict.fromkeys(found, reported(10))
+    assert found == dict.fromkeys(found, reported(6))
     assert found
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi.testclient import TestClient
 
 from app.kinds.registry import KINDS
 from tests.documents.blocks import ALL, PAGES, ROOT, Block, blocks
@@ -24,6 +25,7 @@ from tests.servers import StewardServer, clean_environment, start_steward, stop
 README, TOUR = "README.md", "docs/tutorial/tour.md"
 ALONE = [README, "clients/python/README.md", "docs/how-to/client.md"]
 """Pages that need no workload to be there: they register their own."""
+SLOW = pytest.mark.slow
 ADDRESSES = ("http://127.0.0.1:8080", "http://localhost:8080", "localhost:8080")
 
 
@@ -102,17 +104,21 @@ ENDED = re.compile(
 """How a run of the README ends: time against deadline, cost against the largest allocation."""
 
 
-@pytest.mark.parametrize("page", ALONE)
+@pytest.mark.parametrize(
+    ("page", "times"),
+    [(README, 2), *((page, 1) for page in ALONE[1:]), *(pytest.param(page, 2, marks=SLOW) for page in ALONE[1:])],
+)
 def test_a_page_that_stands_alone_runs_on_a_new_service_and_again(
-    page: str, steward_factory: Callable[..., StewardServer], tmp_path: Path
+    page: str, times: int, steward_factory: Callable[..., StewardServer], tmp_path: Path
 ) -> None:
     server = steward_factory(None, "--workers", "0", wait="alive")
-    told = walked([page, page], server, tmp_path)
+    told = walked([page] * times, server, tmp_path)
     if page == README:
         assert ENDED.findall(told) == ["met", "met"]
     assert [one["name"] for one in httpx.get(f"{server.url}/workloads").json()["items"]] == ["resnet18"]
 
 
+@SLOW
 def test_the_readme_works_after_the_dashboards_example_and_before_it(
     steward_factory: Callable[..., StewardServer], tmp_path: Path
 ) -> None:
@@ -125,7 +131,7 @@ def test_the_readme_works_after_the_dashboards_example_and_before_it(
     assert [one["state"] for one in runs] == ["finished", "finished"]
 
 
-@pytest.mark.slow
+@SLOW
 def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
     steward_factory: Callable[..., StewardServer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,18 +148,17 @@ def test_readme_and_tour_work_as_they_are_written_one_after_the_other_and_again(
     assert len(re.findall(r"^done in [\d,]+ s$", told, re.MULTILINE)) == 2
 
 
-def test_no_two_examples_share_a_name(steward_factory: Callable[..., StewardServer]) -> None:
+def test_no_two_examples_share_a_name(client: TestClient) -> None:
     """All specs of documents and kinds on one service, again and again."""
     found = [json.loads(path.read_text()) for path in (ROOT / "docs").rglob("*.json")]
     found += [json.loads(block.text) for block in ALL if block.language == "json"]
     specs = [one for one in found if isinstance(one, dict) and one.get("kind") in KINDS]
     assert {spec["kind"] for spec in specs} == KINDS.keys()
-    server = steward_factory(None, "--workers", "0", wait="alive")
     for _ in range(2):
         for kind in KINDS:
-            assert httpx.post(f"{server.url}/ui/examples/{kind}").status_code == 204
+            assert client.post(f"/ui/examples/{kind}").status_code == 204
         for spec in sorted(specs, key=lambda spec: len(spec.get("members", ()))):  # members are to be there already
-            answer = httpx.post(f"{server.url}/workloads", json=spec)
+            answer = client.post("/workloads", json=spec)
             assert answer.status_code in (200, 201), answer.text
-    kinds = {one["name"]: one["kind"] for one in httpx.get(f"{server.url}/workloads").json()["items"]}
+    kinds = {one["name"]: one["kind"] for one in client.get("/workloads").json()["items"]}
     assert [name for name, kind in kinds.items() if name in KINDS and name != kind] == []

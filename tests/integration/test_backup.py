@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
@@ -10,12 +11,15 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Self
+from unittest import mock
 from uuid import uuid4
 
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from typer.testing import CliRunner, Result
 
+from app.cli.main import cli
 from app.main import create_app
 from app.settings import Settings
 from migrations.runner import upgrade
@@ -65,6 +69,12 @@ def steward(*arguments: str, data: Path, **settings: str) -> subprocess.Complete
     environment = clean_environment({f"STEWARD_{name.upper()}": value for name, value in settings.items()})
     command = [sys.executable, "-m", "app.cli", "db", *arguments, "--data", str(data)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=300)
+
+
+def told(*arguments: str, data: Path) -> Result:
+    """`steward db …` in this process."""
+    with mock.patch.dict(os.environ, clean_environment({}), clear=True):
+        return CliRunner().invoke(cli, ["db", *arguments, "--data", str(data)])
 
 
 @contextmanager
@@ -158,17 +168,17 @@ def test_what_is_no_backup_or_of_another_version_or_damaged_changes_nothing(tmp_
     upgrade(f"sqlite:///{file}")
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '2031_01_01_later'")
-    later = steward("restore", str(file), data=data)
-    assert (later.returncode, "another version of Steward" in later.stderr) == (2, True), later.stderr
+    later = told("restore", str(file), data=data)
+    assert (later.exit_code, "another version of Steward" in later.stderr) == (2, True), later.stderr
     whole = file.read_bytes()
     for content, said in ((b"", "no backup"), (b"hello", "no backup"), (whole[: len(whole) // 2], "")):
         file.write_bytes(content)
-        refused = steward("restore", str(file), data=data)
-        assert (refused.returncode, "nothing was restored" in refused.stderr) == (2, True), refused.stderr
+        refused = told("restore", str(file), data=data)
+        assert (refused.exit_code, "nothing was restored" in refused.stderr) == (2, True), refused.stderr
         assert said in refused.stderr
     with closing(sqlite3.connect(tmp_path / "foreign.db")) as connection, connection:
         connection.execute("CREATE TABLE kept (id)")
-    assert "none of Steward's" in steward("restore", str(tmp_path / "foreign.db"), data=data).stderr
+    assert "none of Steward's" in told("restore", str(tmp_path / "foreign.db"), data=data).stderr
     assert not (data / "steward.db").exists()
-    assert steward("restore", str(tmp_path / "nowhere.db"), data=data).returncode == 2
-    assert steward("backup", str(tmp_path / "no" / "folder"), data=data).returncode == 2
+    assert told("restore", str(tmp_path / "nowhere.db"), data=data).exit_code == 2
+    assert told("backup", str(tmp_path / "no" / "folder"), data=data).exit_code == 2

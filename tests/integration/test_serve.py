@@ -10,10 +10,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import psutil
 import pytest
+from typer.testing import CliRunner
 
+from app.cli.main import cli
 from tests.batched import SPEC as EXAMPLE
 from tests.conftest import StartSteward
 from tests.integration.conftest import Call
@@ -108,9 +111,9 @@ def test_without_workers_a_stop_answers_what_is_under_way_takes_no_more_and_tell
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])  # noqa: S104
 def test_an_open_address_is_refused(host: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.cli", "serve", "--host", host, "--data", str(tmp_path / "x")]
-    ended = subprocess.run(command, capture_output=True, text=True, env=clean_environment({}), timeout=60, check=False)
-    assert ended.returncode == 2
+    with mock.patch.dict(os.environ, clean_environment({}), clear=True):
+        ended = CliRunner().invoke(cli, ["serve", "--host", host, "--data", str(tmp_path / "x")])
+    assert ended.exit_code == 2
     assert host in ended.stderr
     assert "no API keys" in ended.stderr
     assert not (tmp_path / "x").exists()

@@ -15,6 +15,7 @@ import httpx
 from .answers import Read, document
 from .errors import StewardError, Unreachable
 from .retry import Retry
+from .trust import trusted
 
 if TYPE_CHECKING:
     from .generated import AuthenticatedClient, Client
@@ -244,7 +245,7 @@ def http_client(client: Service) -> httpx.Client:
         key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         url = client or os.environ.get("STEWARD_URL", URL)
-        return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers)
+        return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers, verify=trusted())
     return client.get_httpx_client()
 
 

@@ -11,7 +11,7 @@ ODD = st.sampled_from([*"\t,:;=&%/\"'", "\x7f", "é", "nan", "inf", "1e999", "9"
 TEXTS = (st.lists(ODD | st.characters(min_codepoint=32, max_codepoint=255), max_size=8)).map("".join)
 PARAMETERS = ("iteration", "allocation", "metric", "feature", "total", "target", "probability", "upcoming")
 STATE = {"iteration": "3", "allocation": "gpus:4", "metric": "iteration_seconds:21.5", "feature": "batch:64"}
-few = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+few = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @few

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,16 @@ def test_every_operation_has_a_case() -> None:
     assert {case.operation for case in CASES if case.streamed} == STREAMED
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.operation}, {case.name}".rstrip(", "))
+COSTLY = "inference, 9,984 requests come twice"
+"""It takes as long as twenty others; the largest reports of all other kinds are not slow."""
+
+
+def parameter(case: Case) -> Any:
+    name = f"{case.operation}, {case.name}".rstrip(", ")
+    return pytest.param(case, id=name, marks=[pytest.mark.slow] if case.name == COSTLY else [])
+
+
+@pytest.mark.parametrize("case", [parameter(case) for case in CASES])
 def test_memory_and_answer_are_within_the_budget(serving: Service, case: Case) -> None:
     taken, body = held(serving, case)
     assert over(case, taken, body) == []

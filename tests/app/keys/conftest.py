@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
@@ -30,8 +31,10 @@ def made_app(settings: Settings, database: Database) -> FastAPI:
 
 
 @pytest.fixture
-def client(made_app: FastAPI) -> TestClient:
-    return TestClient(made_app, raise_server_exceptions=False)
+def client(made_app: FastAPI, portal: BlockingPortal) -> TestClient:
+    client = TestClient(made_app, raise_server_exceptions=False)
+    client.portal = portal
+    return client
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from typing import Any, Literal, Self
 
 import httpx
 
+from steward_client.trust import trusted
+
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_SECONDS, PAGE = 15.0, 250
 Object = Mapping[str, Any]
@@ -57,14 +59,14 @@ class KubernetesApi:
             KubernetesError: there is neither an address nor a pod's service account.
         """
         if address is not None:
-            return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS))
+            return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=trusted()))
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if not host or not (ACCOUNT / "token").exists():
             raise KubernetesError(0, "this is no pod with a service account: name the address of `kubectl proxy`")
         host = f"[{host}]" if ":" in host else host
-        trusted = create_default_context(cafile=str(ACCOUNT / "ca.crt"))
+        own = create_default_context(cafile=str(ACCOUNT / "ca.crt"))
         base, auth = f"https://{host}:{port}", _Token(ACCOUNT / "token")
-        return cls(httpx.Client(base_url=base, timeout=TIMEOUT_SECONDS, auth=auth, verify=trusted))
+        return cls(httpx.Client(base_url=base, timeout=TIMEOUT_SECONDS, auth=auth, verify=own))
 
     def get(self, path: str) -> Object:
         """Read an object.

@@ -17,6 +17,8 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
+from steward_client.trust import trusted
+
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
 from .leftovers import Leaving, Left, launcher
 from .remote import KILLED, Remote
@@ -151,11 +153,11 @@ def _client(address: str) -> httpx.Client:
     if scheme == "unix":
         if not Path(rest).is_socket():
             raise Unavailable(f"there is no socket {rest}: is Docker's daemon running? --option host=unix:///path")
-        transport = httpx.HTTPTransport(uds=rest)
-        return httpx.Client(base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS)
+        transport = httpx.HTTPTransport(uds=rest, verify=trusted())
+        return httpx.Client(base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS, verify=trusted())
     if scheme != "tcp" or not rest:
         raise ActuatorError(f"host={address}: unix:///path or tcp://host:port is accepted")
-    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS)
+    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=trusted())
 
 
 def _settable(cores: int, memory: int) -> dict[str, Settable]:

@@ -19,6 +19,8 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
+from steward_client.trust import trusted
+
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
 from .leftovers import Leaving, Left, launcher
 from .remote import KILLED, PARTING_SECONDS, Remote
@@ -58,7 +60,8 @@ class RayJob(Remote, Leaving):
         address = address or os.environ.get("RAY_API_SERVER_ADDRESS", "") or ADDRESS
         settable = {name: Settable(UNITS[name], 1.0, None, HOW) for name in ("workers", "cpu", "gpus", "memory")}
         super().__init__(settable, wanted)
-        self._http, self._address = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS), address
+        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=trusted())
+        self._address = address
         self._python, self._job = python, f"steward-{secrets.token_hex(8)}"
         try:
             self._call("GET", "/api/version")

@@ -1,0 +1,17 @@
+"""Authorities that certificates of servers are verified with; they are read once, as that takes longer than a call."""
+
+import os
+import ssl
+from functools import cache
+
+import httpx
+
+
+def trusted() -> ssl.SSLContext:
+    """Those of httpx, or of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR``."""
+    return _read(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _read(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()
