@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from app.settings import Settings
 from app.workloads import service as workloads
 from benchmarks.cluster_served import CASES, Choosing, Fixed
 from tests.answers import all_answered
-from tests.pollux.measured import Application, read_applications
+from tests.pollux.measured import read_applications
 from tests.pollux.simulator import read_log
 from workers.inputs import Workload
 from workers.kinds.cluster import KIND as LEARNED
@@ -32,9 +33,10 @@ OTHER: dict[str, Any] = {**SPEC, "name": "other", "nodes": NODES[:1]}
 MOMENTS = ("decided_at", "run")
 
 
-def fitted(applications: dict[str, Application]) -> bytes:
+@cache
+def fitted(data: Path) -> bytes:
     """A domain model of one application, of five that come."""
-    cifar = applications["cifar10"]
+    cifar = read_applications(data / "pollux-osdi21" / "traces")["cifar10"]
     steps = [
         {
             "application": "cifar10",
@@ -100,14 +102,14 @@ def test_served_as_in_process(case: str, shared_data: Path, settings: Settings, 
     client = TestClient(create_app(settings, database))
     for spec in (SPEC, OTHER):
         assert client.post("/workloads", json=spec).status_code == 201
-    model = fitted(applications) if case in "ab" else None
+    model = fitted(shared_data) if case in "ab" else None
     if model is not None:
         with database.session() as session:
             row = workloads.require(session, "default", SPEC["name"])
             domain_models.publish(session, row.id, 1, {"family": "none"}, model)
     service: Any = Twice(client, model, SPEC)
     played = Fixed(applications, log, service) if case == "d" else Choosing(applications, log, service, CASES[case])
-    while played.now < 10_800 and not played.over:
+    while played.now < 7_200 and not played.over:
         played.step()
     assert service.answers > 100
     assert played.predicted or case == "d"

@@ -13,7 +13,7 @@ from benchmarks.hostile.formats import ACCEPTED, FAILED, Format, dumped, every
 from benchmarks.hostile.run import tried
 from benchmarks.hostile.service import Service
 
-CASES = 30
+CASES = 10
 
 
 @pytest.fixture(scope="module")

@@ -27,6 +27,15 @@ def kind(request: pytest.FixtureRequest) -> LearnedKind:
     return learned_kind(request.param)
 
 
+@pytest.fixture(autouse=True)
+def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verdicts on fewer episodes: every rule plays each of them."""
+    monkeypatch.setattr("workers.kinds.iterative.judge.JUDGE_EPISODES", 512)
+    for kind in map(learned_kind, learned_kinds()):
+        if hasattr(kind, "judged_episodes"):
+            monkeypatch.setattr(type(kind), "judged_episodes", 16)
+
+
 @cache
 def _fitted(name: str) -> Fitted:
     return learned_kind(name).fit(EXAMPLES[name]().workload, 0)
@@ -159,9 +168,15 @@ def _trained(name: str) -> Training:
     return trained(learned_kind(name))
 
 
+@cache
+def _again(name: str) -> Training:
+    """The same training, broken off, with the first one's agent as champion."""
+    return trained(learned_kind(name), broken_off=True, champion=_trained(name).result().artifact)
+
+
 @pytest.mark.parametrize("broken_off", [False, True])
 def test_a_training_ends_in_an_artifact_and_a_verdict(kind: LearnedKind, broken_off: bool) -> None:
-    training = trained(kind, broken_off=True) if broken_off else _trained(kind.name)
+    training = _again(kind.name) if broken_off else _trained(kind.name)
     result = training.result()
     assert (training.progress, training.live["phase"]) == (1.0, "done")
     assert load(result.artifact).kind == kind.name
@@ -173,7 +188,7 @@ def test_a_training_ends_in_an_artifact_and_a_verdict(kind: LearnedKind, broken_
 
 def test_a_champion_is_not_replaced_by_its_equal(kind: LearnedKind) -> None:
     first = _trained(kind.name).result()
-    again = trained(kind, champion=first.artifact).result()
+    again = _again(kind.name).result()
     assert again.artifact == first.artifact
     assert not again.report["promoted"]
     assert ("champion" in again.report["reason"]) >= first.report["promoted"]

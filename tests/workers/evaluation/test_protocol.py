@@ -182,7 +182,8 @@ def test_nothing_that_is_beaten_is_called_an_optimum(planted: Evaluation, proble
     assert "told returns" not in str(levels["L0"]["optimum"]["reason"])
     assert "it is not the optimum of what is compared" in levels["L1"]["optimum"]["reason"]
     assert "they change" in levels["L2"]["optimum"]["reason"]
-    by_rules = evaluate(problem, [Candidate("rule", [HEURISTICS["model_predictive"]])], replace(SETTINGS, level="L1"))
+    quick = replace(SETTINGS, trials=0, level="L1")
+    by_rules = evaluate(problem, [Candidate("rule", [HEURISTICS["model_predictive"]])], quick)
     first = next(level for level in by_rules.as_dict()["levels"] if level["level"] == "L1")
     best = max(first["policies"], key=lambda name: first["policies"][name]["return"]["mean"])
     assert (best, first["optimum"]["exact"]) == ("optimum", True)
@@ -354,8 +355,10 @@ def test_an_agent_that_the_guard_replaces_is_of_no_class() -> None:
     dearer = SPEC.model_copy(update={"resources": (SPEC.resources[0].model_copy(update={"price_per_hour": 1.3}),)})
     policy = HeuristicPolicy({"heuristic": "model_predictive"})
     made = [Candidate("present", [save(policy, Layout(SPEC))]), Candidate("past", [save(policy, Layout(dearer))])]
-    settings = replace(SETTINGS, episodes=16, level="L1")
-    found = evaluate(IterativeProblem(SPEC, TABLE), made, settings).as_dict()["candidates"]
+    settings = replace(SETTINGS, episodes=16, trials=0, level="L1")
+    problem = IterativeProblem(SPEC, TABLE)
+    problem.heuristics = only("model_predictive", "hold")
+    found = evaluate(problem, made, settings).as_dict()["candidates"]
     present, past = found
     assert (present["class"], present["outdated"]) == ("L1", None)
     told = "outdated: retrain (the guard answered in its place in 100.0 % of decisions)"

@@ -4,7 +4,7 @@ heuristics, champion and optimum.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -494,16 +494,17 @@ def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, epi
     """
     evaluator, made = Evaluator(spec, table, seed, episodes), load(artifact)
     candidates = [replace(made, experience=replace(made.experience, hysteresis=h)) for h in HYSTERESES]
-    chosen = candidates[_largest_hysteresis([evaluator.score_artifact(candidate).returns for candidate in candidates])]
+    chosen = candidates[_largest_hysteresis(evaluator.score_artifact(candidate).returns for candidate in candidates)]
     return save(chosen.policy, evaluator.layout, chosen.experience)
 
 
-def _largest_hysteresis(returns: Sequence[NDArray[np.float64]]) -> int:
+def _largest_hysteresis(returns: Iterable[NDArray[np.float64]]) -> int:
     """Return the index of the last candidate up to which all are as good as the first, from their returns [E]."""
-    accepted = 0
-    for index, values in enumerate(returns):
-        loss = interval(returns[0] - values)
-        if loss["low"] > 0 and loss["mean"] > 1e-3 * abs(float(returns[0].mean())):
+    accepted, every = 0, iter(returns)
+    first = next(every)
+    for index, values in enumerate(every, start=1):
+        loss = interval(first - values)
+        if loss["low"] > 0 and loss["mean"] > 1e-3 * abs(float(first.mean())):
             break
         accepted = index
     return accepted

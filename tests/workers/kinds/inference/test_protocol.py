@@ -39,7 +39,7 @@ MADE = layout(
     users=2,
     variants=2,
     servers=SERVERS,
-    episode_seconds=8,
+    episode_seconds=5,
     control_seconds=2,
     batches=[1, 4],
     queue_limit=50,
@@ -225,6 +225,7 @@ def test_l3_of_users_plays_them_in_other_places() -> None:
     assert shares[1][1] > 2 * shares[1][0]
 
 
+@pytest.mark.slow
 def test_agents_of_users_are_judged_together_at_every_level() -> None:
     """Users' delays and prices, users in other places, load and lost servers: an artifact by role goes through all."""
     spec = MADE.spec.model_copy(update={"policies": "per_user"})
@@ -238,7 +239,7 @@ def test_agents_of_users_are_judged_together_at_every_level() -> None:
     found, _ = KIND.evaluation(workload, HoldOut(of="users"), 0)
     assert isinstance(found, InferenceProblem)
     found.heuristics = {name: found.heuristics[name] for name in RULES}
-    judged = evaluate(found, [Candidate("agents", [KIND.save(policies, spec)])], SETTINGS).as_dict()
+    judged = evaluate(found, [Candidate("agents", [KIND.save(policies, spec)])], replace(SETTINGS, trials=0)).as_dict()
     assert [level["available"] for level in judged["levels"]] == [True] * 6
     assert {"held_out", "load", "capacity", "failures"} <= set(judged["levels"][5]["wrappers"])
     [agents] = judged["candidates"]

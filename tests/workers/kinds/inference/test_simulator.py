@@ -23,6 +23,7 @@ def waits(delays: np.ndarray, service_seconds: float) -> tuple[float, float]:
     return float(delays.mean()) - service_seconds, float(delays.std(ddof=1)) / len(delays) ** 0.5
 
 
+@pytest.mark.slow
 def test_one_server_of_constant_speed_makes_requests_wait_as_the_closed_form_says() -> None:
     made = layout(episode_seconds=800, control_seconds=800)
     found = played(world(made, service(made, 0.1, [8.0]), 512), first_legal)
@@ -31,6 +32,7 @@ def test_one_server_of_constant_speed_makes_requests_wait_as_the_closed_form_say
     assert error < 0.005
 
 
+@pytest.mark.slow
 def test_servers_of_exponential_seconds_make_requests_wait_as_erlang_says() -> None:
     made = layout(servers=[{"name": "cpu", "minimum": 3, "maximum": 3}], episode_seconds=4_000, control_seconds=4_000)
     given = world(made, service(made, 1.0, [2.4]), 384, options={"service": "exponential"})

@@ -203,6 +203,7 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
     assert trial.runner.agent.learned.values["averaging"] == 0
 
 
+@pytest.mark.slow
 def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
     made: tuple[Layout, ServiceModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:

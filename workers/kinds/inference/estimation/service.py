@@ -81,8 +81,13 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def share(logit: Floats) -> Floats:
+<<<<<<< HEAD
     """Compute the logistic function of ``logit``, in 0…1, of the same shape."""
     return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
+=======
+    """The logistic function of ``logit``, in 0…1, of the same shape."""
+    return 1 / (1 + np.exp(-np.minimum(np.maximum(logit, -30.0), 30.0)))
+>>>>>>> refs/heads/tB
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
@@ -204,6 +209,7 @@ class ServiceTime:
         self._usual = np.exp([np.log(points.batch).mean(), np.log(points.cores).mean()])
         self._middle = float(self._cells.log.mean())
         self._known = points.variant * self._servers + points.server
+        self._rows = self._prior()
         best = min((self._under(rows, growth) for growth in GROWTHS), key=lambda one: one.loss + GROWTHS[one.growth])
         self.growth_, self.noise_sd_, self.miss_sd_, self._reference = (
             best.growth,
@@ -327,26 +333,33 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
+<<<<<<< HEAD
         """Fit the cells' median ``logs`` [c] by damped Gauss–Newton, with Student's t by reweighting.
 
         ``start``: first parameters [P], None: default ones; ``draw``: shift of the prior in its deviations.
         """
         rows, centre = self._prior()
+=======
+        """Damped Gauss–Newton with Student's t by reweighting; ``draw`` [P] shifts the prior, in its deviations."""
+        rows, centre = self._rows
+>>>>>>> refs/heads/tB
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
-        x = self._start(logs) if start is None else start
-        loss, damping = self._loss(laws, x, logs, rows, target), 1e-3
+        x, damping = self._start(logs) if start is None else start, 1e-3
+        residual = (logs - self._mean(laws, x, points)) / sd
+        loss = _loss(residual, target - rows @ x)
         for _ in range(ITERATIONS):
-            residual = (logs - self._mean(laws, x, points)) / sd
             weight = np.sqrt((FREEDOM + 1) / (FREEDOM + residual**2))
             slopes = self._slopes(laws, x, points) * (weight / sd)[:, None]
             left = np.concatenate([slopes, rows])
             right = np.concatenate([weight * residual, target - rows @ x])
             normal = left.T @ left
             step = np.linalg.solve(normal + damping * np.diag(np.diag(normal) + 1e-9), left.T @ right)
-            new = self._loss(laws, x + step, logs, rows, target)
+            there = x + step
+            off = (logs - self._mean(laws, there, points)) / sd
+            new = _loss(off, target - rows @ there)
             if new <= loss:
-                gain, x, loss, damping = loss - new, x + step, new, max(damping / 5, 1e-9)
+                gain, x, residual, loss, damping = loss - new, there, off, new, max(damping / 5, 1e-9)
                 if gain < CONVERGED * max(1.0, abs(loss)):
                     break
             else:
@@ -362,11 +375,6 @@ class ServiceTime:
             x[v] = float(logs[own].mean()) if own.any() else mean
         x[variants : 3 * variants + 2] = LOGIT
         return x
-
-    def _loss(self, laws: tuple[Law, Law], x: Floats, logs: Floats, rows: Floats, target: Floats) -> float:
-        residual = (logs - self._mean(laws, x, self._cells.points)) / self._cell_sd()
-        far = (FREEDOM + 1) * np.log1p(residual**2 / FREEDOM)
-        return float(far.sum() + ((target - rows @ x) ** 2).sum())
 
     def _cell_sd(self) -> Floats:
         """Return the standard deviation of each cell's median log seconds about the laws, [c]."""
@@ -423,6 +431,12 @@ class ServiceTime:
             solved = np.linalg.solve(kernel[: len(of), : len(of)] + np.diag(noise**2 + 1e-9), off.T)
             out[:, to] = prior[:, len(of) :] + (kernel[len(of) :, : len(of)] @ solved).T
         return out
+
+
+def _loss(residual: Floats, prior: Floats) -> float:
+    """Minus twice the log posterior of standardised residuals, of data by Student's t and of the prior."""
+    far = (FREEDOM + 1) * np.log1p(residual**2 / FREEDOM)
+    return float(far.sum() + (prior**2).sum())
 
 
 def _opposite(members: int, count: int, rng: np.random.Generator) -> Floats:

@@ -18,18 +18,27 @@ from workers.inputs import Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.fit import fit
 
+SIZES = (1, 2, 4, 8)
 
-def batches(servers: tuple[int, ...] = (0, 1), variants: tuple[int, ...] = (0, 1), repeats: int = 4) -> Any:
+
+def batches(
+    servers: tuple[int, ...] = (0, 1), variants: tuple[int, ...] = (0, 1), repeats: int = 4, sizes: Any = SIZES
+) -> Any:
     rng = np.random.default_rng(0)
     return np.array(
         [
             [variant, batch, server, (4, 8)[server], seconds * np.exp(0.05 * rng.standard_normal())]
             for variant in variants
             for server in servers
-            for batch in (1, 2, 4, 8)
+            for batch in sizes
             for seconds in [0.02 * (1 + 3 * variant) * (1 + batch) / (1, 1.7)[server]] * repeats
         ]
     ).reshape(-1, 5)
+
+
+def few(servers: tuple[int, ...] = (0, 1), variants: tuple[int, ...] = (0, 1)) -> Any:
+    """Batches of one size: a fit to them holds out server classes alone, and of a single class nothing."""
+    return batches(servers, variants, sizes=(4,))
 
 
 def requests(count: int = 400) -> Requests:
@@ -49,35 +58,41 @@ def both() -> Fitted:
     return fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
 
 
-def test_a_drift_brings_what_was_measured_before_to_where_it_is_now() -> None:
-    slower = batches(servers=(0,), variants=(0,))
+@pytest.fixture(scope="module")
+def plain() -> Fitted:
+    """Of few batches and a log, without drifts."""
+    return fitted(Content(few(), requests()))
+
+
+def test_a_drift_brings_what_was_measured_before_to_where_it_is_now(plain: Fitted) -> None:
+    slower = few(servers=(0,), variants=(0,))
     slower[:, 4] *= 1.6
-    old, recent = Content(batches(), requests()), Content(slower, requests(0))
+    old, recent = Content(few(), requests()), Content(slower, requests(0))
     chain = [{"seconds.small": 1.6, "arrivals.web": 2.0}]
     drifts = Drifts(chain, {"run@5": chain})
     shifted = fit(Workload(spec(), samples=[("old", old), ("run@5", recent)], drifts=drifts), 0)
-    now, before = KIND.model(shifted.model), KIND.model(fitted(old).model)
+    now, before = KIND.model(shifted.model), KIND.model(plain.model)
     assert now.seconds() / before.seconds() == pytest.approx(1.6, rel=0.08)  # also what nobody has measured since
     assert (now.rate / before.rate).mean(axis=1) == pytest.approx([2.0, 1.0])
     blind = KIND.model(fitted(old, recent).model)
     assert (blind.seconds()[1] / before.seconds()[1]).max() < 1.5
 
 
-def test_drifts_add_up_and_go_back() -> None:
+def test_drifts_add_up_and_go_back(plain: Fitted) -> None:
     """Twice as slow, and as before again: each execution is brought from where it was measured to where it is now.
 
     Then one variant alone becomes twice as fast: at the first drift it had gone along with the other, unnoticed.
     """
-    slower = batches()
+    slower = few()
     slower[:, 4] *= 2.0
     first, second, third = {"seconds.small": 2.0}, {"seconds.small": 0.5}, {"seconds.large": 0.5, "seconds.small": 1.0}
-    samples = [("old", Content(batches(), requests())), ("run@5", Content(slower, requests(0)))]
+    samples = [("old", Content(few(), requests())), ("run@5", Content(slower, requests(0)))]
     then = {"run@5": [first]}
     once, twice, thrice = (
         KIND.model(fit(Workload(spec(), samples=samples, drifts=Drifts(chain, then)), 0).model).seconds()
         for chain in ([first], [first, second], [first, second, third])
     )
-    true = KIND.model(fitted(Content(batches(), requests())).model).seconds()
+    true = KIND.model(plain.model).seconds()
     assert once / true == pytest.approx(2.0, rel=0.05)
     assert twice / true == pytest.approx(1.0, rel=0.05)
     names = [variant.name for variant in spec().variants]
@@ -89,7 +104,7 @@ def test_drifts_add_up_and_go_back() -> None:
 def test_requests_are_learned_of_the_longest_logs_of_one_level() -> None:
     """Logs of twice as many requests are not mixed with those of before, and take their place once they are longer."""
     chain = [{"arrivals.web": 2.0, "arrivals.mobile": 2.0}]
-    short, long = Content(batches(), requests(100)), Content(batches(), requests())
+    short, long = (Content(few(servers=(0,)), requests(count)) for count in (100, 400))
     samples = [("old", short), ("new", long)]
     rate = KIND.model(fit(Workload(spec(), samples=samples, drifts=Drifts(chain, {"new": chain})), 0).model).rate
     assert rate == pytest.approx(KIND.model(fitted(long).model).rate)

@@ -10,7 +10,7 @@ from app.kinds.forecasting.answer import LEAST_SECONDS, Expected
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.samples import Content, Requests
 from tests.app.kinds.inference.workloads import spec
-from tests.workers.kinds.inference.estimation.test_fit import batches
+from tests.workers.kinds.inference.estimation.test_fit import few
 from workers.estimators.forecasting.back_test import FEWEST, SECONDS
 from workers.inputs import STEADY, Drifts, Workload
 from workers.kinds.inference.estimation.fit import fit
@@ -27,7 +27,7 @@ def log(hours: float, every: tuple[float, float] = (10.0, 30.0)) -> Requests:
 
 def expected(drifts: Drifts, *logs: Requests) -> dict[str, Expected]:
     """What a fitted model tells, by user."""
-    samples = [(str(number), Content(batches(), one)) for number, one in enumerate(logs)]
+    samples = [(str(number), Content(few(servers=(0,)), one)) for number, one in enumerate(logs)]
     made = fit(Workload(spec(), samples=samples, drifts=drifts), 0)
     return {one.name: one.ahead() for one in KIND.forecasters(KIND.model(made.model))}
 
@@ -47,6 +47,6 @@ def test_a_short_log_gives_none() -> None:
     assert expected(STEADY, log(3)) == {}
     assert FEWEST * SECONDS == LEAST_SECONDS
     jumped = log(3)._replace(time=log(3).time + np.where(np.arange(len(log(3).time)) > 10, 10**14, 0))
-    samples = [("0", Content(batches(), jumped))]
+    samples = [("0", Content(few(servers=(0,)), jumped))]
     told = fit(Workload(spec(), samples=samples), 0).report["log_seconds"]
     assert 2.9 * 3600 < told < 3 * 3600

@@ -118,7 +118,7 @@ class TestServiceTime:
         assert (one == same).all()
         assert not (one == other).any()
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=6, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 1), st.integers(1, 64), st.floats(1e-4, 1e3)), min_size=1, max_size=12))
     def test_any_batches_give_finite_predictions(self, rows: list[tuple[int, int, float]]) -> None:
         variant, batch, seconds = (np.array(column) for column in zip(*rows, strict=True))

@@ -15,7 +15,7 @@ from workers.estimators.base import CriterionMissed, EstimationError, Inputs, To
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import input_folds, select
 from workers.kinds.iterative import fit
-from workers.kinds.iterative.fit import check_judge, fit_domain_model
+from workers.kinds.iterative.fit import FittedModel, check_judge, fit_domain_model
 from workers.kinds.iterative.grid import Executions
 
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 16, "change_seconds": 5.0}
@@ -45,6 +45,11 @@ def _executions(
     return Executions(tuple(items))
 
 
+@pytest.fixture(scope="module")
+def usual() -> FittedModel:
+    return fit_domain_model(_spec(), _executions(), seed=3, clock=lambda: 0.0)
+
+
 def test_more_metrics_are_fitted_to_fewer_inputs_each(monkeypatch: pytest.MonkeyPatch) -> None:
     cells: list[int] = []
 
@@ -57,7 +62,7 @@ def test_more_metrics_are_fitted_to_fewer_inputs_each(monkeypatch: pytest.Monkey
         executions = Executions(
             tuple((name, np.hstack([rows, np.tile(rows[:, 2:], count - 1)])) for name, rows in _executions(3).items)
         )
-        fit_domain_model(_spec(metrics=[{"name": f"m{n}"} for n in range(count - 1)]), executions)
+        fit_domain_model(_spec(metrics=[{"name": f"m{n}"} for n in range(count - 1)]), executions, reported=False)
     assert cells == [1_500] * 5 + [1_191] * 8
     assert cells[-1] ** 3 * 8 == pytest.approx(cells[0] ** 3 * 4, rel=0.01)
 
@@ -79,28 +84,26 @@ def test_a_planted_workload_is_recovered() -> None:
     assert report["observations"] == 720
 
 
-def test_the_report_is_plain_json_and_the_table_survives_bytes() -> None:
-    fitted = fit_domain_model(_spec(), _executions())
-    assert json.loads(json.dumps(fitted.report, allow_nan=False)) == fitted.report
-    again = ModelTable.from_bytes(fitted.table.to_bytes())
-    np.testing.assert_array_equal(again.log_mean, fitted.table.log_mean)
-    np.testing.assert_array_equal(again.change_seconds, fitted.table.change_seconds)
+def test_the_report_is_plain_json_and_the_table_survives_bytes(usual: FittedModel) -> None:
+    assert json.loads(json.dumps(usual.report, allow_nan=False)) == usual.report
+    again = ModelTable.from_bytes(usual.table.to_bytes())
+    np.testing.assert_array_equal(again.log_mean, usual.table.log_mean)
+    np.testing.assert_array_equal(again.change_seconds, usual.table.change_seconds)
 
 
-def test_the_same_seed_gives_the_same_model() -> None:
-    first, second = (fit_domain_model(_spec(), _executions(), seed=3, clock=lambda: 0.0) for _ in range(2))
-    for field in dataclasses.fields(first.table):
-        np.testing.assert_array_equal(getattr(first.table, field.name), getattr(second.table, field.name))
-    assert first.report == second.report
+def test_the_same_seed_gives_the_same_model(usual: FittedModel) -> None:
+    again = fit_domain_model(_spec(), _executions(), seed=3, clock=lambda: 0.0)
+    for field in dataclasses.fields(usual.table):
+        np.testing.assert_array_equal(getattr(usual.table, field.name), getattr(again.table, field.name))
+    assert usual.report == again.report
 
 
-def test_change_seconds_are_measured_where_allocations_move() -> None:
-    report = fit_domain_model(_spec(), _executions(40, effect=0.02, moving=True)).report
+def test_change_seconds_are_measured_where_allocations_move(usual: FittedModel) -> None:
+    report = fit_domain_model(_spec(), _executions(40, effect=0.02, moving=True), reported=False).report
     assert report["change_seconds_measured"] == {"gpus": True}
     assert report["change_seconds"]["gpus"] == pytest.approx(5.0, rel=0.25)
-    still = fit_domain_model(_spec(), _executions()).report
-    assert still["change_seconds_measured"] == {"gpus": False}
-    assert still["change_seconds"] == {"gpus": 5.0}
+    assert usual.report["change_seconds_measured"] == {"gpus": False}
+    assert usual.report["change_seconds"] == {"gpus": 5.0}
 
 
 def test_features_and_further_metrics_are_tabled() -> None:
@@ -117,7 +120,7 @@ def test_features_and_further_metrics_are_tabled() -> None:
         items.append(
             (f"r{run}", np.column_stack([np.arange(12), np.full(12, gpus), loss, seconds, np.full(12, batch)]))
         )
-    table = fit_domain_model(spec, Executions(tuple(items))).table
+    table = fit_domain_model(spec, Executions(tuple(items)), reported=False).table
     assert table.log_mean.shape == (2, 16, 2, 12)
     assert [nodes.tolist() for nodes in table.feature_nodes] == [[32.0, 128.0]]
     np.testing.assert_allclose(np.exp(table.log_mean[0, :, 0, 9]), 0.1, rtol=0.1)
@@ -134,7 +137,7 @@ def test_two_resources_are_tabled_in_the_layouts_order() -> None:
         gpus, cores = float(rng.integers(1, 17)), float(rng.choice([2, 4, 6, 8]))
         seconds = 40 / gpus * (2 / cores) ** 0.5 * np.exp(0.02 * rng.normal(size=12))
         items.append((f"r{run}", np.column_stack([np.arange(12), np.full(12, gpus), np.full(12, cores), seconds])))
-    table = fit_domain_model(spec, Executions(tuple(items))).table
+    table = fit_domain_model(spec, Executions(tuple(items)), reported=False).table
     allocations = Layout(spec).allocations
     truth = 40 / allocations[:, 0] * (2 / allocations[:, 1]) ** 0.5
     error = np.abs(np.exp(table.log_mean[0, :, 0, 0]) / truth - 1)
@@ -165,7 +168,7 @@ def test_two_executions_leave_open_what_they_have_not_seen(gpus: tuple[float, fl
         (f"r{i}", np.column_stack([np.arange(12.0), np.full(12, at), _seconds(np.full(12, at)) * np.exp(noise[i])]))
         for i, at in enumerate(gpus)
     )
-    drawn = [fit_domain_model(_spec(), Executions(items), seed).table.members for seed in range(6)]
+    drawn = [fit_domain_model(_spec(), Executions(items), seed, reported=False).table.members for seed in range(6)]
     apart = np.mean([np.asarray(members)[:, 0, :, 0, 0].std(axis=0) for members in drawn], axis=0)  # by gpus less one
     assert apart[3] < apart[1] < apart[0]
     assert apart[3] < 0.2 < apart[0]
@@ -179,7 +182,7 @@ def test_three_executions_at_three_allocations_are_enough() -> None:
         )
         for g in (2.0, 4.0, 8.0)
     )
-    fitted = fit_domain_model(_spec(), Executions(items))
+    fitted = fit_domain_model(_spec(), Executions(items), reported=False)
     assert np.isfinite(fitted.table.log_mean).all()
     inside = np.exp(fitted.table.log_mean[0, [1, 3, 7], 0, 6])
     np.testing.assert_allclose(inside, _seconds(np.array([2.0, 4.0, 8.0])) * 1.06, rtol=0.15)
@@ -197,7 +200,7 @@ def test_constant_data_are_named() -> None:
 def test_a_constant_second_metric_is_only_averaged() -> None:
     spec = _spec(metrics=[{"name": "memory", "target": None}])
     items = tuple((n, np.insert(data, 2, 7.0, axis=1)) for n, data in _executions(8).items)
-    table = fit_domain_model(spec, Executions(items)).table
+    table = fit_domain_model(spec, Executions(items), reported=False).table
     np.testing.assert_allclose(np.exp(table.log_mean[0]), 7.0, rtol=1e-6)
 
 
@@ -210,13 +213,13 @@ def test_a_metric_that_is_not_positive_is_refused() -> None:
 def test_a_missed_criterion_fails_with_figures() -> None:
     ticks = iter(float(i) for i in range(1000))
     with pytest.raises(CriterionMissed, match=r"one simulated iteration takes 977 µs; the criterion allows 1 µs"):
-        fit_domain_model(_spec(criterion={"max_seconds": 1e-6}), _executions(), clock=ticks.__next__)
+        fit_domain_model(_spec(criterion={"max_seconds": 1e-6}), _executions(8), clock=ticks.__next__, reported=False)
 
 
 def test_a_failure_in_one_run_is_told() -> None:
     items = [(n, data.copy()) for n, data in _executions(30).items]
     items[4][1][6, 2] *= 15
-    report = fit_domain_model(_spec(), Executions(tuple(items))).report
+    report = fit_domain_model(_spec(), Executions(tuple(items)), reported=False).report
     first = report["unexplained"][0]
     assert (first["kind"], first["execution"], first["iteration"]) == ("iteration", "run-4", 6)
     assert first["factor"] == pytest.approx(15, rel=0.2)

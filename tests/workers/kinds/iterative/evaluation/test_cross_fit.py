@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -39,6 +40,7 @@ def planted(allocation: float) -> float:
     return 2 + 60 / allocation + 0.1 * allocation
 
 
+@cache
 def planner() -> bytes:
     """The plan for the planted law."""
     return save(solve(Layout(SPEC), TABLE, Grid(41, 9, 7), with_error=False).policy, Layout(SPEC))

@@ -86,6 +86,7 @@ def test_replay_finds_what_the_candidate_earns(soft_logs: list[Log]) -> None:
     assert found["replay"]["advantage"]["low"] > 0  # half of the logged steps were random
 
 
+@pytest.mark.slow
 def test_importance_sampling_with_logged_chances_is_right(soft_logs: list[Log]) -> None:
     """All three estimates of the candidate, softened, against playing it so."""
     candidate = artifact("model_predictive")

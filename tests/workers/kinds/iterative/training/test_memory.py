@@ -61,6 +61,7 @@ def table() -> ModelTable:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("units", [16, None])
 def test_only_who_remembers_the_kind_is_right_at_the_end(units: int | None) -> None:
     """1,000 episodes: the standard error of what is missed by guessing is 3 % of it."""

@@ -1,20 +1,24 @@
 """A whole training of a workload: chunks, checkpoint, candidates, judgement."""
 
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache, partial
 from itertools import count
 from typing import Any
 
 import pytest
 
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load
 from tests.planted import planted_spec, planted_table
 from workers.inputs import Workload
-from workers.kinds.iterative import KIND
+from workers.kinds.iterative import KIND, judge
+from workers.kinds.iterative.optimum import Optimum, plan
 from workers.kinds.iterative.training import IterativeTraining, training
 from workers.learning.execution import Executor
 from workers.learning.training.competition import Competition
-from workers.learning.training.driver import Training
+from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import COMPETING, SEEDS, Bracket, Request, Start, Untrainable
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
@@ -45,22 +49,61 @@ def learner(given: Training) -> Executor:
     return found
 
 
-def test_the_margin_that_is_asked_for_judges() -> None:
+FEW_EPISODES = 512
+
+
+@cache
+def planned() -> Optimum:
+    return plan(Layout(SPEC), TABLE)
+
+
+@contextmanager
+def quick() -> Iterator[None]:
+    """Verdicts on fewer episodes, beside a plan that is solved once: both take longer than most trainings here."""
+
+    def solved(layout: Layout, table: ModelTable) -> Optimum:
+        return planned() if (layout.spec, table.to_bytes()) == (SPEC, TABLE.to_bytes()) else plan(layout, table)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(judge, "JUDGE_EPISODES", FEW_EPISODES)
+        patched.setattr("workers.kinds.iterative.training.plan", solved)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def every_training_is_quick() -> Iterator[None]:
+    with quick():
+        yield
+
+
+@pytest.fixture(scope="module")
+def exact() -> TrainedAgent:
+    """The planner, that any gain promotes."""
+    with quick():
+        return finished(training(SPEC, TABLE, request("planner", equivalence_margin=0.0))).result()
+
+
+@pytest.fixture(scope="module")
+def auto() -> Training:
+    """Learners and the planner in one bracket, to its end; any gain promotes."""
+    with quick():
+        return finished(training(SPEC, TABLE, request("auto", 60_000, equivalence_margin=0.0)))
+
+
+def test_the_margin_that_is_asked_for_judges(exact: TrainedAgent) -> None:
     """The plan is the optimum, and 1 % above the rule that answers: of its own, that is a gain or none."""
-    exact, wide = (
-        finished(training(SPEC, TABLE, request("planner", equivalence_margin=margin))).result().report
-        for margin in (0.0, 0.5)
-    )
-    assert (exact["equivalence_margin"], wide["equivalence_margin"]) == (0.0, 0.5)
-    assert exact["gain"]["low"] > 0
-    assert (exact["promoted"], wide["promoted"]) == (True, False)
+    narrow = exact.report
+    wide = finished(training(SPEC, TABLE, request("planner", equivalence_margin=0.5))).result().report
+    assert (narrow["equivalence_margin"], wide["equivalence_margin"]) == (0.0, 0.5)
+    assert narrow["gain"]["low"] > 0
+    assert (narrow["promoted"], wide["promoted"]) == (True, False)
 
 
 @pytest.mark.parametrize(
     "algorithm", ["planner", "tabular_q", "dqn", "dueling_double_dqn", "n_step_dqn", "prioritised_dqn"]
 )
 def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
-    done = finished(training(SPEC, TABLE, request(algorithm)))
+    done = finished(training(SPEC, TABLE, request(algorithm, 10_000)))
     artifact, report = done.result().artifact, done.result().report
     made = load(artifact)
     check(made, Layout(SPEC))
@@ -69,17 +112,18 @@ def test_every_algorithm_is_exported_and_judged(algorithm: str) -> None:
     assert done.progress == 1.0
     assert done.live["phase"] == "done"
     if algorithm != "planner":
-        assert report["environment_steps"] >= 40_000
+        assert report["environment_steps"] >= 10_000
         assert report["curve"]
 
 
-def test_auto_lets_the_planner_compete() -> None:
-    report = finished(training(SPEC, TABLE, request(equivalence_margin=0.0))).result().report
+def test_auto_lets_the_planner_compete(auto: Training) -> None:
+    report = auto.result().report
     assert set(report["candidates"]) == {*COMPETING, "planner"}
     assert report["candidates"][report["algorithm"]] == max(report["candidates"].values())
     assert report["promoted"], report["reason"]
 
 
+@pytest.mark.slow
 def test_a_training_goes_on_from_its_checkpoint_with_as_full_a_memory() -> None:
     """The memory is not in the checkpoint: the next advance fills it anew, so that no update is left out."""
     asked = request("double_dqn", 200_000)
@@ -113,27 +157,26 @@ def test_a_result_before_the_end_is_an_error() -> None:
         training(SPEC, TABLE, request("dqn")).result()
 
 
-def test_losers_of_auto_stop_early_and_are_told_of() -> None:
-    done = finished(training(SPEC, TABLE, request("auto", 60_000)))
-    report = done.result().report
+def test_losers_of_auto_stop_early_and_are_told_of(auto: Training) -> None:
+    report = auto.result().report
     assert [trial["algorithm"] for trial in report["bracket"]] == [*COMPETING * SEEDS, "planner"]
     assert sum(trial["chosen"] for trial in report["bracket"]) == 1
     for trial in report["bracket"]:
         assert trial["score"] is not None
         assert trial["chosen"] or trial["ended"] or trial["share"] == 1.0
     assert report["environment_steps"] <= 60_000 * Bracket(SEEDS).work * 1.1
-    assert done.live["trials"] == len(COMPETING) * SEEDS
+    assert auto.live["trials"] == len(COMPETING) * SEEDS
 
 
-def test_nobody_is_stopped_because_a_plan_is_exactly_optimal() -> None:
+def test_nobody_is_stopped_because_a_plan_is_exactly_optimal(auto: Training, exact: TrainedAgent) -> None:
     """A learner goes to its end, and what it reaches by itself is told, whoever is published."""
-    report = finished(training(SPEC, TABLE, request("auto", 60_000))).result().report
+    report = auto.result().report
     assert report["algorithm"] == "planner"
     assert max(trial["share"] for trial in report["bracket"] if trial["algorithm"] == "ppo") == 1.0
     learned = report["learned"]
     assert (learned["algorithm"], learned["optimum"]["mean"]) == ("ppo", report["optimum"]["mean"])
     assert learned["gap_to_optimum"] > 0
-    assert finished(training(SPEC, TABLE, request("planner"))).result().report["learned"] is None
+    assert exact.report["learned"] is None
 
 
 def test_the_budget_is_steps_whatever_the_clock_says() -> None:
@@ -142,7 +185,7 @@ def test_the_budget_is_steps_whatever_the_clock_says() -> None:
     for pace in (1e-6, 1e3):
         ticks = count()
         clock = partial(lambda ticks, pace: next(ticks) * pace, ticks, pace)
-        reports.append(finished(training(SPEC, TABLE, request("ppo", 20_000), clock=clock)).result())
+        reports.append(finished(training(SPEC, TABLE, request("ppo", 5_000), clock=clock)).result())
     assert reports[0].artifact == reports[1].artifact
     assert reports[0].report["environment_steps"] == reports[1].report["environment_steps"]
 
@@ -176,10 +219,9 @@ def test_an_agent_is_gone_on_from(algorithm: str) -> None:
     assert report["candidates"][algorithm] >= before.mean() - 4 * error
 
 
-def test_what_does_not_fit_is_not_gone_on_from() -> None:
-    plan = finished(training(SPEC, TABLE, request("planner"))).result().artifact
+def test_what_does_not_fit_is_not_gone_on_from(exact: TrainedAgent) -> None:
     with pytest.raises(Untrainable, match="agent 3 is a planner"):
-        finished(training(SPEC, TABLE, request("dqn", 2_000, start=Start(3, "dqn", plan))))
+        finished(training(SPEC, TABLE, request("dqn", 2_000, start=Start(3, "dqn", exact.artifact))))
     plain = finished(training(SPEC, TABLE, request("dqn", 2_000))).result().artifact
     with pytest.raises(Untrainable, match=r"agent 4.*dueling"):
         finished(training(SPEC, TABLE, request("dueling_dqn", 2_000, start=Start(4, "dueling_dqn", plain))))
