@@ -4,12 +4,12 @@ These are `auto`, `planner`, `online`, the entry points of group `steward.algori
 Only names are read, from the metadata of installed packages; workers alone import the classes.
 """
 
-from importlib.metadata import entry_points
 from typing import Annotated, Any
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import core_schema
 
+from app.installed import points
 from app.kinds.registry import KINDS
 
 GROUP = "steward.algorithms"
@@ -28,7 +28,7 @@ def own() -> frozenset[str]:
 
 def names() -> tuple[str, ...]:
     """All algorithm names that a training request may give, read from the packages installed now."""
-    return (*CONTESTS, *sorted({point.name for point in entry_points(group=GROUP)} | own()))
+    return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | own()))
 
 
 def _known(name: str) -> str:

@@ -204,7 +204,8 @@ class DistributedContract(ExecutorContract):
         assert_as_good(found, config)
         assert early.deliveries > before  # how many depends on who else uses the machine
 
-    def test_a_killed_actor_is_replaced_and_training_goes_on(self, make: Callable[..., Any]) -> None:
+    def replaces_the_killed(self, make: Callable[..., Any]) -> None:
+        """A killed actor is replaced, and the training ends as well as one in series."""
         executor = make(slabs=10**6, chunk=1)
         self.ready(executor)
         self.kill(executor)

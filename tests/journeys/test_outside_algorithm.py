@@ -136,6 +136,7 @@ def test_the_same_seed_gives_the_same(installed: registry.Algorithm) -> None:
     assert (first != learned(2)).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("batch", "delivered"), [(128, "Gradients"), (16, "Entries")])
 def test_it_learns_over_processes(installed: registry.Algorithm, batch: int, delivered: str) -> None:
     config = msgspec.structs.replace(small(installed), batch=batch)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import httpx
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
 
-from tests.servers import StewardServer, wait_until
+from app import queue
+from app.database.engine import Database
+from app.main import create_app
+from app.settings import Settings
+from tests.servers import wait_until
+from workers.tasks.base import perform
+from workers.tasks.trained import fit
 
 ITERATIONS, DEADLINE, FIRST = 24, 15.0, 3  # FIRST: the first iteration that waits
 GRID = range(10, 91, 10)
@@ -56,50 +64,55 @@ def samples(law: Law) -> str:
     return "\n".join(rows) + "\n"
 
 
+class Service(NamedTuple):
+    """A service in this process, whose jobs are done when they are asked for."""
+
+    client: TestClient
+    database: Database
+    settings: Settings
+
+    def learned(self, body: dict[str, Any], csv: str) -> None:
+        """Register a workload, upload samples, and fit."""
+        client, name = self.client, body["name"]
+        assert client.post("/workloads", json=body).status_code == 201
+        uploaded = client.post(f"/workloads/{name}/samples", content=csv, headers={"content-type": "text/csv"})
+        assert uploaded.status_code == 201, uploaded.text
+        job = client.post(f"/workloads/{name}/models", json={}).json()["id"]
+        perform(self.database, self.settings, job, fit)
+        found = client.get(f"/jobs/{job}").json()
+        assert found["state"] == "succeeded", found
+
+        def served() -> bool:
+            started = client.post("/runs", json={"workload": name}).json()
+            client.patch(f"/runs/{started['id']}", json={"state": "failed"})
+            return bool(started["decision"]["policy"] == "static_best")
+
+        wait_until(served, seconds=60)
+
+
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StewardServer]:
-    from tests.servers import start_steward
-
-    started = start_steward(tmp_path_factory.mktemp("phases"))
-    yield started
-    started.stop()
-
-
-@pytest.fixture(scope="module")
-def client(server: StewardServer) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=server.url, timeout=60) as opened:
+def service(_sqlite_template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("phases")
+    url = f"sqlite:///{shutil.copy(_sqlite_template, folder / 'steward.db')}"
+    settings, database = Settings(data_dir=folder, database_url=url), Database(url)
+    with pytest.MonkeyPatch.context() as patch, TestClient(create_app(settings, database)) as client:
+        patch.setattr(queue, "enqueue", lambda _task, _identifier: None)
+        made = Service(client, database, settings)
         for name, law in (("training", phased), ("solver", alike)):
-            learned(opened, spec(name), samples(law))
-        yield opened
+            made.learned(spec(name), samples(law))
+        yield made
+    database.dispose()
 
 
-def learned(client: httpx.Client, body: dict[str, Any], csv: str) -> None:
-    """Register a workload, upload samples, and fit."""
-    name = body["name"]
-    assert client.post("/workloads", json=body).status_code == 201
-    uploaded = client.post(f"/workloads/{name}/samples", content=csv, headers={"content-type": "text/csv"})
-    assert uploaded.status_code == 201, uploaded.text
-    job = client.post(f"/workloads/{name}/models", json={}).json()["id"]
-
-    def ended() -> bool:
-        return client.get(f"/jobs/{job}").json()["state"] not in {"queued", "running"}
-
-    wait_until(ended, seconds=200)
-    found = client.get(f"/jobs/{job}").json()
-    assert found["state"] == "succeeded", found
-
-    def served() -> bool:
-        started = client.post("/runs", json={"workload": name}).json()
-        client.patch(f"/runs/{started['id']}", json={"state": "failed"})
-        return bool(started["decision"]["policy"] == "static_best")
-
-    wait_until(served, seconds=60)
+@pytest.fixture(scope="module")
+def client(service: Service) -> TestClient:
+    return service.client
 
 
 class Driven:
     """A run that obeys every decision."""
 
-    def __init__(self, client: httpx.Client, workload: str, law: Law) -> None:
+    def __init__(self, client: TestClient, workload: str, law: Law) -> None:
         decision = client.post("/runs", json={"workload": workload}).json()
         run, decision = decision["id"], decision["decision"]
         self.seconds, self.cost = 0.0, 0.0
@@ -123,7 +136,7 @@ def best_static(law: Law) -> float:
     return min(percent / 100 * seconds for percent, seconds in totals.items() if seconds <= DEADLINE)
 
 
-def test_iterations_that_wait_get_little_and_the_deadline_is_met_for_less(client: httpx.Client) -> None:
+def test_iterations_that_wait_get_little_and_the_deadline_is_met_for_less(client: TestClient) -> None:
     for run in (Driven(client, "training", phased), Driven(client, "training", phased)):
         waiting = [percent for number, percent in enumerate(run.percents) if waits(number)]
         training = [percent for number, percent in enumerate(run.percents) if not waits(number)]
@@ -133,7 +146,7 @@ def test_iterations_that_wait_get_little_and_the_deadline_is_met_for_less(client
         assert run.cost < 0.85 * best_static(phased)
 
 
-def test_what_is_said_of_a_phase_is_no_false_alarm(client: httpx.Client) -> None:
+def test_what_is_said_of_a_phase_is_no_false_alarm(client: TestClient) -> None:
     run = Driven(client, "training", phased)
     for number, decision in enumerate(run.decisions[1:-1], 1):
         assert decision["chances"]["iteration_seconds"] > 0.5, decision
@@ -142,14 +155,14 @@ def test_what_is_said_of_a_phase_is_no_false_alarm(client: httpx.Client) -> None
             assert "if held" not in decision["reason"]["text"]
 
 
-def test_where_iterations_are_alike_the_allocation_is_held(client: httpx.Client) -> None:
+def test_where_iterations_are_alike_the_allocation_is_held(client: TestClient) -> None:
     for run in (Driven(client, "solver", alike), Driven(client, "solver", alike)):
         assert run.seconds <= DEADLINE
         assert sum(before != after for before, after in zip(run.percents, run.percents[1:], strict=False)) <= 4
         assert not any("for the next iteration" in one["reason"]["text"] for one in run.decisions)
 
 
-def test_executions_shorter_than_a_run_are_fitted_where_features_vary(client: httpx.Client) -> None:
+def test_executions_shorter_than_a_run_are_fitted_where_features_vary(service: Service) -> None:
     body = spec("short", iterations=40, features=[{"name": "waits", "minimum": 0, "maximum": 1}])
     random = np.random.default_rng(4)
     rows = ["execution,iteration,allocation.cpu,metric.iteration_seconds,feature.waits"]
@@ -158,10 +171,10 @@ def test_executions_shorter_than_a_run_are_fitted_where_features_vary(client: ht
             last = iteration % 5 == 4
             seconds = (0.9 if last else 0.03 + 12 / percent) * np.exp(random.normal(0, 0.03))
             rows.append(f"e{execution},{iteration},{percent},{seconds:.6f},{int(last)}")
-    learned(client, body, "\n".join(rows) + "\n")
+    service.learned(body, "\n".join(rows) + "\n")
     for iteration in (20, 24):  # beyond what was measured
         at = {"allocation": "cpu:90", "iteration": str(iteration), "feature": "waits:0"}
-        found = client.get("/workloads/short/models/1/predict", params=at)
+        found = service.client.get("/workloads/short/models/1/predict", params=at)
         assert found.status_code == 200, found.text
         assert found.json()["predicted"]["iteration_seconds"]["mean"] < 0.8, (
             "all are not as the last one seen, which waits"

@@ -54,7 +54,7 @@ def exported(runner: Serial) -> NDArray[np.float32]:
     return np.concatenate([value.ravel() for value in runner.agent.export()[2].values()])
 
 
-def check_the_grids_way(config: Config, slabs: int = 500) -> None:
+def check_the_grids_way(config: Config, slabs: int = 250) -> None:
     """Down, then right: the optimum of the 2×2 grid, which is worth 0."""
     environment = environments.grid(32, 0)
     runner = trained(config, environment, slabs)
@@ -86,7 +86,7 @@ def check_workload(config: Config, slabs: int, batch: int = 128, seed: int = 0) 
     assert gap <= 0.02, f"{gap:.4f} of the optimum's return is left"
 
 
-def check_same_seed(config: Config, slabs: int = 40, prepare: Prepare | None = None) -> None:
+def check_same_seed(config: Config, slabs: int = 20, prepare: Prepare | None = None) -> None:
     """The same seed gives the same parameters to the bit, another seed others."""
 
     def parameters(seed: int) -> NDArray[np.float32]:
@@ -99,7 +99,7 @@ def check_same_seed(config: Config, slabs: int = 40, prepare: Prepare | None = N
 
 def check_resumed(config: Config, *, prepare: Prepare | None = None) -> None:
     """From a checkpoint with its memory, another run goes on as the first one does, to the bit."""
-    plan = Plan(32 * 60, 32 * 20)
+    plan = Plan(32 * 40, 32 * 20)
     straight = Serial(config, environments.finite_horizon(32, 5), plan, 3)
     if prepare is not None:
         prepare(straight)

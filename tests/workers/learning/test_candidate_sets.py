@@ -142,7 +142,9 @@ def test_networks_over_sets_agree_across_backends(context: Context) -> None:
             np.testing.assert_allclose(found[port], value, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("config", [ACTOR, VALUE], ids=["actor_critic", "dqn"])
+@pytest.mark.parametrize(
+    "config", [pytest.param(ACTOR, id="actor_critic", marks=pytest.mark.slow), pytest.param(VALUE, id="dqn")]
+)
 def test_both_families_learn_to_choose(config: Config) -> None:
     """To within a twelfth of what a random choice loses, on sets twice as large as those that were trained on.
 

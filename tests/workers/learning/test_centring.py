@@ -64,8 +64,17 @@ def learned(config: Config, environment: Endless, slabs: int = 600) -> NDArray[n
     return found
 
 
-@pytest.mark.parametrize("environment", [Endless, Cut])
-@pytest.mark.parametrize("name", list(VALUES))
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [
+        ("table", Endless),
+        ("table", Cut),
+        ("dqn", Endless),
+        pytest.param("dqn", Cut, marks=pytest.mark.slow),
+        pytest.param("quantile", Endless, marks=pytest.mark.slow),
+        pytest.param("quantile", Cut, marks=pytest.mark.slow),
+    ],
+)
 def test_what_sets_values_apart_is_learned_without_their_level(name: str, environment: type[Endless]) -> None:
     world = environment(32, 0)
     found = learned(msgspec.structs.replace(VALUES[name], centred=True), world)
@@ -75,6 +84,7 @@ def test_what_sets_values_apart_is_learned_without_their_level(name: str, enviro
     np.testing.assert_allclose(found - found.mean(), exact - exact.mean(), atol=0.08)
 
 
+@pytest.mark.slow
 def test_with_their_level_the_same_budget_is_too_short() -> None:
     """What the test above tests."""
     world = Endless(32, 0)
@@ -82,7 +92,7 @@ def test_with_their_level_the_same_budget_is_too_short() -> None:
     assert np.abs((found - found.mean()) - (exact - exact.mean())).max() > 0.08
 
 
-@pytest.mark.parametrize("name", ["a2c", "ppo", "vtrace"])
+@pytest.mark.parametrize("name", ["a2c", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ppo", "vtrace"))])
 def test_actors_find_the_best_actions(name: str) -> None:
     world = Cut(64, 0)
     runner = trained(msgspec.structs.replace(NAMED[name], centred=True), world, 600)

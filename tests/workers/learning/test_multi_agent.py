@@ -54,7 +54,9 @@ def trained(configs: Config | Mapping[str, Config], slabs: int, seed: int = 0) -
     return runner
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(
+    "name", ["one_of_each", *(pytest.param(name, marks=pytest.mark.slow) for name in ("actor_critic", "dqn"))]
+)
 def test_two_agents_learn_to_meet(name: str) -> None:
     """Judged by their exported policies, each asked alone: at the right place in 99 of 100 cases."""
     runner = trained(CONFIGS[name], 240)
@@ -116,6 +118,7 @@ def test_what_is_resumed_without_its_memories_fills_them_anew() -> None:
         assert (runner.agent.remembered, runner.steps) == (2 * 16 * 40, 16 * 40)
 
 
+@pytest.mark.slow
 def test_without_the_cue_they_do_not_find_the_right_place() -> None:
     class Blind(games.Meeting):
         def _seen(self) -> dict[str, Seen]:

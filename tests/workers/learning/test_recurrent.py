@@ -1,5 +1,6 @@
 """A recurrent core: parity with torch's, and what only who remembers can do."""
 
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -68,15 +69,16 @@ def test_nothing_is_remembered_from_before_an_episode() -> None:
     np.testing.assert_allclose(cut, state, rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("surrogate", ["gradient", "clipped"])
 def test_who_remembers_the_cue_earns_and_who_does_not_guesses(surrogate: Any) -> None:
     """A third is what guessing earns: 1/3 ± 0.017 in 800 episodes, of which four standard errors are allowed."""
     switched = {"surrogate": surrogate, "epochs": 1 if surrogate == "gradient" else 2}
-    mindful = trained(replace(MINDFUL, **switched), games.Recalling(64, 0), 320, chunks=4)
+    remembering = trained(replace(MINDFUL, **switched), games.Recalling(64, 0), 320, chunks=4)
     forgetful = trained(replace(FORGETFUL, **switched), games.Recalling(64, 0), 320, chunks=4)
-    assert mindful.live.episode_return is not None
+    assert remembering.live.episode_return is not None
     assert forgetful.live.episode_return is not None
-    assert mindful.live.episode_return >= 0.9
+    assert remembering.live.episode_return >= 0.9
     assert forgetful.live.episode_return <= 1 / 3 + 4 * 0.017
 
 
@@ -109,6 +111,7 @@ def test_resumed_from_a_checkpoint_is_bit_equal(batch: int | None) -> None:
     np.testing.assert_array_equal(straight.agent.parameters(), resumed.agent.parameters())
 
 
+@pytest.mark.slow
 def test_a_recurrent_agent_can_be_cloned_from_who_remembers() -> None:
     environment = games.Recalling(64, 0)
     config = replace(MINDFUL, cloning=Cloning(epochs=12, batch=256, rate=1e-2, entropy=0.0))
@@ -126,6 +129,12 @@ def test_a_recurrent_agent_can_be_cloned_from_who_remembers() -> None:
     runner = Serial(config, games.Recalling(64, 7), Plan(64 * 24, 64 * 24), 0)
     runner.agent.load(agent.parameters())
     assert (runner.advance().episode_return or 0.0) >= 0.9
+
+
+@cache
+def mindful() -> Serial:
+    """A trained agent with a memory; tests only export it."""
+    return trained(MINDFUL, games.Recalling(64, 0), 320, chunks=4)
 
 
 def served(runner: Serial) -> NetworkPolicy:
@@ -148,7 +157,7 @@ def recalled(policy: NetworkPolicy, remembering: bool) -> float:
 
 def test_what_is_exported_remembers() -> None:
     """Without its memory it guesses: 1/3 ± 0.019 in 600 episodes, of which four standard errors are allowed."""
-    policy = served(trained(MINDFUL, games.Recalling(64, 0), 320, chunks=4))
+    policy = served(mindful())
     assert recalled(policy, remembering=True) >= 0.9
     assert recalled(policy, remembering=False) <= 1 / 3 + 4 * 0.02
 
@@ -175,9 +184,7 @@ def test_what_is_exported_step_by_step_equals_what_learned_over_the_sequence() -
 
 
 def test_a_recurrent_agent_goes_on_from_what_it_exported() -> None:
-    environment = games.Recalling(64, 0)
-    runner = trained(MINDFUL, environment, 320, chunks=4)
-    _, config, arrays = runner.agent.export()
+    _, config, arrays = mindful().agent.export()
     other = Serial(MINDFUL, games.Recalling(64, 1), Plan(64 * 24, 64 * 24), 5)
     other.agent.start_from(arrays, config)
     assert recalled(served(other), remembering=True) >= 0.9

@@ -63,16 +63,16 @@ VALUES: dict[str, Config] = {
 @pytest.mark.parametrize("name", ["table", "dqn"])
 def test_values_are_those_of_the_semi_markov_process(name: str) -> None:
     environment = Unequal(32, 0)
-    runner = trained(VALUES[name], environment, 800)
+    runner = trained(VALUES[name], environment, 400)
     found = runner.agent.values(np.eye(2, dtype=np.float32), environment.legal)
     np.testing.assert_allclose(found, environment.solved(), atol=0.08)
 
 
-@pytest.mark.parametrize("estimator", ["gae", "vtrace"])
+@pytest.mark.parametrize("estimator", ["gae", pytest.param("vtrace", marks=pytest.mark.slow)])
 def test_policy_gradients_find_the_best_actions(estimator: str) -> None:
     environment = Unequal(64, 0)
     config = msgspec.structs.replace(NAMED["a2c"], estimator=estimator)
-    runner = trained(config, environment, 2_000)
+    runner = trained(config, environment, 700)
     found = runner.agent.greedy(np.eye(2, dtype=np.float32), environment.legal)
     assert found.tolist() == environment.solved().argmax(axis=1).tolist()
 

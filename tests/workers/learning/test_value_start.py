@@ -39,7 +39,14 @@ def agreement(config: DQN) -> float:
     return float((greedy == environment.exact().argmax(axis=1))[:-1].mean())
 
 
-@pytest.mark.parametrize("switches", [{}, {"quantiles": 4, "double": True}, {"n_step": 2}], ids=str)
+@pytest.mark.parametrize(
+    "switches",
+    [
+        pytest.param({}, id="plain"),
+        pytest.param({"quantiles": 4, "double": True}, id="quantiles", marks=pytest.mark.slow),
+        pytest.param({"n_step": 2}, id="n_step", marks=pytest.mark.slow),
+    ],
+)
 def test_who_watches_an_expert_does_as_the_expert_does(switches: dict[str, object]) -> None:
     config = msgspec.structs.replace(SHOWN, **switches)
     plain = msgspec.structs.replace(config, imitation=Imitation(margin=0.0, weight=0.0, updates=300))
@@ -47,16 +54,18 @@ def test_who_watches_an_expert_does_as_the_expert_does(switches: dict[str, objec
     assert agreement(plain) <= agreement(config) - 0.2, "it is the margin that tells about what was never tried"
 
 
+@pytest.mark.slow
 def test_a_start_from_demonstrations_and_then_ones_own_experience() -> None:
     suite.check_finite_horizon(SHOWN, prepare=shown)
 
 
 def test_demonstrations_are_kept_beside_ones_own_experience() -> None:
-    runner = Serial(SHOWN, environments.finite_horizon(32, 0), Plan(32 * 400, 32 * 200), 0)
+    runner = Serial(BRIEFLY, environments.finite_horizon(32, 0), Plan(32 * 140, 32 * 70), 0)
     shown(runner)
     kept = shown_to(runner)
     while not runner.done:
         runner.advance()
+    assert runner.steps > runner.agent.buffer.size
     assert kept == shown_to(runner) == 32 * 30
 
 
@@ -85,7 +94,7 @@ def test_a_table_learns_from_demonstrations() -> None:
 
 
 STARTED: dict[str, Config] = {
-    **{name: VARIANTS[name] for name in ("dqn", "dueling_double", "quantile_dueling_double")},
+    **{name: VARIANTS[name] for name in ("dqn", "quantile_dueling_double")},
     "table": TABLE,
 }
 
@@ -93,9 +102,9 @@ STARTED: dict[str, Config] = {
 @pytest.mark.parametrize("name", STARTED)
 def test_a_published_agent_goes_on_from_where_it_was(name: str) -> None:
     environment = environments.finite_horizon(64, 0)
-    first = suite.trained(STARTED[name], environment, 300)
+    first = suite.trained(STARTED[name], environment, 120)
     _, described, arrays = first.agent.export()
-    second = Serial(STARTED[name], environments.finite_horizon(64, 1), Plan(64 * 200, 64 * 100), 9)
+    second = Serial(STARTED[name], environments.finite_horizon(64, 1), Plan(64 * 80, 64 * 40), 9)
     second.agent.start_from(arrays, described)
     states = np.eye(len(environment.rewards), dtype=np.float32)
     np.testing.assert_array_equal(

@@ -125,10 +125,10 @@ def events(database: Database, job_id: str) -> list[dict[str, Any]]:
         return [event.data for event in repository.events(session, job_id, 0, 1000)]
 
 
-def test_agents_are_judged_and_published_with_their_page(any_database: Database) -> None:
-    prepare(any_database)
-    job = do(any_database, ask(any_database, agents=["champion", 2], level="L4"), settings=QUIET)
-    report = report_of(any_database, job)
+def test_agents_are_judged_and_published_with_their_page(database: Database) -> None:
+    prepare(database)
+    job = do(database, ask(database, agents=["champion", 2], level="L4"), settings=QUIET)
+    report = report_of(database, job)
     assert [level["level"] for level in report["levels"] if level["available"]] == [
         "train",
         "L0",
@@ -142,10 +142,10 @@ def test_agents_are_judged_and_published_with_their_page(any_database: Database)
     assert report["candidates"][0]["curve"] == [[0, -0.5], [100, -0.1]]
     assert "needs 2 or more finished runs" in report["off_policy"]["1"]["reason"]
     assert job.result is not None
-    found = evaluations.get(any_database, TENANT, job.result["evaluation"])
+    found = evaluations.get(database, TENANT, job.result["evaluation"])
     assert [verdict.agent for verdict in found.verdicts] == [1, 2]
     assert found.verdicts[0].level == report["candidates"][0]["class"]
-    page = evaluations.page(any_database, TENANT, found.id).decode()
+    page = evaluations.page(database, TENANT, found.id).decode()
     assert page.startswith("<!doctype html>")
     assert found.verdicts[1].reason.replace("'", "&#x27;") in page
 
@@ -176,8 +176,8 @@ def without_time(report: dict[str, Any]) -> dict[str, Any]:
 @undrawn
 def test_a_resumed_evaluation_finds_the_same(any_database: Database) -> None:
     prepare(any_database)
-    whole = report_of(any_database, do(any_database, ask(any_database), settings=QUIET))
-    job_id = ask(any_database)
+    whole = report_of(any_database, do(any_database, ask(any_database, level="L0"), settings=QUIET))
+    job_id = ask(any_database, level="L0")
     stopped = do(any_database, job_id, stopping_after(20))
     assert (stopped.state, stopped.attempts) == ("queued", 0)
     before = len(events(any_database, job_id))
@@ -190,7 +190,7 @@ def test_a_resumed_evaluation_finds_the_same(any_database: Database) -> None:
 @undrawn
 def test_a_killed_worker_costs_no_more_than_its_last_chunk(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare(database)
-    job_id = ask(database)
+    job_id = ask(database, level="L0")
 
     class Killed(BaseException):
         """Nothing after it is done."""
@@ -237,8 +237,8 @@ def test_a_cancelled_evaluation_ends_at_its_next_chunk(database: Database) -> No
 @undrawn
 def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) -> None:
     prepare(database)
-    job_id = ask(database)
-    do(database, job_id, stopping_after(20))
+    job_id = ask(database, level="L0")
+    do(database, job_id, stopping_after(4))
     workloads.change(database, TENANT, "tiny", {"targets": {"iteration_seconds": 50.0}})
     before = len(events(database, job_id))
     done = do(database, job_id)
@@ -249,8 +249,8 @@ def test_a_checkpoint_of_another_spec_is_not_gone_on_from(database: Database) ->
 @undrawn
 def test_a_checkpoint_of_an_earlier_judge_is_not_gone_on_from(database: Database) -> None:
     prepare(database)
-    job_id = ask(database)
-    do(database, job_id, stopping_after(20))
+    job_id = ask(database, level="L0")
+    do(database, job_id, stopping_after(4))
     with database.session() as session:
         row = session.get_one(Job, job_id)
         row.checkpoint = msgspec.msgpack.encode((1, b"what it could not read"))
@@ -316,34 +316,35 @@ def outdated(database: Database, job: Job) -> list[bool]:
     return [one.outdated for one in evaluations.get(database, TENANT, job.result["evaluation"]).verdicts]
 
 
-def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(any_database: Database) -> None:
-    prepare(any_database)
-    prepare(any_database, SPEC.model_copy(update={"name": "other"}))
-    price(any_database, 1.3)
-    with any_database.session() as session:
+@pytest.mark.servers
+def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(postgres_database: Database) -> None:
+    prepare(postgres_database)
+    prepare(postgres_database, SPEC.model_copy(update={"name": "other"}))
+    price(postgres_database, 1.3)
+    with postgres_database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
         spec = read_spec(workload.spec)
         anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(spec))
         terms = {TRAINED_FOR: trained_for(spec)}
         agents.publish(session, workload.id, Trained(2, 1, "anew", 0, terms, anew, False, "for the present price"))
-    alone = do(any_database, ask(any_database, agents=[1, 2], level="L3"), settings=QUIET)
+    alone = do(postgres_database, ask(postgres_database, agents=[1, 2], level="L3"), settings=QUIET)
     told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
-    assert verdicts_of(any_database, alone) == {
+    assert verdicts_of(postgres_database, alone) == {
         version: (None, f"agent {version} {told}. Nothing of it is assessed.") for version in (1, 2)
     }
-    assert outdated(any_database, alone) == [True, True]
-    report = report_of(any_database, alone)
+    assert outdated(postgres_database, alone) == [True, True]
+    report = report_of(postgres_database, alone)
     assert (report["policies"], report["off_policy"]) == ([], {})
     assert {level["reason"] for level in report["levels"]} >= {"nothing is assessed: every agent is outdated"}
     assert not any(level["available"] for level in report["levels"])
     assert alone.result is not None
-    assert told in evaluations.page(any_database, TENANT, alone.result["evaluation"]).decode()
-    job = do(any_database, ask(any_database, agents=[1, 3]), settings=QUIET)
-    both = verdicts_of(any_database, job)
+    assert told in evaluations.page(postgres_database, TENANT, alone.result["evaluation"]).decode()
+    job = do(postgres_database, ask(postgres_database, agents=[1, 3]), settings=QUIET)
+    both = verdicts_of(postgres_database, job)
     assert (both[1][0], both[3][0]) == (None, "L1")
-    assert outdated(any_database, job) == [True, False]
-    other = do(any_database, ask(any_database, workload="other", agents=[1]), settings=QUIET)
-    assert verdicts_of(any_database, other)[1][0] == "L1"
+    assert outdated(postgres_database, job) == [True, False]
+    other = do(postgres_database, ask(postgres_database, workload="other", agents=[1]), settings=QUIET)
+    assert verdicts_of(postgres_database, other)[1][0] == "L1"
 
 
 @undrawn

@@ -186,6 +186,7 @@ def test_where_no_version_is_as_good_the_heuristic_answers(database: Database, m
     assert "agent 1 is worse on the window than the heuristic" in told["last"]["reason"]
 
 
+@pytest.mark.slow
 def test_each_window_in_which_the_same_is_judged_asks_for_more_confidence(database: Database) -> None:
     """Anew for another champion; a window that nothing came of is none."""
     prepared(database, UNANSWERED)

@@ -38,7 +38,9 @@ SPEC = planted_spec(
     metrics=[{"name": "iteration_seconds", "target": 66.0, "scope": "run"}],
 )
 WORK: dict[str, Callable[[RunningJob], None]] = {queue.TRAIN: train, queue.TRIAL: trained.trial}
-TABULAR: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 4, "budget": 3_000, "seed": 5}
+TABULAR: dict[str, Any] = {"algorithm": "tabular_q", "seeds": 4, "budget": 1_000, "seed": 5}
+TWO: dict[str, Any] = {**TABULAR, "seeds": 2}
+on_sqlite = pytest.mark.parametrize("any_database", ["sqlite"], indirect=True)  # others tell what databases differ in
 
 
 class Post:
@@ -142,6 +144,7 @@ def test_seeds_compete_in_groups_and_the_best_is_published(any_database: Databas
     assert all(trial.artifact is None for trial in trials(any_database, job))
 
 
+@on_sqlite
 def test_the_training_tells_of_every_trial(any_database: Database, post: Post) -> None:
     job = ask(any_database, **TABULAR)
     post.deliver()
@@ -284,6 +287,7 @@ def killed(monkeypatch: pytest.MonkeyPatch, database: Database, job_id: str, chu
             perform(database, SETTINGS, job_id, trained.trial)
 
 
+@on_sqlite
 def test_a_killed_trial_is_taken_up_where_it_was(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +318,7 @@ def test_a_killed_trial_is_taken_up_where_it_was(
 
 
 def test_a_fenced_out_trial_writes_nothing(any_database: Database, post: Post) -> None:
-    job = ask(any_database, **TABULAR)
+    job = ask(any_database, **TWO)
     post.one()
     trial = post.waiting[0][1]
     old = leases.claim(any_database, trial, "old", SETTINGS)
@@ -386,6 +390,7 @@ def test_a_trial_whose_training_has_ended_fails_and_says_so(any_database: Databa
     assert "the training that this is a trial of has ended" in failed.error["detail"]
 
 
+@on_sqlite
 def test_a_trial_that_fails_leaves_the_others_to_it(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,7 +402,7 @@ def test_a_trial_that_fails_leaves_the_others_to_it(
         advance(learner)
 
     monkeypatch.setattr(Learner, "advance", fails)
-    job = ask(any_database, **TABULAR)
+    job = ask(any_database, **TWO)
     post.deliver()
     assert row(any_database, job).state == "succeeded"
     bracket = published(any_database)[0].report["bracket"]
@@ -421,8 +426,9 @@ def test_without_any_trial_the_training_fails_and_says_why(
     assert failed.error["status"] == 422
 
 
+@on_sqlite
 def test_trials_that_lose_their_workers_too_often_hold_nobody_up(any_database: Database, post: Post) -> None:
-    job = ask(any_database, **TABULAR)
+    job = ask(any_database, **TWO)
     post.one()
     unlucky = post.waiting.pop(0)[1]
     for attempt in range(SETTINGS.max_attempts):
@@ -447,8 +453,9 @@ def test_a_trial_rests_with_the_best_policy_that_it_has_had(before: float | None
     assert found.score == (now if kept == b"new" else before)
 
 
+@on_sqlite
 def test_a_patched_spec_waits_for_the_next_training(any_database: Database, post: Post) -> None:
-    job = ask(any_database, **TABULAR)
+    job = ask(any_database, **TWO)
     post.one()
     with any_database.session() as session:
         workload = session.get_one(Workload, row(any_database, job).workload_id)

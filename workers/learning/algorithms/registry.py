@@ -9,12 +9,13 @@ config is a frozen msgspec Struct with a unique tag, so that it can be stored as
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any, NamedTuple
 
 import msgspec
 from gymnasium import spaces
 
+from app.installed import points
 from workers.learning.algorithms.base import Learner
 from workers.learning.algorithms.config import Config
 from workers.learning.backends import Backend
@@ -76,7 +77,7 @@ class Algorithm:
 
 def names() -> tuple[str, ...]:
     """Return the names of all installed algorithms, sorted, without importing them."""
-    return tuple(sorted({point.name for point in entry_points(group=GROUP)}))
+    return tuple(sorted({point.name for point in points(GROUP)}))
 
 
 def algorithm(name: str) -> Algorithm:
@@ -85,7 +86,7 @@ def algorithm(name: str) -> Algorithm:
     Raises:
         UnknownAlgorithm: no installed package provides it, or its entry point is no Algorithm of that name.
     """
-    found = entry_points(group=GROUP, name=name)
+    found = points(GROUP).select(name=name)
     if not found:
         raise UnknownAlgorithm(f"no algorithm is called {name!r}; there are {', '.join(names())}")
     return _loaded(next(iter(found)))
@@ -123,8 +124,7 @@ def decode(data: bytes | str) -> Config:
 
 
 def _all() -> Iterator[Algorithm]:
-    points = entry_points(group=GROUP)
-    own = sorted(points, key=lambda point: (not point.value.startswith("workers."), point.name))
+    own = sorted(points(GROUP), key=lambda point: (not point.value.startswith("workers."), point.name))
     return (_loaded(point) for point in own)
 
 

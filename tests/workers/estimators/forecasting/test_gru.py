@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from app.kinds.forecasting.answer import Forward
 from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
 from tests.workers.estimators.forecasting.planted import HOUR
+from workers.estimators.forecasting import gru
 from workers.estimators.forecasting.families import fit_arima
 from workers.estimators.forecasting.gru import fit_gru
 
@@ -30,7 +32,8 @@ def mae(family: Forward, series: Series) -> float:
     return float(np.abs(told - series.counts[origins + 1]).mean())
 
 
-def test_what_no_arima_can_tell_is_learned() -> None:
+def test_what_no_arima_can_tell_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gru, "MEMBERS", 1)
     series = tent(COUNT)
     arima = fit_arima(series.until(KNOWN), (1,))
 
@@ -39,7 +42,9 @@ def test_what_no_arima_can_tell_is_learned() -> None:
     assert mae(hybrid, series) < 0.4 * mae(arima, series)
 
 
-def test_chance_is_not_learned() -> None:
+@pytest.mark.slow
+def test_chance_is_not_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gru, "MEMBERS", 1)
     series = Series(np.random.default_rng(0).poisson(30, COUNT).astype(np.float64), 0.0, HOUR / 7)
     arima = fit_arima(series.until(KNOWN), (1,))
 
@@ -48,7 +53,9 @@ def test_chance_is_not_learned() -> None:
     assert mae(hybrid, series) < 1.05 * mae(arima, series)
 
 
-def test_the_same_seed_gives_the_same_network_and_leaves_torchs_own_alone() -> None:
+def test_the_same_seed_gives_the_same_network_and_leaves_torchs_own_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gru, "MEMBERS", 2)
+    monkeypatch.setattr(gru, "ROUNDS", 2)
     series = tent(200)
     torch.manual_seed(7)
     expected = torch.rand(1)

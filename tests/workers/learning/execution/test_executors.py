@@ -55,12 +55,23 @@ class TestSerial(ExecutorContract):
 class TestProcesses(DistributedContract):
     name: ClassVar[str] = "processes"
 
-    @pytest.mark.parametrize("config", CONFIGS)
+    @pytest.mark.parametrize(
+        "config",
+        [
+            name if name in {"n_step_prioritised", "vtrace"} else pytest.param(name, marks=pytest.mark.slow)
+            for name in CONFIGS
+        ],
+    )
     def test_the_same_config_learns_as_well_as_in_series(self, make: Callable[..., Any], config: str) -> None:
         self.learns_as_well_as_in_series(make, config)
 
+    @pytest.mark.slow
     def test_paused_and_resumed_is_as_good_as_not_paused(self, make: Callable[..., Any]) -> None:
         self.resumes(make, keep_memory=False)
+
+    @pytest.mark.slow
+    def test_a_killed_actor_is_replaced_and_training_goes_on(self, make: Callable[..., Any]) -> None:
+        self.replaces_the_killed(make)
 
     def kill(self, executor: Any) -> None:
         os.kill(executor.fleet.pids[0], signal.SIGKILL)
@@ -79,6 +90,7 @@ class TestProcesses(DistributedContract):
         assert open_files() <= files
         assert not any(segment.exists() for segment in shared)
 
+    @pytest.mark.slow
     def test_actors_end_with_a_killed_learner_even_one_that_may_have_no_children(self) -> None:
         with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
             assert parent.stdout is not None

@@ -1,7 +1,5 @@
 """The executor contract on a local Ray cluster, one for the module: its start takes several seconds."""
 
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
@@ -11,17 +9,6 @@ import pytest
 
 from tests.contracts.executor import BATCH, CONFIGS, DistributedContract, Plan, make_executor, simulator
 from workers.learning.execution import ExecutionError
-
-WITHOUT = """
-import sys
-sys.modules["ray"] = None
-from tests.contracts.executor import CONFIGS, Plan, make_executor, simulator
-try:
-    make_executor("ray", CONFIGS["double"], simulator(), Plan(64), 0)
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-
 
 TRIES = 3  # a node that is not up within Ray's own limit of 30 s, as on a busy machine, is ended and started anew
 
@@ -79,6 +66,9 @@ class TestRay(DistributedContract):
     def test_paused_and_resumed_is_as_good_as_not_paused(self, make: Callable[..., Any]) -> None:
         self.resumes(make, keep_memory=True)
 
+    def test_a_killed_actor_is_replaced_and_training_goes_on(self, make: Callable[..., Any]) -> None:
+        self.replaces_the_killed(make)
+
     def kill(self, executor: Any) -> None:
         executor.fleet.ray.kill(executor.fleet.actors[0])
 
@@ -92,7 +82,7 @@ class TestRay(DistributedContract):
         assert cluster.is_initialized()
 
 
-def test_without_ray_the_extra_is_named() -> None:
-    told = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True, env=os.environ)
-    assert told.stdout.startswith(ExecutionError.__name__)
-    assert "steward[ray]" in told.stdout
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ExecutionError, match=r"steward\[ray\]"):
+        make_executor("ray", CONFIGS["double"], simulator(), Plan(64), 0)
