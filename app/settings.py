@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-PREFIX = "STEWARD_"
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE = 1024 * 1024
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
@@ -22,7 +21,7 @@ def _listed(value: object) -> object:
     return tuple(part.strip().lower() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], BeforeValidator(_listed)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 """Tuple of names, comma-separated in the environment."""
 Days = Annotated[float, Field(gt=0, le=36_500)]
 
@@ -32,10 +31,10 @@ def is_confidential(address: str) -> bool:
     return address.startswith("https://") or urlsplit(address).hostname in LOOPBACK
 
 
-class Settings(BaseModel):
+class Settings(BaseSettings):
     """Settings of the API, the workers and the command line. Durations are seconds, sizes are bytes."""
 
-    model_config = ConfigDict(extra="ignore", validate_default=True)
+    model_config = SettingsConfigDict(env_prefix="STEWARD_", extra="ignore")
 
     data_dir: Path = Field(Path("steward-data"), description="Folder for all data of the embedded mode.")
     database_url: str = Field("", description="SQLAlchemy URL; empty: SQLite in `data_dir`.")
@@ -150,14 +149,6 @@ class Settings(BaseModel):
     archive: bool = Field(True, description="Whether data deleted by age is archived (Parquet) first.")
     archive_dir: Path | None = Field(None, description="Folder of the archive; default: `archive` in `data_dir`.")
     prune_seconds: float = Field(3600.0, gt=0, description="How often a worker deletes data by age.")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _from_environment(cls, given: dict[str, Any]) -> dict[str, Any]:
-        """What is given takes precedence over the environment, whose names may be of any case."""
-        said = {name.lower(): value for name, value in os.environ.items()}
-        found = {name: said.get(f"{PREFIX}{name}".lower()) for name in cls.model_fields}
-        return {name: value for name, value in found.items() if value is not None} | given
 
     @model_validator(mode="after")
     def _embedded_defaults(self) -> Settings:

@@ -5,17 +5,18 @@ from pathlib import Path
 
 from app.http.caller import SCOPES
 from app.keys.access import TABLE, need
-from app.settings import PREFIX, Settings
+from app.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def settings_table() -> str:
     """One line per setting: name, default, what it is for."""
+    prefix = str(Settings.model_config.get("env_prefix", ""))
     lines = ["| variable | default | |", "|---|---|---|"]
     for name, field in Settings.model_fields.items():
         default = "–" if field.default in ("", None, ()) else f"`{field.default}`"
-        lines.append(f"| `{PREFIX}{name.upper()}` | {default} | {field.description} |")
+        lines.append(f"| `{prefix}{name.upper()}` | {default} | {field.description} |")
     return "\n".join(lines)
 
 
