@@ -39,17 +39,10 @@ def computation_seconds(p: Parameters, batch: Floats) -> Floats:
 
 
 def network_seconds(p: Parameters, nodes: Floats, replicas: Floats) -> Floats:
-<<<<<<< HEAD
     """Return T_net [n], the seconds to synchronise ``replicas`` [n] placed on ``nodes`` [n]."""
-    conditions = [nodes > 1, replicas > 1]
-    constant = np.select(conditions, [p.alpha_n, p.alpha_r], SMALL)
-    slope = np.select(conditions, [p.beta_n, p.beta_r], SMALL)
-=======
-    """T_net: seconds to synchronise ``replicas`` [n] placed on ``nodes`` [n], [n]."""
     across, within = nodes > 1, replicas > 1
     constant = np.where(across, p.alpha_n, np.where(within, p.alpha_r, SMALL))
     slope = np.where(across, p.beta_n, np.where(within, p.beta_r, SMALL))
->>>>>>> refs/heads/tB
     return np.asarray(constant + slope * np.maximum(replicas - 2, SMALL), np.float64)
 
 

@@ -81,13 +81,8 @@ Law = Callable[[Floats, Floats], Floats]
 
 
 def share(logit: Floats) -> Floats:
-<<<<<<< HEAD
     """Compute the logistic function of ``logit``, in 0…1, of the same shape."""
-    return 1 / (1 + np.exp(-np.clip(logit, -30.0, 30.0)))
-=======
-    """The logistic function of ``logit``, in 0…1, of the same shape."""
     return 1 / (1 + np.exp(-np.minimum(np.maximum(logit, -30.0), 30.0)))
->>>>>>> refs/heads/tB
 
 
 def affine(size: Floats, logit: Floats) -> Floats:
@@ -333,16 +328,11 @@ class ServiceTime:
         return out
 
     def _optimum(self, laws: tuple[Law, Law], start: Floats | None, logs: Floats, draw: Floats) -> _Fit:
-<<<<<<< HEAD
         """Fit the cells' median ``logs`` [c] by damped Gauss–Newton, with Student's t by reweighting.
 
         ``start``: first parameters [P], None: default ones; ``draw``: shift of the prior in its deviations.
         """
-        rows, centre = self._prior()
-=======
-        """Damped Gauss–Newton with Student's t by reweighting; ``draw`` [P] shifts the prior, in its deviations."""
         rows, centre = self._rows
->>>>>>> refs/heads/tB
         target = centre + draw
         points, sd = self._cells.points, self._cell_sd()
         x, damping = self._start(logs) if start is None else start, 1e-3
