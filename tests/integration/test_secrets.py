@@ -118,7 +118,7 @@ def test_what_is_wrong_at_the_start_is_said_without_passwords(password: str, tmp
         ("broker", f"redis://:{password}@127.0.0.1:{port}/0"),
         ("broker", f"carrier-pigeon://:{password}@127.0.0.1:{port}/0"),
     ):
-        settings = Settings(data_dir=tmp_path, database_connect_seconds=1, **{f"{name}_url": url})
+        settings = Settings(data_dir=tmp_path, database_connect_seconds=1, **{f"{name}_url": url})  # type: ignore[arg-type]
         said = problem(settings, name)
         assert f"STEWARD_{name.upper()}_URL" in said or url.startswith("redis")  # it can be read, and isn't asked
         assert [part for part in (password, *password.split("/")) if len(part) > 1 and part in said] == [], said
