@@ -95,8 +95,9 @@ def test_an_idle_worker_outlasts_a_broker_that_answers_errors(name: str, steward
         caller.http.close()
 
 
-def test_a_job_under_way_is_done_once_while_its_broker_answers_errors(steward_factory: StartSteward) -> None:
-    """Its message can't be acknowledged; the other process of its worker is idle, and finds out."""
+@pytest.mark.parametrize("name", ["read-only", "resets"])
+def test_jobs_under_way_are_done_once_while_their_broker_fails(name: str, steward_factory: StartSteward) -> None:
+    """The first one's message can't be acknowledged; more come meanwhile, which the worker's other process finds."""
     with redis_server() as url, redis.Redis.from_url(url) as client:
         api = steward_factory(None, "--workers", "0", wait="alive", broker_url=url, **SEEN)
         caller = Caller(api.url)
@@ -104,7 +105,14 @@ def test_a_job_under_way_is_done_once_while_its_broker_answers_errors(steward_fa
         with standalone_worker(api.data_dir, 2, broker_url=url, database_url=api.database_url, **SEEN) as worker:
             jobs = [caller.train(algorithm="tabular_q", budget=200_000)]
             wait_until(lambda: caller.job(jobs[0])["state"] == "running", 120, "the job to begin")
-            during(FAULTS["read-only"], client, lambda: caller.wait(jobs[0], RECOVERY_SECONDS))
+
+            def look() -> None:
+                for _ in range(5):
+                    execute(client, FAULTS[name].begin)
+                    jobs.append(caller.train(**QUICK))
+                caller.wait(jobs[0], RECOVERY_SECONDS)
+
+            during(FAULTS[name], client, look)
             jobs.append(caller.train(**QUICK))
             are_done_once(caller, jobs)
             assert worker.poll() is None

@@ -2,7 +2,9 @@
 by its key, however few runs there were when that was planned.
 """
 
+from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from msgspec import Raw
@@ -13,10 +15,21 @@ from app.database.engine import Database
 from app.database.tables import Run, Workload
 from app.runs import repository
 from app.runs.repository import Entry
+from tests.clean_databases import TEMPLATE
+from tests.servers import PostgresServer
 
 RUNS, REPORTS = 200, 4
 FEW = 40
 LARGE = {"text": "x" * 1_000}
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresServer) -> Iterator[str]:
+    """URL of a database that no test has used: plans depend on its statistics."""
+    name = f"test_{uuid4().hex}"
+    postgres.execute(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
+    yield postgres.url(name)
+    postgres.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def _driver(connection: Connection) -> Any:
