@@ -31,7 +31,7 @@ from workers.estimators.forecasting.families import (
     HYBRID,
     LAST,
     WEEK_BEFORE,
-    Asked,
+    FitTask,
     fitted,
 )
 
@@ -106,7 +106,7 @@ PARTS = tuple(TASKS)
 
 
 def _rows(name: str, task: Task) -> Iterator[Row]:
-    asked = Asked(task.series.until(task.known), (round(HOUR / task.series.seconds),), 0, ALL)
+    asked = FitTask(task.series.until(task.known), (round(HOUR / task.series.seconds),), 0, ALL)
     seeds = [asked._replace(seed=seed) for seed in range(SEEDS)]
     families = [fitted(one, task.known) for one in seeds]
     each, told = [errors(task, one) for one in families], back_test(asked)
@@ -121,7 +121,7 @@ def _rows(name: str, task: Task) -> Iterator[Row]:
 
 def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
     """Mean absolute errors in counts, of what was not fitted."""
-    asked = Asked(task.series, (round(HOUR / task.series.seconds),), 0, ALL)
+    asked = FitTask(task.series, (round(HOUR / task.series.seconds),), 0, ALL)
     found = {}
     for name, family in families.items():
         ((medians, came),) = played(family, asked, task.known, len(task.series.counts))

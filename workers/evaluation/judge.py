@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 CHAMPION = "the champion at that time"
 
 
-class Counted(NamedTuple):
+class OutcomeValues(NamedTuple):
     """Outcomes in users' units in the E episodes of a verdict.
 
     Attributes:
@@ -71,7 +71,7 @@ class Judgement:
     answering: str | None = None
     champion: Floats | None = None
     equivalence_margin: float = MARGIN
-    counted: Counted | None = None
+    counted: OutcomeValues | None = None
     clusters: Clusters | None = None
     confidence: float = 0.95
     gain_margin: float | None = None
@@ -356,12 +356,12 @@ def check(
         best, steps = max(best, float(returns.mean())), max(world.steps, 1)
     if not seen.count:
         return {"checked": False, "reason": "nothing is ever decided", "labels": name, "encoder": encoder.name}
-    return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _counted(
+    return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _count_aliasing(
         problem, seen, resolution, abs(best), steps
     )
 
 
-def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
+def _count_aliasing(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
     """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)

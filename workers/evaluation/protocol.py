@@ -278,14 +278,14 @@ def choose(
         chosen = [name for name in request.executions if name in set(names)]
     else:
         wanted = min(len(names), max(fewest, round(request.share * len(names))))
-        ordered = drawn(names, request.unseen, seed)
+        ordered = draw_order(names, request.unseen, seed)
         sizes = range(wanted, max(wanted, len(names) // 2) + 1)
         chosen = ordered[: next((size for size in sizes if carries(ordered[:size])), wanted)]
     chosen = chosen[:most]
     return Chosen(tuple(chosen), sum(name in request.unseen for name in chosen))
 
 
-def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
+def draw_order(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
     """Return all names in a random order by ``seed``, unseen ones first."""
     order = np.random.default_rng(seed).permutation(len(names))
     return sorted((names[index] for index in order), key=lambda name: name not in unseen)

@@ -14,7 +14,7 @@ from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
 from workers.evaluation.judge import beaten
 from workers.evaluation.problem import LevelOptimum, Problem
-from workers.evaluation.report.schedules import shown
+from workers.evaluation.report.schedules import heat_map_json
 from workers.evaluation.statistics import (
     CLASSES,
     TITLES,
@@ -60,7 +60,7 @@ class Evaluation:
     - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (the reason; null where it was
       assessed), ``levels`` (empty if outdated; ``level``, ``passed``, ``reason``, ``advantage``,
       ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
-      ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.shown``), ``aliasing`` (by ``judge.check``),
+      ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.heat_map_json``), ``aliasing`` (by ``judge.check``),
       ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
@@ -334,7 +334,7 @@ class Summary:
             "verdict": _verdict_text(candidate.name, reached, verdicts),
             "outdated": None,
             "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
-            "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
+            "heat_map": heat_map_json(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
             "curve": [list(point) for point in candidate.curve] or None,
         }

@@ -77,7 +77,7 @@ def save(file: Path, workload: str, report: Json) -> None:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
-    plots = [*_own(report), *pictures.drawn(report.get("pictures"))]
+    plots = [*_own(report), *pictures.charts_of_report(report.get("pictures"))]
 
     def page() -> str:
         return rendered(workload, report).page(report)

@@ -28,7 +28,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
-    write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
+    write(file, lambda: page(title, pictures), lambda: stacked(title, schedule_charts(pictures)))
 
 
 def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
@@ -68,7 +68,7 @@ def summary(pictures: Sequence[Json]) -> Markup:
     return table([*head, "deadlines missed", "utilisation", "cost"], rows)
 
 
-def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
+def schedule_charts(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
     """Return heading, caption and Vega-Lite chart for each chart of the schedules that has data.
 
     Args:
@@ -109,8 +109,8 @@ def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
 
 
 def sections(pictures: Sequence[Json]) -> list[Markup]:
-    """Return a rendered HTML section of schedules for each heading of ``drawn``."""
-    plots = drawn(pictures)
+    """Return a rendered HTML section of schedules for each heading of ``schedule_charts``."""
+    plots = schedule_charts(pictures)
     headings = dict.fromkeys(heading for heading, _, _ in plots)
     return [
         section(one, *(figure(chart, said) for heading, said, chart in plots if heading == one)) for one in headings
@@ -118,7 +118,7 @@ def sections(pictures: Sequence[Json]) -> list[Markup]:
 
 
 def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``drawn``."""
+    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``schedule_charts``."""
     charts = [{**chart, "title": titled(caption)} for _, caption, chart in plots]
     return {
         "title": title,

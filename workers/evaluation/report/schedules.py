@@ -287,7 +287,7 @@ def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.searchsorted(axis.edges[1:-1], values, side="right")
 
 
-def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
+def heat_map_json(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
     """Return the heat map of ``sums`` [2, Y, X] as JSON values: axes, means (None for an empty bin) and counts."""
     axes, (total, count) = problem.heat_map_axes, sums
     mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]

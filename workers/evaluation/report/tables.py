@@ -366,7 +366,7 @@ HEIGHT = 160
 DONE, REFUSED = 0, 1
 
 
-def drawn(answer: Json) -> list[tuple[str, str, Json]]:
+def forecast_charts(answer: Json) -> list[tuple[str, str, Json]]:
     """Return heading, caption and Vega-Lite chart for every series of a forecast."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
     band = f"shaded: {text_percent(answer['level'], 0)} intervals; times are UTC"
@@ -388,7 +388,7 @@ def _chart(answer: Json, series: str) -> Json:
 
 def page(answer: Json) -> str:
     """Return the HTML document of a forecast: a chart for each series, and a table of all rows."""
-    parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
+    parts = [section(name, figure(chart, caption)) for name, caption, chart in forecast_charts(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [
         [row["series"], row["time"], *(number(row[name]) for name in ("horizon_seconds", *head[3:-1])), row["family"]]
@@ -406,7 +406,7 @@ def main(arguments: Sequence[str]) -> int:
     """Render the forecast (JSON on standard input) to the file in ``arguments``; return 0, or 1 if not written."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
-        plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))
+        plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), forecast_charts(answer)))
     except (OSError, ValueError) as error:
         print(f"{file}: {error}", file=sys.stderr)
         return REFUSED

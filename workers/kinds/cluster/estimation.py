@@ -16,7 +16,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
 from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
-from workers.estimators.forecasting.back_test import counted, forecasters
+from workers.estimators.forecasting.back_test import count_by_class, forecasters
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import Selection, select
 
@@ -404,4 +404,4 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
         seed: seed of networks and trees.
     """
     log = max(logs, key=lambda one: one[-1, TIME] - one[0, TIME] if len(one) else 0.0, default=np.zeros((0, 6)))
-    return forecasters(counted(log[:, TIME], log[:, QUEUE], queues), seed)
+    return forecasters(count_by_class(log[:, TIME], log[:, QUEUE], queues), seed)

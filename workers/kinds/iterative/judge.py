@@ -26,7 +26,7 @@ from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
-from workers.evaluation.judge import Counted, Judgement, beaten, gap
+from workers.evaluation.judge import OutcomeValues, Judgement, beaten, gap
 from workers.evaluation.protocol import Chosen, choose
 from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
@@ -430,7 +430,7 @@ def judge(
         default_heuristic(Projector(evaluator.layout, table)).name,
         None if present is None else present.returns,
         margin,
-        Counted(
+        OutcomeValues(
             outcomes_of(spec),
             agent.counted,
             {name: rule.counted for name, rule in rules.items()},

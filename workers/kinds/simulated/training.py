@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import Counted, Judgement, beaten, gap
+from workers.evaluation.judge import OutcomeValues, Judgement, beaten, gap
 from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
@@ -97,7 +97,7 @@ class SimulatedTraining(TrainingProblem):
             next(iter(rules)),
             None if present is None else _returns(present),
             margin,
-            Counted(
+            OutcomeValues(
                 self.kind.outcomes(self.workload),
                 agent.outcomes,
                 {name: rule.outcomes for name, rule in rules.items()},

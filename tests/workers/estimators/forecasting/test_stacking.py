@@ -9,17 +9,17 @@ from app.kinds.forecasting.answer import Forecaster, read, written
 from app.kinds.forecasting.families import Last, Seasonal, Stacked
 from app.kinds.forecasting.series import unscaled
 from tests.workers.estimators.forecasting.planted import daily
-from workers.estimators.forecasting.families import Told, cross_fitted, weighed
+from workers.estimators.forecasting.families import HorizonForecasts, cross_fitted, weighed
 
 FOLDS, ROWS = 3, 1_500
 
 
-def told(seed: int, *errors: float) -> dict[str, Told]:
+def told(seed: int, *errors: float) -> dict[str, HorizonForecasts]:
     """Families that err by independent normal errors of these standard deviations, of counts about 1,000."""
     rng = np.random.default_rng(seed)
     came = [np.log1p(rng.uniform(900, 1_100, ROWS)) for _ in range(FOLDS)]
     return {
-        f"{number}": Told([np.log1p(np.expm1(one) + rng.normal(0, sd, ROWS)) for one in came], came, 1.0)
+        f"{number}": HorizonForecasts([np.log1p(np.expm1(one) + rng.normal(0, sd, ROWS)) for one in came], came, 1.0)
         for number, sd in enumerate(errors)
     }
 
@@ -37,7 +37,7 @@ def test_what_only_adds_noise_weighs_nothing() -> None:
     families = told(1, 20.0)
     one = families["0"]
     rng = np.random.default_rng(2)
-    families["noisier"] = Told([np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0)
+    families["noisier"] = HorizonForecasts([np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0)
     np.testing.assert_allclose(weighed(families, range(FOLDS)), [1, 0], atol=0.03)
     assert cross_fitted(families).error() < 1.01 * one.error()
 

@@ -59,7 +59,7 @@ def thirteen() -> list[dict[str, Any]]:
 
 
 def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
-    plots = plot.drawn(thirteen())
+    plots = plot.schedule_charts(thirteen())
     heading, _, chart = plots[0]
     assert heading == "Ranks"
     bar, text = chart["layer"]
@@ -71,7 +71,7 @@ def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
 
 
 def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
-    for heading, caption, chart in plot.drawn(thirteen()):
+    for heading, caption, chart in plot.schedule_charts(thirteen()):
         if heading in ("Utilisation", "Queue", "Slowdown"):
             scale = chart["encoding"]["color"]["scale"]
             assert scale["domain"] == ["s0", "s2", "s4", "s6", "s8", "s10"]
@@ -80,7 +80,7 @@ def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
 
 
 def test_gantt_charts_share_their_window_and_their_colours() -> None:
-    charts = [chart for heading, _, chart in plot.drawn(thirteen()) if heading == "Gantt chart"]
+    charts = [chart for heading, _, chart in plot.schedule_charts(thirteen()) if heading == "Gantt chart"]
     assert len(charts) == 6
     bars = [chart["layer"][0]["encoding"] for chart in charts]
     assert len({tuple(one["x"]["scale"]["domain"]) for one in bars}) == 1

@@ -63,7 +63,7 @@ def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None
 
 
 def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry() -> None:
-    charts = {caption: definition(chart) for _, caption, chart in page.drawn(FOUND)}
+    charts = {caption: definition(chart) for _, caption, chart in page.charts_of_report(FOUND)}
     dashes = charts["As steps"]["vconcat"][0]["layer"][-1]["encoding"]["strokeDash"]["scale"]["range"]
     assert len({tuple(dash) for dash in dashes}) == 2
     (colours,) = {str(one["layer"][0]["encoding"]["color"]["scale"]) for one in charts["What is done"]["hconcat"]}
@@ -79,6 +79,6 @@ def test_where_there_is_nothing_no_section_is_made(found: dict[str, Any] | None)
 
 def test_what_a_panel_lacks_is_left_out() -> None:
     empty = {**lines(), "panels": []}
-    assert page.drawn({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
-    ((_, _, chart),) = page.drawn({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
+    assert page.charts_of_report({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
+    ((_, _, chart),) = page.charts_of_report({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
     assert len(definition(plot.stacked("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2

@@ -67,7 +67,7 @@ def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mappin
     expected = found["plots"][2]["panels"][0]["series"][0]
     assert (np.array(expected["low"]) <= expected["y"]).all()
     assert (np.array(expected["y"]) <= expected["high"]).all()
-    drawn = [definition(chart) for _, _, chart in drawing.drawn(found)]
+    drawn = [definition(chart) for _, _, chart in drawing.charts_of_report(found)]
     assert len(drawn) == len(headings)
     assert "area" in json.dumps(drawn[2])
 

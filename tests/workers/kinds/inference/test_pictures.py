@@ -102,7 +102,7 @@ def test_all_is_plain_small_and_drawn(played: dict[str, Answers]) -> None:
     text = json.dumps(found, allow_nan=False)
     assert len(text) < 60_000
     assert len(found["plots"][0]["panels"][0]["series"]) == MOST_LINES
-    charts = drawing.drawn(found)
+    charts = drawing.charts_of_report(found)
     assert len(charts) == 7
     names = {"largest_batch 0", "lookahead 0", "v0", "u0", "u1"}
     assert names <= {value for _, _, chart in charts for value in _values(definition(chart))}

@@ -18,7 +18,7 @@ from app.kinds.inference.model import Floats as ModelFloats
 from app.kinds.inference.samples import BATCH, CORES, SERVER, VARIANT, Content, Requests
 from app.kinds.inference.samples import SECONDS as CONTENT_SECONDS
 from workers.estimators.base import LEVEL, Floats, Prediction, TooLittleData
-from workers.estimators.forecasting.back_test import SECONDS, counted, forecasters
+from workers.estimators.forecasting.back_test import SECONDS, count_by_class, forecasters
 from workers.inputs import Drifts, Workload
 from workers.kinds.contract import Fitted
 from workers.kinds.inference.estimation.arrivals import (
@@ -47,7 +47,7 @@ def forecasts(
         seed: seed of networks and trees.
     """
     log = max(_logs(contents), key=span)
-    series = counted(log.time / MICRO, log.user, layout.users)
+    series = count_by_class(log.time / MICRO, log.user, layout.users)
     shifted = [one._replace(counts=level * one.counts) for one, level in zip(series.values(), levels, strict=False)]
     return forecasters(dict(zip(series, shifted, strict=True)), seed)
 

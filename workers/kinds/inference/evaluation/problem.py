@@ -19,7 +19,7 @@ from app.kinds.inference.samples import VARIANT, Content
 from app.kinds.inference.samples import Requests as LoggedRequests
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
-from workers.evaluation.protocol import Chosen, KeptBack, choose, drawn
+from workers.evaluation.protocol import Chosen, KeptBack, choose, draw_order
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Samples
 from workers.kinds.inference.simulator import kernels
@@ -243,7 +243,7 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
     unseen = [name for place, name in enumerate(users) if place not in seen]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
-    names = drawn(users, unseen, seed)[:wanted]
+    names = draw_order(users, unseen, seed)[:wanted]
     return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
 
 

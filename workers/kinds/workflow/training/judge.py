@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds
-from workers.evaluation.judge import Counted, Judgement
+from workers.evaluation.judge import OutcomeValues, Judgement
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.kinds.workflow.evaluation.episodes import Episode, described, reference
 from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queued, window
@@ -151,7 +151,7 @@ def judge(
         answering if answering in rules else None,
         None if present is None else present.returns,
         margin,
-        Counted(
+        OutcomeValues(
             QUEUED,
             agent.counted,
             {name: one.counted for name, one in rules.items()},
