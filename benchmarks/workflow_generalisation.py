@@ -115,7 +115,7 @@ def by_rule(row: Row, mechanism: int, rule: int, fill: int) -> Floats:
     for window in row.windows:
         play = opened(window, row.machine)
         play_rules(play, mechanism, rule, fill)
-        found.append(slowdown(window, play.begun))
+        found.append(slowdown(window, play.start))
     return np.array(found)
 
 

@@ -85,7 +85,7 @@ def compiled(trace: Trace) -> tuple[Floats, float]:
     play = opened(trace, PROCESSORS)
     begun = time.process_time()
     play_rules(play, EASY, FCFS, FCFS)
-    return play.begun, time.process_time() - begun
+    return play.start, time.process_time() - begun
 
 
 def peer(trace: Trace) -> tuple[Floats, float]:

@@ -31,7 +31,7 @@ def names() -> tuple[str, ...]:
     return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | own()))
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     known = names()
     if name not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
@@ -42,7 +42,7 @@ class _Installed:
     """Pydantic annotation: validates a name against ``names()`` and lists them as the schema's `enum`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(_known, handler(source))
+        return core_schema.no_info_after_validator_function(_check_name, handler(source))
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler

@@ -62,11 +62,11 @@ def train(
     summary="List agents",
     responses=problems(404),
 )
-def listed(
+def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
     """List versions of the workload's agent, newest first."""
-    return page(request, service.listed(database, tenant, workload, paging), lambda agent: agent)
+    return page(request, service.list_agents(database, tenant, workload, paging), lambda agent: agent)
 
 
 @router.get(

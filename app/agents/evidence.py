@@ -42,7 +42,7 @@ MOST_NAMED = 3
 State = Literal["current", "re_evaluate", "outdated"]
 
 
-class Standing(NamedTuple):
+class VerdictValidity(NamedTuple):
     """Whether an agent's verdict holds now; ``reason`` says why not, and is empty if it holds."""
 
     state: State
@@ -107,16 +107,16 @@ class Present:
         """Ids of the open evaluation jobs of the workload."""
         return repository.evaluating(self.session, self.workload.id)
 
-    def standing(self, agent: Agent) -> Standing:
+    def validity(self, agent: Agent) -> VerdictValidity:
         """Whether an agent's verdict holds now, with the reason if it doesn't."""
         outdated = self.outdated(agent)
         if outdated:
-            return Standing("outdated", outdated)
+            return VerdictValidity("outdated", outdated)
         if judge_of(agent.report) >= JUDGE or agent.version in self._judged:
-            return Standing("current")
+            return VerdictValidity("current")
         job = (agent.report.get(REEVALUATION) or {}).get("job")
         running = f"; job {job} evaluates it" if job is not None and job in self._going_on else ""
-        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{running}")
+        return VerdictValidity("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{running}")
 
     @cached_property
     def _champion(self) -> str:
@@ -145,7 +145,7 @@ class Present:
         if rival not in rules or not isinstance(gain, Mapping) or best is None:
             return "a heuristic"
         answered = f"a heuristic, which was {rival} when the agent was trained"
-        if judge_of(report) < JUDGE or self.standing(agent).state == "outdated":
+        if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
             return f"{answered}; no verdict that holds now says that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
         mean, low, high = (fixed(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
@@ -184,21 +184,21 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
     )
     statement = select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
     with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as rows:
-        runs = [_counted(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
+        runs = [_count_decisions(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
     return _summary(workload.name, version, runs)
 
 
-class _Counted(NamedTuple):
-    """Counts of a shadow's decisions in one run; ``gain``: sum of the expected gains in return, valid if ``known``."""
+class _ShadowCounts(NamedTuple):
+    """Counts of a shadow's decisions in one run; ``gain``: sum of the expected gains in return, if ``gain_known``."""
 
     decisions: int
     failures: int
     agreed: int
-    known: bool
+    gain_known: bool
     gain: float
 
 
-def _counted(run: Iterator[Iteration]) -> _Counted:
+def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
     """Count the shadow's decisions of one run, reading its iterations one by one; raises DeadlinePassed."""
     check_deadline()
     decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
@@ -208,10 +208,10 @@ def _counted(run: Iterator[Iteration]) -> _Counted:
             gain += step["gain"] or 0.0
             failures += step["problem"] is not None
             agreed += step["problem"] is None and bool(step["agrees"])
-    return _Counted(decisions, failures, agreed, known, gain)
+    return _ShadowCounts(decisions, failures, agreed, known, gain)
 
 
-def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRead:
+def _summary(workload: str, version: int, runs: Sequence[_ShadowCounts]) -> ShadowRead:
     decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
     answered = decisions - failures
     return ShadowRead(
@@ -221,7 +221,7 @@ def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRea
         decisions=decisions,
         failures=failures,
         agreement=sum(run.agreed for run in runs) / answered if answered else None,
-        gain=interval([run.gain for run in runs]) if any(run.known for run in runs) else None,
+        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
     )
 
 

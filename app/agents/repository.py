@@ -47,7 +47,7 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
     return next((rate for rate in rates if rate > 0), None)
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
+def list_agents(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
     """One page of a workload's agents, newest first, without artifacts."""
     statement = select(Agent).where(Agent.workload_id == workload_id)
     return paginate(

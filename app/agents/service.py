@@ -147,7 +147,7 @@ def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole:
 
 
 def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool) -> AgentRead:
-    workload, standing = present.workload, present.standing(agent)
+    workload, standing = present.workload, present.validity(agent)
     champion = any(agent.version == one.version for one in workload.champions.values())
     was: AgentStatus = "never_promoted" if served is None else "former_champion"
     with stored(f"agent {agent.version} of {workload.name!r}"):
@@ -178,11 +178,11 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
         return read(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
+def list_agents(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
     """One page of a workload's agents, newest first, without pictures; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = repository.listed(session, workload.id, request)
+        found = repository.list_agents(session, workload.id, request)
         return Slice(read(session, workload, found.rows), found.cursor)
 
 

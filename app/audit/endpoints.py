@@ -31,7 +31,7 @@ _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
         **problems(),
     },
 )
-def listed(
+def list_entries(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -44,6 +44,6 @@ def listed(
     """List promotions, changes, deletions and key operations, and who made them, newest first."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
-        return page(request, service.listed(database, tenant, paging, action), service.read)
+        return page(request, service.list_entries(database, tenant, paging, action), service.read)
     lines = EXPORTS[media](service.every(database, tenant, action))
     return Streamed(joined(lines), media, stored=False)

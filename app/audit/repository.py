@@ -14,7 +14,7 @@ def add(session: Session, entry: AuditEntry) -> None:
     session.add(entry)
 
 
-def listed(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+def list_entries(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of entries, newest first, of a tenant and of an action, or prefix such as `key`; None: of all."""
     keys = [AuditEntry.created_at, AuditEntry.id]
     return paginate(session, _chosen(tenant, action), keys, request, descending=True, weigh=_weight)

@@ -79,17 +79,17 @@ def read(row: AuditEntry) -> AuditRead:
     )
 
 
-def listed(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
     with database.reading() as session:
-        return repository.listed(session, tenant, request, action)
+        return repository.list_entries(session, tenant, request, action)
 
 
 def every(database: Database, tenant: str | None, action: str | None = None) -> Iterator[AuditRead]:
     """Iterate over all audit entries, newest first, with one query per page; tenant None: of all tenants."""
     request = PageRequest(MAXIMUM_LIMIT)
     while True:
-        found = listed(database, tenant, request, action)
+        found = list_entries(database, tenant, request, action)
         yield from map(read, found.rows)
         if found.cursor is None:
             return

@@ -26,13 +26,13 @@ class Figure(NamedTuple):
 
     Attributes:
         title: heading of the chart.
-        told: one or two sentences that explain its marks.
+        caption: one or two sentences that explain its marks.
         spec: its Vega-Lite definition, without width or colours.
         columns, rows: the same data as a table, for screen readers; None for an empty cell.
     """
 
     title: str
-    told: str
+    caption: str
     spec: Json
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
@@ -64,7 +64,7 @@ def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
-def counted(values: Iterable[float]) -> Json:
+def count_axis(values: Iterable[float]) -> Json:
     """Axis options for counts: one tick per whole number up to 4, otherwise steps of at least 1."""
     most = max(values, default=0.0)
     return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
@@ -301,7 +301,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 
     ``axis`` labels the values; ``told``: sentences that explain the marks; ``number``: D3 format of the values.
     """
-    rows = [{**one._asdict(), "label": f"{one.name}\u2002{_told(one.value, number)}"} for one in ranked]
+    rows = [{**one._asdict(), "label": f"{one.name}\u2002{_bar_label(one.value, number)}"} for one in ranked]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
     x = quantity("value", axis, axis={"format": number, "tickCount": 5})
     spec = layered(
@@ -319,7 +319,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
     return Figure(title, told, spec, ["name", axis, "from", "to"], table)
 
 
-def _told(value: float, number: str) -> str:
+def _bar_label(value: float, number: str) -> str:
     """Number in a bar's label, in per cent for a ``number`` format with %."""
     if number.endswith("%"):
         return f"{text.number(100 * value)} %"

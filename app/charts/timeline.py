@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from app.charts.figures import LIGHT_COLOURS, Figure, Json, coloured, counted, layer, layered, quantity, span
+from app.charts.figures import LIGHT_COLOURS, Figure, Json, coloured, count_axis, layer, layered, quantity, span
 
 # Charts over time in seconds: curves, counts, shares, and Gantt charts.
 
@@ -63,7 +63,7 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
-    y = quantity("value", axis, axis=counted(values) if all(value.is_integer() for value in values) else {})
+    y = quantity("value", axis, axis=count_axis(values) if all(value.is_integer() for value in values) else {})
     encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
         encoding["color"] = coloured("name", list(series))
@@ -83,7 +83,7 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
     encoding = {
         "x": time([row["at"] for row in rows]),
         "x2": {"field": "until"},
-        "y": quantity("low", axis, axis=counted(row["high"] for row in rows)),
+        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
         "y2": {"field": "high"},
         "color": coloured("name", list(found)),
         "tooltip": _tips("count", axis),
@@ -374,7 +374,7 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
-    ticks = counted([*(one.number for one in came), *(one.high for one in coming)])
+    ticks = count_axis([*(one.number for one in came), *(one.high for one in coming)])
     spec = layered(
         layer(
             "line",

@@ -33,12 +33,12 @@ class Commands(TyperGroup):
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         """Parse the options before the command's name."""
-        with _told():
+        with _report_errors():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with _told():
+        with _report_errors():
             return super().invoke(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -64,7 +64,7 @@ class Commands(TyperGroup):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Context manager: print expected errors in one line and exit with their status (typer.Exit); others pass."""
     try:
         yield

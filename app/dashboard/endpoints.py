@@ -72,7 +72,7 @@ def workload_changes(
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
-            return repository.standing(session, workloads.require(session, caller.tenant, workload).id), False
+            return repository.page_fingerprint(session, workloads.require(session, caller.tenant, workload).id), False
 
     look()
     return changes(request, settings, caller, look)

@@ -50,7 +50,7 @@ def status(agent: AgentRead) -> str:
     return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
-def standing(agent: AgentRead) -> str:
+def invalid_reason(agent: AgentRead) -> str:
     """Why an agent's verdict does not hold, in one or two words; empty if it holds."""
     words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
     return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
@@ -74,7 +74,7 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
         )
     if gap is not None:
         found.append(Fact("below the optimum", percent(gap)))
-    unjudged = standing(agent) or "no evaluation has judged it"
+    unjudged = invalid_reason(agent) or "no evaluation has judged it"
     found.append(Fact("class", judged or "–", "" if judged else unjudged))
     return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
 
@@ -151,16 +151,18 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
         agent = agents.read(session, row, [agents.require(session, row, version)])[0]
         stored = repository.artifact(session, row.id, version)
         workload = workloads.read_listed(row)
-    judged = evaluations.listed(database, tenant, PageRequest(JUDGED), row.name)[0].rows
+    judged = evaluations.list_evaluations(database, tenant, PageRequest(JUDGED), row.name)[0].rows
     read = [evaluations.read(one, row.name) for one in judged]
     views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
     now, does, problems = list[Any](), list[Any](), list[str]()
     if views is not None and compiled is not None:
-        now, no_now = lists.told("what answers", lambda: views.policy(compiled))
+        now, no_now = lists.view_or_problem("what answers", lambda: views.policy(compiled))
         problems += [no_now] if no_now else []
     if views is not None and now and stored is not None and not agent.champion:
         data = stored.artifact
-        does, no_does = lists.told("what it does", lambda: views.policy(_answering(row.kind, compiled, version, data)))
+        does, no_does = lists.view_or_problem(
+            "what it does", lambda: views.policy(_answering(row.kind, compiled, version, data))
+        )
         problems += [no_does] if no_does else []
     return AgentPage(
         workload,

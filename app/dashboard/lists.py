@@ -82,7 +82,7 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     return found, every
 
 
-def shown(session: Session, loaded: Loaded) -> Shown:
+def run_with_reports(session: Session, loaded: Loaded) -> Shown:
     """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
@@ -99,7 +99,7 @@ def state(kind: str, stored: Any) -> Any:
         return None
 
 
-def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
+def view_or_problem(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
     """Result of a kind's view, and a problem in words if the view raises, so that the rest of the page is shown.
 
     ``what``: name of the view, for the problem. Never raises.
@@ -185,8 +185,8 @@ class Overview(NamedTuple):
 
 def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Content of the home page, with at most ``ROWS`` workloads."""
-    found = workloads.listed(database, tenant, PageRequest(ROWS))
-    latest = runs.listed(database, tenant, PageRequest(10), rule).rows
+    found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
+    latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
@@ -221,7 +221,7 @@ def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
         level, alone, together = WORDS[one.outcome]
         reason = one.reason or "no reason was given"
         if one.outcome == "stale":
-            reason = stale_reason(one.silent, one.expected)
+            reason = stale_reason(one.silent_seconds, one.expected)
         if one.number == 1:
             yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
         else:
@@ -311,7 +311,7 @@ class JobTable(NamedTuple):
 
 def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequest) -> JobTable:
     """The jobs of a filter; raises NotFound if there is no such workload."""
-    found, names = jobs.listed(database, tenant, request, chosen.workload, chosen.state)
+    found, names = jobs.list_jobs(database, tenant, request, chosen.workload, chosen.state)
     lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
     moving = any(job.state not in FINAL_STATES for job in lines)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
@@ -339,7 +339,7 @@ def run_list(
     outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
     """One page of runs as HTML, newest first; ``workload``, ``state`` and ``outcome`` filter the list, None: any."""
-    found = runs.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
+    found = runs.list_runs(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
     chosen = of_runs(workload, state, outcome)
     lines = [line(runs.read_listed(one)) for one in found.rows]
     return page("runs.html", section="runs", runs=lines, older=chosen.older(found.cursor), chosen=chosen)
@@ -366,7 +366,7 @@ def evaluation_list(
     database: FromDatabase, tenant: Tenant, cursor: Cursor = None, workload: Workload = None
 ) -> HTMLResponse:
     """One page of evaluations as HTML, newest first, with links to their reports."""
-    found, names = evaluations.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
+    found, names = evaluations.list_evaluations(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
     lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
     chosen = Chosen("/ui/evaluations", workload=workload)
     older = chosen.older(found.cursor)

@@ -69,7 +69,7 @@ def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozens
     return {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
 
 
-def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
+def page_fingerprint(session: Session, workload_id: str) -> tuple[Any, ...]:
     """Values that change when a workload's page does, all read from the ends of indexes."""
     newest = [
         select(func.max(column)).where(column.class_.workload_id == workload_id).scalar_subquery()
@@ -114,14 +114,14 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
 class Troubled(NamedTuple):
     """The newest run of a workload with a bad outcome, and the ``number`` of such runs.
 
-    ``silent``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
+    ``silent_seconds``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
     """
 
     workload: str
     outcome: str
     run: str
     reason: str | None
-    silent: float
+    silent_seconds: float
     expected: float | None
     number: int
 
@@ -148,7 +148,7 @@ def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) ->
             live.outcome.label("outcome"),
             Run.id,
             case((live.outcome == Run.outcome, Run.outcome_reason), else_=NOT_JUDGED).label("reason"),
-            live.silent.label("silent"),
+            live.silent_seconds.label("silent_seconds"),
             live.expected.label("expected"),
             func.count().over(partition_by=alike).label("number"),
             func.row_number().over(partition_by=alike, order_by=newest).label("place"),

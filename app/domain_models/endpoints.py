@@ -46,11 +46,11 @@ def fit(
     summary="List domain models",
     responses=problems(404),
 )
-def listed(
+def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
     """List versions of the workload's domain model, newest first."""
-    found, name = service.listed(database, tenant, workload, paging)
+    found, name = service.list_models(database, tenant, workload, paging)
     return page(request, found, lambda model: service.read(model, name))
 
 

@@ -116,11 +116,11 @@ def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
         return read(require(session, workload, version), workload.name)
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
+def list_models(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
     """One page of a workload's models, newest first, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), workload.name
+        return repository.list_models(session, workload.id, request), workload.name
 
 
 def delete(database: Database, tenant: str, name: str, version: int) -> None:

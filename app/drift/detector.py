@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from app.charts.text import number
-from app.drift.realised import Block, counted
+from app.drift.realised import Block, count_report
 from app.kinds.contract.engine import FACTORS, Residual, Residuals
 from app.kinds.contract.inputs import timestamp
 
@@ -106,7 +106,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
         kept = Drift(report.model, {}, kept.notices, kept.blocks)
     reached, blocks = residuals.reached, kept.blocks
     if reached is not None:
-        blocks = counted(blocks, report.agent, reached, report.iteration)
+        blocks = count_report(blocks, report.agent, reached, report.iteration)
     if not residuals.found:
         return kept if blocks is kept.blocks else Drift(kept.model, kept.streams, kept.notices, blocks)
     streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()
@@ -196,11 +196,11 @@ class DriftMeter:
             if whose == tenant:
                 drifts.add_metric(labels, count)
         registry = CollectorRegistry()
-        registry.register(_Counted(drifts))
+        registry.register(_MetricCollector(drifts))
         return registry
 
 
-class _Counted(Collector):
+class _MetricCollector(Collector):
     """Prometheus collector of one given metric."""
 
     def __init__(self, metric: Metric) -> None:

@@ -56,7 +56,7 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
     summary="List evaluations",
     responses=problems(404),
 )
-def listed(
+def list_evaluations(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -64,7 +64,7 @@ def listed(
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
 ) -> Page[EvaluationRead]:
     """List completed evaluations, newest first, without their figures."""
-    found, names = service.listed(database, tenant, paging, workload)
+    found, names = service.list_evaluations(database, tenant, paging, workload)
     return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
 
 

@@ -107,7 +107,7 @@ def _need(session: Session, workload: Workload | None, version: int) -> Need:
     agent = None if workload is None else agents.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
-    if Present(session, workload, [agent]).standing(agent).state != "re_evaluate":
+    if Present(session, workload, [agent]).validity(agent).state != "re_evaluate":
         return "none"
     before = agent.report.get(REEVALUATION)
     if before is None:

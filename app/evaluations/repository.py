@@ -34,7 +34,7 @@ def page(session: Session, tenant: str, evaluation_id: str) -> bytes | None:
     return session.scalar(statement)
 
 
-def listed(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
+def list_evaluations(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
     """One page of a tenant's evaluations, newest first; workload None: any."""
     statement = select(Evaluation).where(Evaluation.tenant == tenant)
     if workload_id is not None:
@@ -54,7 +54,7 @@ def stored(session: Session, workload_id: str) -> list[Stored]:
     return [Stored(row.name, row.created_at) for row in rows]
 
 
-def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
+def existing_names(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
     """The names that executions of the workload have."""
     found: set[str] = set()
     for start in range(0, len(names), NAMES_AT_ONCE):

@@ -126,7 +126,7 @@ def _check_held_out(session: Session, workload: Workload, request: HeldOut) -> N
     if request.of != "executions":
         message = f"names executions, and {request.of} are to be held out: give a share"
         raise Invalid(f"held_out.executions {message}", errors=[FieldError("/held_out/executions", message, names[0])])
-    known = repository.known(session, workload.id, names)
+    known = repository.existing_names(session, workload.id, names)
     message = f"must be the name of an execution of {workload.name!r}"
     unknown = [
         FieldError(f"/held_out/executions/{position}", message, name)
@@ -193,7 +193,7 @@ def _missing(evaluation_id: str) -> NotFound:
     return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
 
 
-def listed(
+def list_evaluations(
     database: Database, tenant: str, request: PageRequest, workload: str | None
 ) -> tuple[Slice[Evaluation], dict[str, str]]:
     """One page of evaluations, newest first, and the names of their workloads; workload None: any.
@@ -203,7 +203,7 @@ def listed(
     """
     with database.reading() as session:
         only = None if workload is None else workloads.require(session, tenant, workload).id
-        found = repository.listed(session, tenant, request, only)
+        found = repository.list_evaluations(session, tenant, request, only)
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
 
 

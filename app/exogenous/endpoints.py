@@ -42,11 +42,11 @@ def put(
     summary="List series",
     responses=problems(404),
 )
-def listed(
+def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
     """List the workload's exogenous series by name."""
-    found, name = service.listed(database, tenant, workload, paging)
+    found, name = service.list_series(database, tenant, workload, paging)
     return page(request, found, lambda series: service.read(series, name))
 
 

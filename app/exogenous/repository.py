@@ -58,7 +58,7 @@ def find(session: Session, workload_id: str, series: str) -> Series | None:
     return None if found is None else Series(*found)
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
+def list_series(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
     """One page of a workload's series, ordered by name."""
     statement = _summaries(workload_id).order_by(ExogenousRow.series).limit(request.limit + 1)
     if request.cursor is not None:

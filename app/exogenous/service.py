@@ -173,11 +173,11 @@ def read_row(row: ExogenousRow) -> ExogenousRead:
         return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:
+def list_series(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:
     """One page of a workload's series by name, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), workload.name
+        return repository.list_series(session, workload.id, request), workload.name
 
 
 def rows(

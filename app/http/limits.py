@@ -126,11 +126,11 @@ def allowed_methods(request: Request) -> list[str]:
     """Methods that the request's path accepts, in alphabetical order; HEAD wherever GET is."""
     routes = request.app.router.routes
 
-    def answered(method: str) -> bool:
+    def matches_route(method: str) -> bool:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
-    found = [method for method in METHODS if answered(method)]
+    found = [method for method in METHODS if matches_route(method)]
     return sorted([*found, "HEAD"]) if "GET" in found else found
 
 

@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping | list | tuple):
-        text = _shown(value)
+        text = _abbreviated_json(value)
         if len(text) > LONGEST_VALUE:
             return f"{text[:LONGEST_VALUE]}…"
         if isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def _cut(text: str, longest: int) -> str:
     return shown if len(text) <= longest else f"{shown}…"
 
 
-def _shown(value: object) -> str:
+def _abbreviated_json(value: object) -> str:
     """The beginning of a value as JSON, slightly more than ``LONGEST_VALUE`` characters, without encoding the rest."""
     text = ""
     try:

@@ -114,9 +114,9 @@ def claim(
     with database.session() as session:
         now = clock(session)
         turn = instead(session, job_id)
-        if turn is not None and _taken(session, turn, owner, settings, now):
+        if turn is not None and _lease_job(session, turn, owner, settings, now):
             job_id = turn
-        elif not _taken(session, job_id, owner, settings, now):
+        elif not _lease_job(session, job_id, owner, settings, now):
             return None
         job = session.get_one(Job, job_id)
         job.started_at = job.started_at or now
@@ -138,7 +138,7 @@ def claim(
         )
 
 
-def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
+def _lease_job(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
     """Lease the job to this owner; False if it was not free."""
     free = [repository.free(now), Job.cancel_requested.is_(False)]
     values = {
@@ -158,7 +158,7 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
 
 def write(session: Session, lease: Claim, **values: Any) -> None:
     """Update columns of a leased job's row to ``values``; raises LeaseLost if the lease is not held any more."""
-    if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
+    if not repository.change(session, lease.job_id, repository.lease_conditions(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 
 
@@ -253,7 +253,7 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
 
 def cancelling(session: Session) -> list[Claim]:
     """Leases of running jobs whose cancellation was requested."""
-    return _held(session, Job.cancel_requested.is_(True))
+    return _running_claims(session, Job.cancel_requested.is_(True))
 
 
 def give_back(database: Database, owner: str, clock: Clock = database_time) -> list[str]:
@@ -263,7 +263,7 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     attempt.
     """
     with database.reading() as session:
-        held, taken = _held(session, Job.owner == owner), list[str]()
+        held, taken = _running_claims(session, Job.owner == owner), list[str]()
     for one in held:
         with suppress(LeaseLost):  # it has ended meanwhile
             release(database, one, None, clock)
@@ -271,7 +271,7 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     return taken
 
 
-def _held(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
+def _running_claims(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
     found = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
     return [Claim(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
 
@@ -340,7 +340,7 @@ def purge(database: Database, settings: Settings, clock: Clock = database_time) 
 
 def _recover(database: Database, job: Job, max_attempts: int, is_gone: Callable[[str], bool], now: datetime) -> bool:
     """Requeue or end a job whose worker is lost; True if it was queued."""
-    lost = repository.held(job.owner or "", job.fence)
+    lost = repository.lease_conditions(job.owner or "", job.fence)
     if job.owner is None or not is_gone(job.owner):
         if not _expired(job, now):
             return False

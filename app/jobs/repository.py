@@ -86,7 +86,7 @@ def change(session: Session, job_id: str, conditions: Sequence[ColumnElement[boo
     return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
 
 
-def held(owner: str, fence: int) -> list[ColumnElement[bool]]:
+def lease_conditions(owner: str, fence: int) -> list[ColumnElement[bool]]:
     """SQL conditions: the lease with this owner and fence token is held."""
     return [Job.state == "running", Job.owner == owner, Job.fence == fence]
 
@@ -211,7 +211,7 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
     return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
 
 
-def listed(
+def list_jobs(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
 ) -> Slice[Job]:
     """One page of a tenant's jobs without trials, newest first; workload and state None: any."""

@@ -168,7 +168,7 @@ def get(database: Database, tenant: str, job_id: str) -> JobRead:
         return _read(session, require(session, tenant, job_id))
 
 
-def listed(
+def list_jobs(
     database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
 ) -> tuple[Slice[Job], dict[str, str]]:
     """One page of jobs, newest first, and the names of their workloads by id.
@@ -182,7 +182,7 @@ def listed(
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
-        found_jobs = repository.listed(session, tenant, request, workload_id, state)
+        found_jobs = repository.list_jobs(session, tenant, request, workload_id, state)
         names = repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 

@@ -181,13 +181,15 @@ def published(settings: Settings) -> dict[str, tuple[str, Any]]:
                 raise ValueError(f"its keys are asked for over https alone, not at {address!r}")
         published = _document(http, address)["keys"]
     usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
-    keys = {str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _made(key)) is not None}
+    keys = {
+        str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _key_from_jwk(key)) is not None
+    }
     if not keys:
         raise ValueError("there is none that signs")
     return keys
 
 
-def _made(key: Mapping[str, Any]) -> Any:
+def _key_from_jwk(key: Mapping[str, Any]) -> Any:
     """A key from its JWK; None, with a log message, if its curve or algorithm isn't supported."""
     try:
         return jwt.PyJWK(dict(key)).key

@@ -174,7 +174,7 @@ async def share(rates: Rates, counts: Counts, seconds: float = SHARE_SECONDS) ->
 class Fingerprint(NamedTuple):
     """Number of all keys and of revoked ones, which changes when a key is created or revoked."""
 
-    made: int
+    created: int
     revoked: int
 
 
@@ -204,7 +204,7 @@ def find(session: Session, tenant: str, key: str) -> Key | None:
     return session.scalar(select(Key).where(Key.tenant == tenant, Key.id == key))
 
 
-def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
+def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
     """One page of a tenant's keys, newest first."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
@@ -333,7 +333,7 @@ class KeyRing:
                 return
             rows = valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
-        self.any = found.made > 0
+        self.any = found.created > 0
         self.admitted = {}  # after what it follows from
         self._fingerprint = found
 

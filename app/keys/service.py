@@ -39,7 +39,7 @@ NOBODY = "0" * 64
 """Digest compared with for unknown ids, so that the comparison takes as long."""
 
 
-class Made(NamedTuple):
+class NewSecret(NamedTuple):
     """A new secret: its id, the text shown once, and the digest to be stored."""
 
     id: str
@@ -47,7 +47,7 @@ class Made(NamedTuple):
     digest: str
 
 
-class Given(NamedTuple):
+class Credential(NamedTuple):
     """A parsed credential: whether it is a run's token, its id, and its secret."""
 
     of_run: bool
@@ -55,10 +55,10 @@ class Given(NamedTuple):
     secret: str
 
 
-def make(prefix: str = PREFIX) -> Made:
+def make(prefix: str = PREFIX) -> NewSecret:
     """A new random id and secret, whose text begins with ``prefix``; only the digest may be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
-    return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
+    return NewSecret(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
 
 def digest(secret: str) -> str:
@@ -66,13 +66,13 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def parse(text: str) -> Given | None:
+def parse(text: str) -> Credential | None:
     """The parts of a key or run token; None for other texts."""
     of_run = text.startswith(RUN_PREFIX)
     if len(text) > LONGEST or not text.startswith(PREFIX):
         return None
     identifier, _, secret = text[len(RUN_PREFIX if of_run else PREFIX) :].partition("_")
-    return Given(of_run, identifier, secret) if identifier and secret else None
+    return Credential(of_run, identifier, secret) if identifier and secret else None
 
 
 def matches(secret: str, kept: str | None) -> bool:
@@ -175,10 +175,10 @@ def read(row: Key) -> KeyRead:
     )
 
 
-def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
+def list_keys(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
     """One page of a tenant's keys, newest first, including revoked ones."""
     with database.reading() as session:
-        return ring.listed(session, tenant, request)
+        return ring.list_keys(session, tenant, request)
 
 
 def every(database: Database) -> list[KeyRead]:

@@ -247,7 +247,7 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
     return np.array([np.zeros(width) if one is None else one for one in known], np.float32) if width else None
 
 
-def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
+def memories_of(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
     """Of a run's hidden states by version those of these agents; None among the versions is ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 

@@ -291,11 +291,12 @@ def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any
     with reading() as session:
         found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
     return [
-        {**row, "trials": [_told(trial) for trial in found if trial.parent_id == row["id"]]} for row in _plain(jobs)
+        {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
+        for row in _plain(jobs)
     ]
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _trial_columns(trial: Trial) -> dict[str, Any]:
     row = _plain([trial])[0]
     return {name: value for name, value in row.items() if name not in ("created_at", "tenant", "artifact")}
 

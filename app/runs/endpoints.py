@@ -72,7 +72,7 @@ def start(
     summary="List runs",
     responses=problems(404),
 )
-def listed(
+def list_runs(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -83,7 +83,7 @@ def listed(
     outcome: Annotated[RunOutcome | None, Query(description="Filter by outcome.")] = None,
 ) -> Page[RunListed]:
     """List runs with their last decisions, newest first."""
-    found = service.listed(database, tenant, paging, rule, workload, state, outcome)
+    found = service.list_runs(database, tenant, paging, rule, workload, state, outcome)
     return page(request, found, service.read_listed)
 
 

@@ -80,14 +80,14 @@ class Silence(NamedTuple):
     """SQL expressions about a live run.
 
     Attributes:
-        silent: seconds since its last report, or since its start.
+        silent_seconds: seconds since its last report, or since its start.
         expected: expected seconds per iteration: the mean interval between its reports; before the first report the
             prediction made at its start, or NULL.
         stale: whether it is stale.
         outcome: its stored outcome, or the one derived from its state.
     """
 
-    silent: ColumnElement[float]
+    silent_seconds: ColumnElement[float]
     expected: ColumnElement[float | None]
     stale: ColumnElement[bool]
     outcome: ColumnElement[str]
@@ -169,7 +169,7 @@ def _span(value: float) -> str:
     return seconds(value) if value < 60 else duration(value)
 
 
-def live(risk: str) -> tuple[RunOutcome, str | None]:
+def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:
     """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 

@@ -44,7 +44,7 @@ REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
 
 
-class _Given(msgspec.Struct):
+class _DecodedReport(msgspec.Struct):
     """A decoded report, its JSON encoding, and the hash by which repeated reports are recognised."""
 
     report: Any
@@ -109,12 +109,12 @@ class Reporter:
         """
         number = self._waiting.enter()
         try:
-            live, given = self._known(run), None
+            live, given = self._live_run(run), None
             fresh = live is None
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
                     live, fresh = await self._load(tenant, run), True
-                given = given or await self._given(number, live, body)
+                given = given or await self._decode(number, live, body)
                 if iteration < live.following:
                     return REPEATED, await self._repeated(live, iteration, given.digest)
                 if not _is_next(live, iteration, fresh):
@@ -127,7 +127,7 @@ class Reporter:
                     if iteration != live.following:
                         continue
                 item = _item(live, compiled, iteration, given, commit)
-                if KINDS[live.kind].engine.takes_long(compiled, live.kept, given.report):
+                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, given.report):
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:
@@ -142,7 +142,7 @@ class Reporter:
             self._waiting.leave(number)
         raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
 
-    def _known(self, run: str) -> Live | None:
+    def _live_run(self, run: str) -> Live | None:
         live = self._runs.get(run)
         if live is None:
             live = self._started.take(run)
@@ -150,11 +150,11 @@ class Reporter:
                 self._runs.put(live)
         return live
 
-    async def _given(self, number: int, live: Live, body: bytes) -> _Given:
+    async def _decode(self, number: int, live: Live, body: bytes) -> _DecodedReport:
         if len(body) <= LARGE_BYTES:
-            return _given(live, body)
+            return _decode_report(live, body)
         with self._waiting.away(number):
-            return await self._aside.run(live.tenant, len(body), _given, live, body)
+            return await self._aside.run(live.tenant, len(body), _decode_report, live, body)
 
     def _decide_aside(self, item: Item) -> None:
         """In a worker thread: decide an expensive report and make its row."""
@@ -168,7 +168,7 @@ class Reporter:
 
     def _read(self, tenant: str, run: str) -> Live:
         with self._database.reading() as session:
-            found = repository.standing(session, tenant, run)
+            found = repository.deciding_row(session, tenant, run)
         if found is None:
             raise NotFound(f"no run {run!r}; start one with POST /runs")
         version = found.shadow_version
@@ -274,13 +274,13 @@ class Reporter:
             self._writer.close()
 
     def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
-        live, decision = item.live, item.answered.decision
+        live, decision = item.live, item.answer.decision
         if written and failure is None:
-            live.following, live.kept = item.pending.iteration + 1, item.answered.state
+            live.following, live.kind_state = item.pending.iteration + 1, item.answer.state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)
-            live.drift, live.risk, live.quiet = item.drift, item.risk, item.answered.quiet
+            live.drift, live.risk, live.quiet = item.drift, item.risk, item.answer.quiet
             self._runs.grown(live)
         else:
             self._runs.drop(live.id)
@@ -292,7 +292,7 @@ class Reporter:
             item.future.set_result(decision if written else Verdict.OUTRUN)
 
 
-def _given(live: Live, body: bytes) -> _Given:
+def _decode_report(live: Live, body: bytes) -> _DecodedReport:
     """Decode the report in ``body``.
 
     Repeated member names are detected by counting: the encoding names each member once, so a body with more names than
@@ -305,13 +305,13 @@ def _given(live: Live, body: bytes) -> _Given:
     report = KINDS[live.kind].engine.decode(body)
     encoded = msgspec.json.encode(report, order="deterministic")
     check_names(body, encoded.count(b'":') - encoded.count(b'\\":') - encoded.count(b'":{}'))
-    return _Given(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
+    return _DecodedReport(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
 
 
-def _item(live: Live, compiled: Compiled, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
+def _item(live: Live, compiled: Compiled, iteration: int, given: _DecodedReport, commit: Callable[[], None]) -> Item:
     """A waiting report, not yet converted for the engine."""
     shadow = live.shadow or compiled.snapshot.shadow
-    pending = Pending(live.id, iteration, live.kept, given.report, live.start, shadow)
+    pending = Pending(live.id, iteration, live.kind_state, given.report, live.start, shadow)
     future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
     return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
 

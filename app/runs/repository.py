@@ -175,7 +175,7 @@ _STANDING = (
 )
 
 
-def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
+def deciding_row(session: Session, tenant: str, run: str) -> Row[Any] | None:
     """Columns of a run needed for deciding, with its last iteration's (None before the first); None without a run."""
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
@@ -185,7 +185,7 @@ class Loaded(NamedTuple):
 
     Attributes:
         outcome: its outcome, as stored or derived.
-        silent: seconds since its last report, or since its start.
+        silent_seconds: seconds since its last report, or since its start.
         expected: expected seconds per iteration; None: unknown.
     """
 
@@ -194,14 +194,14 @@ class Loaded(NamedTuple):
     kind: str
     last: Iteration | None
     outcome: str
-    silent: float
+    silent_seconds: float
     expected: float | None
 
 
 def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
     """Query for the columns of ``Loaded``."""
     live = silence(rule)
-    columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent, live.expected)
+    columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
 
 
@@ -228,7 +228,9 @@ class Filter(NamedTuple):
 ALL = Filter()
 
 
-def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
+def list_runs(
+    session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL
+) -> Slice[Loaded]:
     """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:

@@ -157,7 +157,7 @@ def start(
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
-    outcome, reason = outcomes.live(begun.risk or "")
+    outcome, reason = outcomes.running_outcome(begun.risk or "")
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -228,7 +228,7 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
         return _read(load(session, tenant, run, rule))
 
 
-def listed(
+def list_runs(
     database: Database,
     tenant: str,
     request: PageRequest,
@@ -246,7 +246,7 @@ def listed(
         if workload is not None and found is None:
             raise NotFound(f"no workload {workload!r}")
         chosen = Filter(None if found is None else found.id, state, outcome)
-        return repository.listed(session, tenant, request, rule, chosen)
+        return repository.list_runs(session, tenant, request, rule, chosen)
 
 
 def _read(loaded: Loaded) -> RunRead:
@@ -283,7 +283,7 @@ def _beside_decision(loaded: Loaded) -> dict[str, Any]:
         "workload": loaded.workload,
         "state": run.state,
         "outcome": loaded.outcome,
-        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent, loaded.expected),
+        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent_seconds, loaded.expected),
         "spec_version": run.spec_version,
         "agent": run.agent_version,
         "shadow": run.shadow_version,

@@ -64,7 +64,7 @@ class Aside:
         try:
             await lane.places.acquire()
         except BaseException:
-            self._left(tenant, lane, size)
+            self._leave(tenant, lane, size)
             raise
         try:
             work = asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
@@ -79,9 +79,9 @@ class Aside:
 
     def _ended(self, tenant: str, lane: _Lane, size: int) -> None:
         lane.places.release()
-        self._left(tenant, lane, size)
+        self._leave(tenant, lane, size)
 
-    def _left(self, tenant: str, lane: _Lane, size: int) -> None:
+    def _leave(self, tenant: str, lane: _Lane, size: int) -> None:
         lane.waiting, lane.size = lane.waiting - 1, lane.size - size
         if not lane.waiting:
             del self._lanes[tenant]

@@ -208,7 +208,7 @@ def _check_length(request: Request, given: service.Upload) -> None:
     },
     response_model=Executions,
 )
-def listed(
+def list_executions(
     workload: WorkloadName,
     request: Request,
     database: FromDatabase,
@@ -228,7 +228,7 @@ def listed(
     if media_type is not None:
         return Streamed(export(database, tenant, workload, media_type, execution), media_type)
     answer = streamed if reports else page
-    return answer(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
+    return answer(request, *service.list_executions(database, tenant, workload, paging, execution, reports=reports))
 
 
 @router.delete(

@@ -185,7 +185,7 @@ def layout_of(workload: Workload) -> Any:
     return layout_of_spec(read_spec(workload.spec))
 
 
-def listed(
+def list_executions(
     database: Database,
     tenant: str,
     name: str,
@@ -217,7 +217,7 @@ def listed(
 def _page(
     session: Session, workload: Workload, request: PageRequest, execution: str | None, *, data: bool = False
 ) -> Slice[Execution]:
-    found = repository.listed(session, workload.id, request, execution, data=data)
+    found = repository.list_executions(session, workload.id, request, execution, data=data)
     if execution is not None and not found.rows and request.cursor is None:
         raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
     return found
@@ -262,7 +262,7 @@ def exported(
     """Like ``readable``, with data and without codec; raises NotFound."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request, execution, data=True)
+        return repository.list_executions(session, workload.id, request, execution, data=True)
 
 
 def delete(database: Database, tenant: str, name: str, execution: str | None, before: datetime | None) -> None:
@@ -278,7 +278,7 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
         raise Invalid(f"which samples? {message}", errors=[FieldError("/query/execution", message, execution)])
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        found = {} if execution is None else repository.known(session, workload.id, [execution])
+        found = {} if execution is None else repository.stored_executions(session, workload.id, [execution])
         if execution is not None and execution not in found:
             raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
         what = f"execution {execution!r}" if execution is not None else f"samples of {workload.name!r}"
@@ -330,7 +330,7 @@ def add_run(
     workload = session.get_one(Workload, run.workload_id)
     numbered = repository.reports_of_run(session, run.id)
     reports = [report for _, report in numbered]
-    if not cuts and (not reports or repository.known(session, workload.id, [run.id])):
+    if not cuts and (not reports or repository.stored_executions(session, workload.id, [run.id])):
         return reports
     repository.remove_of_run(session, workload.id, run.id)
     if not cuts:

@@ -139,7 +139,7 @@ def _line(one: Answered, digits: str) -> bytes:
     else:
         trace_id, span_id, *_ = began(trace.decode("latin-1")) if isinstance(trace, bytes) else trace
     named = b',"request_id":"%b"' % request_id if request_id else b""
-    told = _told(decision) if decision else b""
+    told = _decision_members(decision) if decision else b""
     begin, second = _begin(method, route, status, tenant, caller), int(ended)
     ids = f'","trace_id":"{trace_id}","span_id":"{span_id}"'.encode()
     return b'{"time":"%b.%03dZ%b%b%b,"seconds":%.6f%b}' % (
@@ -166,7 +166,7 @@ def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> by
     return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]
 
 
-def _told(decision: bytes) -> bytes:
+def _decision_members(decision: bytes) -> bytes:
     try:
         told = _encode(_decision(decision))[1:-1]
     except msgspec.MsgspecError:  # a kind whose decision is no object: only the request is logged

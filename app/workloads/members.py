@@ -43,7 +43,7 @@ def keep(session: Session, workload_id: str) -> bool:
     return session.scalar(statement) is not None
 
 
-def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
+def list_workloads(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
     """One page of a tenant's workloads, ordered by name."""
     statement = select(Workload).where(Workload.tenant == tenant)
     return paginate(session, statement, [Workload.name], request, weigh=lambda row: json_size(row.spec))

@@ -149,10 +149,10 @@ def get(database: Database, tenant: str, name: str) -> WorkloadRead:
         return read(require(session, tenant, name))
 
 
-def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
+def list_workloads(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
     """One page of a tenant's workloads, ordered by name."""
     with database.reading() as session:
-        return members.listed(session, tenant, request)
+        return members.list_workloads(session, tenant, request)
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:

@@ -14,7 +14,7 @@ from app.kinds.cluster.throughput import TRIED
 from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import HOUR, Settings, Submission
 from tests.pollux.simulator import draw as draw_jobs
-from workers.kinds.cluster.episodes import Drawn, Episodes, Source, jobs_of, usual
+from workers.kinds.cluster.episodes import Episodes, HiddenJobs, Source, jobs_of, usual
 from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, decided, kernel, most, passed, settled
 from workers.kinds.cluster.world import empty
 
@@ -184,7 +184,7 @@ class LoggedSource(Source):
         self.rules = tabled(applications, self._settings, GROWTH)
 
     @override
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         del model
         hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
         busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
@@ -194,7 +194,7 @@ class LoggedSource(Source):
         steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
         real, none = np.zeros(made.time.shape), np.full(made.time.shape, -1)
         own = made.application
-        return made, Drawn(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
+        return made, HiddenJobs(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
 
     def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
         jobs = draw_jobs(self._logs, load, random)
@@ -209,7 +209,7 @@ class LoggedSource(Source):
     def moment(self, episodes: Episodes, b: int) -> Situation:
         return moment(self.rules, episodes, b)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> None:
         """None: measured applications have no learning curves."""
 
     def lacking(self, application: Integers, part: Floats) -> Floats:

@@ -141,7 +141,7 @@ def spread(residuals: Floats, parameters: int) -> float:
     return float(np.sqrt((residuals**2).sum() / max(len(residuals) - parameters, 1)))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names to text: “a, b and c”; “none” for an empty sequence."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
 

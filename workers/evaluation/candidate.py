@@ -91,7 +91,7 @@ class Settings:
         return asdict(self)
 
 
-class Listed(NamedTuple):
+class PolicyEntry(NamedTuple):
     """A policy's name, its title, and its role: candidate, heuristic, optimum, plan, tuner or random."""
 
     name: str
@@ -99,7 +99,7 @@ class Listed(NamedTuple):
     title: str
 
 
-def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
+def list_policies(problem: Problem, candidates: Sequence[Candidate]) -> list[PolicyEntry]:
     """List all policies of an evaluation in display order; empty where all candidates are outdated.
 
     Raises:
@@ -112,9 +112,9 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
             raise ValueError(f"{candidate.name!r} has neither an artifact nor a policy")
     playing = [candidate for candidate in candidates if not candidate.outdated]
     everybody = [
-        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
-        *(Listed(name, "heuristic", name) for name in problem.heuristics),
-        *(Listed(name, name, title) for name, title in REFERENCES.items()),
+        *(PolicyEntry(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
+        *(PolicyEntry(name, "heuristic", name) for name in problem.heuristics),
+        *(PolicyEntry(name, name, title) for name, title in REFERENCES.items()),
     ]
     names = [PLAN, *(one.name for one in everybody), *(c.name for c in candidates if c.outdated)]
     twice = sorted({name for name in names if names.count(name) > 1})

@@ -59,7 +59,7 @@ class Judgement:
         answering: name of the baseline in use while there is no agent; None: the one of the highest mean return.
         champion: the current champion's returns, [E]; None where a baseline is in use.
         equivalence_margin: difference that counts as none, as a share of the best baseline's mean return.
-        counted: outcomes in users' units, which the reason states before returns; None: no outcomes.
+        outcome_values: outcomes in users' units, which the reason states before returns; None: no outcomes.
         clusters: index of each episode's group of dependent episodes, [E] or [E, 2]; None: all are independent.
         confidence: confidence level of the verdict and of all intervals, 0 to 1.
         gain_margin: margin that the gain over the incumbent must exceed, as a share like ``equivalence_margin``, which
@@ -71,7 +71,7 @@ class Judgement:
     answering: str | None = None
     champion: Floats | None = None
     equivalence_margin: float = MARGIN
-    counted: OutcomeValues | None = None
+    outcome_values: OutcomeValues | None = None
     clusters: Clusters | None = None
     confidence: float = 0.95
     gain_margin: float | None = None
@@ -185,17 +185,17 @@ class Judgement:
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
         """Return name, unit and intervals by policy (``agent`` and the rivals) of each outcome; [] without outcomes."""
-        if self.counted is None:
+        if self.outcome_values is None:
             return []
-        counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
-        counted = {"agent": self.counted.agent, **counted}
+        counted = {name: self._of(self.outcome_values.baselines, self.outcome_values.champion, name) for name in rivals}
+        counted = {"agent": self.outcome_values.agent, **counted}
         return [
             outcome.document()
-            | {"policies": {name: self._counted(outcome, values[:, i]) for name, values in counted.items()}}
-            for i, outcome in enumerate(self.counted.outcomes)
+            | {"policies": {name: self._outcome_interval(outcome, values[:, i]) for name, values in counted.items()}}
+            for i, outcome in enumerate(self.outcome_values.outcomes)
         ]
 
-    def _counted(self, outcome: Outcome, values: Floats) -> dict[str, float]:
+    def _outcome_interval(self, outcome: Outcome, values: Floats) -> dict[str, float]:
         if outcome.unit != SHARE:
             return self._interval(values)
         return share_interval(values, self.clusters, self.confidence).as_dict()
@@ -361,7 +361,9 @@ def check(
     )
 
 
-def _count_aliasing(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
+def _count_aliasing(
+    problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int
+) -> dict[str, Any]:
     """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)

@@ -19,7 +19,7 @@ from workers.evaluation.candidate import (
     RandomLegal,
     Settings,
     Tuned,
-    listed,
+    list_policies,
     tune,
     tuner,
 )
@@ -91,7 +91,7 @@ class EvaluationRun:
         self.problem, self.settings, self.clock = problem, settings, clock
         self.entered = list(candidates)
         self.candidates = {candidate.name: candidate for candidate in candidates if not candidate.outdated}
-        self.everybody = listed(problem, candidates)
+        self.everybody = list_policies(problem, candidates)
         self._players = {c.name: [problem.player(one) for one in c.contenders] for c in self.candidates.values()}
         self.seeds = {
             level: np.random.SeedSequence([settings.seed, level is not Level.TRAIN]).generate_state(settings.seeds)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from app.charts.text import SHARE, amount, fixed, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
-from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
+from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, PolicyEntry, Settings
 from workers.evaluation.judge import beaten
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.report.schedules import heat_map_json
@@ -175,7 +175,7 @@ class LevelScores:
         """Return the returns [S, E] scaled to means of 0 (random) and 1 (best heuristic); None without `scale`."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
-    def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+    def outcome_intervals(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
         """Return ``mean``, ``low`` and ``high`` of each outcome of a policy in users' units, by the outcome's name."""
         values = self.outcomes[name].astype(np.float64)
         return {
@@ -190,7 +190,7 @@ class LevelScores:
         guarded = [record.details["guarded"] for record in records]
         mean_terms = np.mean([record.details["terms"] for record in records], axis=0)
         return {
-            "outcomes": self.counted(name, outcomes),
+            "outcomes": self.outcome_intervals(name, outcomes),
             "return": self.interval(name, values).as_dict(),
             "iqm": middle.interval(self.settings.confidence).as_dict(),
             "terms": dict(zip(terms, map(float, mean_terms), strict=True)),
@@ -227,7 +227,7 @@ class Summary:
         self,
         problem: Problem,
         candidates: Sequence[Candidate],
-        everybody: Sequence[Listed],
+        everybody: Sequence[PolicyEntry],
         settings: Settings,
         played: Played,
     ) -> None:
@@ -247,7 +247,7 @@ class Summary:
                 self.level_scores[level].rename(OPTIMUM, PLAN)
         if any(PLAN in scored.scores for scored in self.level_scores.values()):
             after = 1 + [one.name for one in everybody].index(OPTIMUM)
-            self.everybody = [*everybody[:after], Listed(PLAN, PLAN, PLANNED), *everybody[after:]]
+            self.everybody = [*everybody[:after], PolicyEntry(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
         """Build the ``document`` of an ``Evaluation``.
@@ -346,7 +346,7 @@ class Summary:
             return Verdict(None, str(self._unavailable(level)))
         ahead = scored.advantage(name)
         comparison = (
-            f"against the best heuristic, {scored.best}: {self._counted(name, scored)}"
+            f"against the best heuristic, {scored.best}: {self._outcomes_in_words(name, scored)}"
             f"return {fixed(scored.mean(name), 5)} against {fixed(scored.mean(scored.best), 5)} "
             f"(difference {fixed(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
             f"{fixed(ahead.low, 5, signed=True)} to {fixed(ahead.high, 5, signed=True)}; {scored.equivalence})"
@@ -357,7 +357,7 @@ class Summary:
             return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
         return Verdict(False, f"not shown to be at least as good: {comparison}")
 
-    def _counted(self, name: str, scored: LevelScores) -> str:
+    def _outcomes_in_words(self, name: str, scored: LevelScores) -> str:
         """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""
         ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
         return "".join(

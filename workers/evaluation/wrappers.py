@@ -99,7 +99,7 @@ class World(Simulator, Protocol):
         ...
 
     @property
-    def counted(self) -> NDArray[np.floating]:
+    def outcome_increments(self) -> NDArray[np.floating]:
         """Increase of each of O outcomes in the last step, in users' units, [B, O]."""
         ...
 

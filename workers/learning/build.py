@@ -213,12 +213,12 @@ def complete(graph: Graph, spaces: Spaces) -> Completed:
     flow = _Flow(graph, {name: spaces[name] for name in graph.inputs if name in spaces})
     flow.run()
     for wire, source in graph.aliases.items():
-        if source not in flow.known:
+        if source not in flow.spaces:
             raise IncompleteInputError(
                 f"component {_source(wire)!r}: output {wire!r} is {source!r}, which nothing gives"
             )
-        flow.known[wire] = flow.known[source]
-    return Completed(graph, tuple(flow.order), flow.known, flow.owners, flow.variables, perf_counter() - start)
+        flow.spaces[wire] = flow.spaces[source]
+    return Completed(graph, tuple(flow.order), flow.spaces, flow.owners, flow.variables, perf_counter() - start)
 
 
 def prefixes(completed: Completed) -> dict[str, str]:
@@ -246,7 +246,7 @@ class _Flow:
     """State of the propagation of spaces through a graph; its attributes become those of `Completed`."""
 
     graph: Graph
-    known: dict[str, Space]
+    spaces: dict[str, Space]
     order: list[Node] = field(default_factory=list)
     owners: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Mapping[str, Variable]] = field(default_factory=dict)
@@ -274,7 +274,7 @@ class _Flow:
     def _waits_for(self, node: Node, nodes: Mapping[str, Node]) -> set[str]:
         found = set()
         for port, wire in node.inputs.items():
-            if wire in self.known:
+            if wire in self.spaces:
                 continue
             if wire in self.graph.inputs:
                 raise IncompleteInputError(
@@ -289,9 +289,9 @@ class _Flow:
     def _complete(self, node: Node) -> None:
         inputs = {}
         for port, wire in node.inputs.items():
-            if wire not in self.known:
+            if wire not in self.spaces:
                 raise _not_given(node.name, port, wire)
-            inputs[port] = self.known[wire]
+            inputs[port] = self.spaces[wire]
         try:
             outputs, needed = node.component.gives(inputs), node.component.variables(inputs)
         except SpaceError as error:
@@ -305,7 +305,7 @@ class _Flow:
             )
         self.owners[node.name] = owner
         self.order.append(node)
-        self.known.update({f"{node.name}.{port}": space for port, space in outputs.items()})
+        self.spaces.update({f"{node.name}.{port}": space for port, space in outputs.items()})
 
 
 def _source(wire: str) -> str:

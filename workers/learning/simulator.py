@@ -101,7 +101,7 @@ class Role(NamedTuple):
     actions: spaces.Discrete
 
 
-class Seen(NamedTuple):
+class MaskedObservation(NamedTuple):
     """One agent's observation [B, D] and mask of legal actions [B, N] before a decision."""
 
     observation: NDArray[np.float32]
@@ -123,7 +123,7 @@ class JointSimulator(Protocol):
         """Observation and action space of every agent, by name."""
         ...
 
-    def reset(self) -> Mapping[str, Seen]:
+    def reset(self) -> Mapping[str, MaskedObservation]:
         """Begin B episodes; return first observations [B, D] and masks [B, N] by agent."""
         ...
 

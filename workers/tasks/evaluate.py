@@ -52,7 +52,7 @@ class EvaluateInput(NamedTuple):
     runs: Sequence[LoggedRun]
 
 
-class Kept(NamedTuple):
+class EvaluationCheckpoint(NamedTuple):
     """Checkpoint of an evaluation (``run``), valid for one version of the spec and one of the judge's rules."""
 
     spec_version: int
@@ -127,7 +127,7 @@ def evaluate(job: RunningJob) -> None:
             min(run.progress, DRAWING),
             run.eta_seconds,
             run.live,
-            lambda: msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE)),
+            lambda: msgspec.msgpack.encode(EvaluationCheckpoint(given.spec_version, run.checkpoint(), JUDGE)),
         )
     scored = {  # by agent version: off-policy estimates on finished runs, or the reason for having none
         str(given.versions[one.name]): given.kind.off_policy(
@@ -153,7 +153,7 @@ def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
     """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
-    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
+    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
     return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 

@@ -39,7 +39,7 @@ HEURISTIC = "heuristic"
 NOTHING = "nothing_learned"
 
 
-class Kept(msgspec.Struct, frozen=True):
+class ContinualState(msgspec.Struct, frozen=True):
     """State of a continual training between two windows.
 
     Attributes:
@@ -87,7 +87,9 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
         LeaseLost, Cancelled, WorkerStopping: the attempt ends.
     """
     settings = given.train_request.online or OnlineSettings()
-    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept) if job.lease.checkpoint else Kept()
+    kept = (
+        msgspec.msgpack.decode(job.lease.checkpoint, type=ContinualState) if job.lease.checkpoint else ContinualState()
+    )
     until, runs = _past(job, settings, kept)
     verdict = _judged(job, kind, given, runs, kept)
 
@@ -97,13 +99,13 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
         versions = kept.versions if version is None else (*kept.versions, version)
         rival = given.rivals[DEFAULT_ROLE]
         looks = kept.look(rival) - (not verdict.report)
-        after = Kept(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
+        after = ContinualState(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
         _rest(session, job, settings, after, outcome)
 
     job.commit(write)
 
 
-def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[datetime, list[LoggedRun]]:
+def _past(job: RunningJob, settings: OnlineSettings, kept: ContinualState) -> tuple[datetime, list[LoggedRun]]:
     """Return the end of the past window, and the runs with their reports in it; after missed windows, the last one."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
@@ -115,7 +117,7 @@ def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[dateti
         return until, inputs.window(session, row, until - length, until)
 
 
-def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: Kept) -> Verdict:
+def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: ContinualState) -> Verdict:
     settings = given.train_request.online or OnlineSettings()
     look = kept.look(given.rivals[DEFAULT_ROLE])
     request = replace(given.request, budget=settings.steps, look=look)
@@ -139,7 +141,7 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
     return Verdict(STAYS, report["reason"], report, found)
 
 
-def _tell(job: RunningJob, kept: Kept, settings: OnlineSettings, trial: Trial | None) -> None:
+def _tell(job: RunningJob, kept: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:
     """Report progress within a window, with the checkpoint of the last one: an interrupted window starts anew."""
     phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
     data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
@@ -151,7 +153,7 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
 
 
 def _published(
-    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
+    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState
 ) -> tuple[dict[str, Any], int | None]:
     """Publish an agent or retire the champion, unless it has changed; return outcome as JSON, and version or None."""
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
@@ -168,7 +170,7 @@ def _published(
     return told | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
 
 
-def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept) -> int:
+def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState) -> int:
     if verdict.learned is None:
         raise ValueError("nothing was learned that could be published")
     found, seed = verdict.learned, given.request.seed
@@ -193,7 +195,9 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
     return agents.publish(session, workload_id, made)
 
 
-def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
+def _rest(
+    session: Session, job: RunningJob, settings: OnlineSettings, kept: ContinualState, outcome: dict[str, Any]
+) -> None:
     """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
     told = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:

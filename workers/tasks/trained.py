@@ -272,7 +272,7 @@ def trial(job: RunningJob) -> None:
     """
     found = _load_trial(job)
     entry, status = Entry(found.status.algorithm, found.status.seed), found.status
-    learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
+    learner = Trial(found.problem, found.train_input.request, entry, Bracket(found.many))
     try:
         if job.lease.checkpoint:
             learner.restore(job.lease.checkpoint)
@@ -290,7 +290,7 @@ def trial(job: RunningJob) -> None:
 class _TrialInput(NamedTuple):
     """Inputs of a trial, read before the session is closed; ``many`` is the sweep's number of trials."""
 
-    given: TrainInput
+    train_input: TrainInput
     problem: TrainingProblem
     planned: Planned | None
     status: sweeps.TrialStatus

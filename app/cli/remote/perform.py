@@ -222,7 +222,7 @@ def _pieces(file: Path, bar: Bar) -> Iterator[bytes]:
             yield piece
             sent += len(piece)
             done = min(sent / max(size, 1), 1.0)
-            bar.update(done, ", ".join(filter(None, (f"{sent / 1e6:,.1f} MB", bar.left(done)))))
+            bar.update(done, ", ".join(filter(None, (f"{sent / 1e6:,.1f} MB", bar.remaining_time(done)))))
 
 
 def _media_type(file: Path, format_: str | None) -> str:
@@ -268,7 +268,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     with Service(values["url"]) as service:
         path, method = path_of(service, operation, values), operation.method
         if operation.columns:
-            _watched(values, output, lambda: _listed(service, operation, path, content, values))
+            _watched(values, output, lambda: _list_parts(service, operation, path, content, values))
         elif operation.file:
             written(values["out"], service.stream(path, **content))
             _done(values, {"file": str(values["out"])}, f"{operation.line.split()[-1]}: {values['out']}", output, notes)
@@ -278,13 +278,13 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
             _done(values, named, operation.deleted(values), output, notes)
         elif operation.result is not None:
             answer = _result(service, operation, service.call(method, path, **content), values, notes)
-            for part in _shown(answer, values):
+            for part in _render_answer(answer, values):
                 _print(output, part)
         else:
-            _watched(values, output, lambda: _shown(service.call(method, path, **content), values))
+            _watched(values, output, lambda: _render_answer(service.call(method, path, **content), values))
 
 
-def _listed(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
+def _list_parts(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
     """Printable parts of a list: a line of JSON per item, or one table."""
     items = _items(service, path, content, None if values["all"] else values["limit"])
     if values["as_json"]:
@@ -310,7 +310,7 @@ def _items(service: Service, path: str, content: Json, most: int | None) -> Iter
     return islice(pages(), most)
 
 
-def _shown(answer: Json, values: Json) -> Iterator[Any]:
+def _render_answer(answer: Json, values: Json) -> Iterator[Any]:
     values["ended"] = answer.get("finished_at") is not None
     if values["as_json"]:
         yield json.dumps(answer)

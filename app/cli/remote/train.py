@@ -41,7 +41,7 @@ class Bar:
         self._task = drawn.add_task(title, total=1.0, words="") if drawn is not None else None
         self._lines = -1
 
-    def left(self, completed: float) -> str:
+    def remaining_time(self, completed: float) -> str:
         """Estimated remaining time in words, at constant pace; empty before 1 s or without progress."""
         taken = time.monotonic() - self._begun
         if completed <= 0 or taken < 1:
@@ -126,12 +126,12 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
-    if not drawn(agent, options.plot, notes):
+    if not draw_report(agent, options.plot, notes):
         return REFUSED
     return DONE if agent["promoted"] or not options.require_promoted else UNMET
 
 
-def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
+def draw_report(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
     """Draw an agent's report to a file, if given; False if that fails."""
     if file is None:
         return True
@@ -205,11 +205,11 @@ def show(agent: ServiceJson, output: Console) -> None:
     past = bool(agent.get("standing_reason"))  # then no figure stands before the date of the verdict that it is of
     output.print(*([verdict, *counted] if past else [*counted, verdict]), sep="\n")
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
-    if alone := _alone(report):
+    if alone := _unguarded_return(report):
         output.print(Text(alone))
 
 
-def _alone(report: ServiceJson) -> str:
+def _unguarded_return(report: ServiceJson) -> str:
     """Return of the best trained network on its own; empty if there is none."""
     found = report.get("learned")
     if found is None:

@@ -179,7 +179,7 @@ def growing(
             while not ended.wait(look):
                 size = sum(map(_size, files))
                 done = min(size / expected, 1.0) if expected else 0.0
-                bar.update(done, ", ".join(filter(None, (f"{size / 1e6:,.1f} MB", bar.left(done)))))
+                bar.update(done, ", ".join(filter(None, (f"{size / 1e6:,.1f} MB", bar.remaining_time(done)))))
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -225,10 +225,10 @@ def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None
         document = {"file": str(file), "bytes": size, "revision": found.revision, "rows": dict(found.rows)}
         typer.echo(json.dumps(document))
         return
-    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_counted(found)}")
+    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_row_counts(found)}")
 
 
-def _counted(found: Contents) -> str:
+def _row_counts(found: Contents) -> str:
     return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in found.rows.items() if rows)
 
 

@@ -88,7 +88,7 @@ def _password(url: str) -> str:
         return ""
 
 
-def shown(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
+def redact(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
     """The findings without secrets."""
     hide = hiding(settings)
     for one in found:
@@ -237,7 +237,7 @@ def broker(settings: Settings) -> Finding:
 
 def workers(session: Session, settings: Settings) -> Finding:
     """Which workers were seen recently."""
-    now, known = database_time(session), seen.known(session)
+    now, known = database_time(session), seen.registered_workers(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
     told = f"{len(alive)} alive{_named([one.name for one in alive])}"
@@ -285,7 +285,7 @@ def of_keys(session: Session, settings: Settings) -> Finding:
     now = database_time(session)
     valid = [key for key in ring.valid(session) if key.expires_at is None or key.expires_at > now]
     if not valid:
-        asked = settings.authentication == "required" or ring.fingerprint(session).made > 0
+        asked = settings.authentication == "required" or ring.fingerprint(session).created > 0
         if asked and not settings.oidc_issuer:
             return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
         return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
@@ -468,10 +468,10 @@ def _times(settings: Settings) -> Iterator[Finding]:
 
 def examine(settings: Settings) -> list[Finding]:
     """Findings of all checks with these settings; creates nothing, and contains no secrets."""
-    return list(shown(_found(settings), settings))
+    return list(redact(_findings(settings), settings))
 
 
-def _found(settings: Settings) -> Iterator[Finding]:
+def _findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("release", "ok", f"steward {version('steward')}, Python {platform.python_version()}")
     yield from findings(settings)
     yield from disk(settings)

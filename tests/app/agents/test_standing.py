@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.agents import repository
 from app.agents import service as agents
-from app.agents.evidence import JUDGE, Present, Standing, trained_for
+from app.agents.evidence import JUDGE, Present, VerdictValidity, trained_for
 from app.agents.service import Trained
 from app.database.engine import Database
 from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
@@ -369,14 +369,14 @@ def test_what_cannot_be_queued_is_left_and_the_next_is_evaluated(
 
 def broken(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
     """Let the standing of the first workload's agents end in an error, if any."""
-    standing = Present.standing
+    standing = Present.validity
 
-    def failing(present: Present, agent: Agent) -> Standing:
+    def failing(present: Present, agent: Agent) -> VerdictValidity:
         if error is not None and present.workload.name == NAMES[0]:
             raise error
         return standing(present, agent)
 
-    monkeypatch.setattr(Present, "standing", failing)
+    monkeypatch.setattr(Present, "validity", failing)
 
 
 def test_an_error_of_the_database_settles_nothing(

@@ -48,7 +48,7 @@ def test_moments_however_far_apart_have_few_ticks() -> None:
 
 def test_one_lane_is_named_in_words() -> None:
     drawn = gantt("Tasks", [Bar("a", "large-0", 0.0, 5.0), Bar("b", "large-0", 5.0, 9.0)], "Bars.")
-    assert drawn.told == "Bars. All ran on large-0."
+    assert drawn.caption == "Bars. All ran on large-0."
 
 
 def test_what_is_expected_follows_what_came_with_its_band() -> None:

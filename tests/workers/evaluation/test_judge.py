@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.kind import Outcome
-from workers.evaluation.judge import OutcomeValues, Judgement, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, gap
 from workers.evaluation.statistics import confidence_at, mean_interval
 
 RANDOM = np.random.default_rng(0)
@@ -138,7 +138,7 @@ def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
     counted = OutcomeValues((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
-    better = Judgement(earns(1.0), RULES, "poor", counted=counted)
+    better = Judgement(earns(1.0), RULES, "poor", outcome_values=counted)
     assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
     assert "GPU-hours 3.1 against 1,900, return -" in better.reason
     assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
@@ -147,7 +147,7 @@ def test_what_users_count_is_told_before_returns() -> None:
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
         {"agent": 0.042, "good": 0.06, "poor": 0.5}
     )
-    worse = Judgement(earns(-1.0), RULES, "poor", counted=counted)
+    worse = Judgement(earns(-1.0), RULES, "poor", outcome_values=counted)
     assert "best heuristic, good, with 95 % confidence: runs late 4.2 % against 6.0 %" in worse.reason
 
 

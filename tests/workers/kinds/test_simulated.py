@@ -54,7 +54,7 @@ class Walk(SimulatedWorld):
         after = state._replace(place=place)
         return after, np.stack([np.abs(place - state.target), np.abs(actions - 1.0)], axis=1)
 
-    def seen(self, state: State) -> View:
+    def observe(self, state: State) -> View:
         observation = np.stack([state.target - state.place, state.target], axis=1).astype(np.float32)
         return View(observation, np.ones((self.batch, 3), np.bool_))
 

@@ -482,7 +482,7 @@ def test_jobs_are_listed_without_trials(any_database: Database, post: Post) -> N
     job = ask(any_database, **TABULAR)
     post.one()
     for state in (None, "running"):
-        found, _ = service.listed(any_database, "default", PageRequest(10), None, state)
+        found, _ = service.list_jobs(any_database, "default", PageRequest(10), None, state)
         assert [listed.id for listed in found.rows] == [job]
     trial = service.get(any_database, "default", trials(any_database, job)[0].job_id)
     assert (trial.type, trial.state) == ("trial", "queued")

@@ -45,13 +45,13 @@ class BackTest(NamedTuple):
         families: for each horizon, each family's medians on the choosing folds by name, the stack's included.
         weights: weights of the families in the stack, in the order of ``families``, [H, F].
         names: name of the chosen family for each horizon.
-        answers: medians of the chosen family on all folds, for each horizon.
+        chosen_forecasts: medians of the chosen family on all folds, for each horizon.
     """
 
     families: list[dict[str, HorizonForecasts]]
     weights: Floats
     names: list[str]
-    answers: list[HorizonForecasts]
+    chosen_forecasts: list[HorizonForecasts]
 
     @property
     def needed(self) -> set[str]:
@@ -97,7 +97,7 @@ def chosen(
         tuple([*answering].index(one) for one in tested.names),
         tuple(answering),
         tuple(answering.values()),
-        np.stack([one.errors(range(FOLDS)) for one in tested.answers]),
+        np.stack([one.errors(range(FOLDS)) for one in tested.chosen_forecasts]),
         series.since(max(len(series.counts) - history_length(series), 0)),
     )
     return made, _report(asked, tested)
@@ -176,7 +176,7 @@ def back_test(asked: FitTask) -> BackTest:
         known = fitted(needed._replace(series=asked.series.until(first)), cuts[0])
         answering = _answering(asked, tested, known)
         found = {name: played(family, asked, first, last) for name, family in answering.items()}
-        for place, (name, answer) in enumerate(zip(names, tested.answers, strict=True)):
+        for place, (name, answer) in enumerate(zip(names, tested.chosen_forecasts, strict=True)):
             answer.add(*found[name][place])
     return tested
 
@@ -210,7 +210,7 @@ def _report(asked: FitTask, tested: BackTest) -> dict[str, Any]:
     """Return the JSON report of a back-test: by horizon, mean absolute error (counts) and coverage (0 to 1)."""
     horizons = []
     for ahead, families, name, answer in zip(
-        asked.horizons, tested.families, tested.names, tested.answers, strict=True
+        asked.horizons, tested.families, tested.names, tested.chosen_forecasts, strict=True
     ):
         later = range(CHOOSING, FOLDS)
         ranked = sorted(families, key=lambda one: families[one].error())

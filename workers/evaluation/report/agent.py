@@ -33,12 +33,12 @@ class RenderedReport(NamedTuple):
     Attributes:
         workload: name of the workload.
         plots: rendered plots of the training's figures, by heading.
-        shown: rendered plots of the kind's own pictures.
+        pictures: rendered plots of the kind's own pictures.
     """
 
     workload: str
     plots: dict[str, Markup]
-    shown: Sequence[Markup]
+    pictures: Sequence[Markup]
 
     def page(self, report: Json) -> str:
         """Return the HTML document of these plots and the texts of ``report``, an agent's report."""
@@ -52,7 +52,7 @@ class RenderedReport(NamedTuple):
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),
             section(CURVE, self.plots.get(CURVE, NONE)),
-            *pictures.sections(report.get("pictures"), SEQUENCE, self.shown),
+            *pictures.sections(report.get("pictures"), SEQUENCE, self.pictures),
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]

@@ -130,7 +130,7 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def listed(names: Any) -> str:
+def join_names(names: Any) -> str:
     """Join names to a text such as “a, b and c”; empty without names."""
     texts = [str(name) for name in names]
     return " and ".join(([", ".join(texts[:-1])] if len(texts) > 1 else []) + texts[-1:])

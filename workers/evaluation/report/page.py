@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, plots, tables
 from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
-from workers.evaluation.report.markup import Markup, count, document, element, joined, listed, number, section
+from workers.evaluation.report.markup import Markup, count, document, element, join_names, joined, number, section
 
 # The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
 # description (``told``).
@@ -18,10 +18,10 @@ Json = dict[str, Any]
 
 
 class Scheduled(NamedTuple):
-    """Heading of a section of schedules, and the sentence (``told``) that explains them."""
+    """Heading of a section of schedules, and the sentence (``caption``) that explains them."""
 
     heading: str
-    told: str
+    caption: str
 
 
 def charts_of_report(found: Json | None) -> list[tuple[str, str, Any]]:
@@ -43,7 +43,7 @@ def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) 
     if not shown:
         return []
     if given.get("schedules"):
-        return [section(scheduled.heading, element("p", scheduled.told), plot.summary(given["schedules"]), *shown)]
+        return [section(scheduled.heading, element("p", scheduled.caption), plot.summary(given["schedules"]), *shown)]
     return [section(given["title"], element("p", given["told"]), *shown)]
 
 
@@ -98,7 +98,7 @@ FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of th
 def page(report: Json) -> str:
     """Return the HTML document of an evaluation's JSON document, which takes seconds to render."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
-    names = listed(candidate["name"] for candidate in candidates)
+    names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
     body = [
         element("h1", title),
@@ -242,7 +242,10 @@ def _tuner(tuner: Json | None) -> list[Markup]:
     )
     effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
     text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
-    return [element("p", text), _figure(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial")]
+    return [
+        element("p", text),
+        _figure(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial"),
+    ]
 
 
 def _held_out(held_out: Json | None) -> list[Markup]:

@@ -275,7 +275,7 @@ class HeatMap:
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
         """Add the values of B situations and actions [B] to the bins; ended episodes and NaN values are left out."""
-        x, y, value = self.problem.drawn(situation, action)
+        x, y, value = self.problem.heat_map_points(situation, action)
         shown = going & ~np.isnan(value)
         x, y, value = x[shown], y[shown], value[shown]
         place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)

@@ -21,7 +21,7 @@ from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, e
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
 
-class Drawn(NamedTuple):
+class HiddenJobs(NamedTuple):
     """Hidden variables of the L jobs of each of B episodes, which no policy may read.
 
     Attributes:
@@ -61,7 +61,7 @@ class Episodes(NamedTuple):
 
     clusters: Clusters
     beside: Clusters
-    drawn: Drawn
+    drawn: HiddenJobs
     effect: Floats
     pace: Floats
     paced_on: Integers
@@ -96,13 +96,13 @@ class Source(Protocol):
 
     Attributes:
         rules: constants that all clusters share.
-        applications: names, indexed by ``Drawn.believed``.
+        applications: names, indexed by ``HiddenJobs.believed``.
     """
 
     rules: Rules
     applications: Sequence[str]
 
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         """Draw B clusters at time 0.
 
         Args:
@@ -123,7 +123,7 @@ class Source(Protocol):
         """Return cluster ``b`` (index) as scheduling rules see it."""
         ...
 
-    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> Ahead | None:
         """Forecast each job's gain in its metric after the fraction ``part`` (0…1) of its iterations, [B, L]; None: the
         spec has no convergence.
         """
@@ -157,7 +157,7 @@ class Spent(NamedTuple):
     unfair: Floats
 
 
-def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, intervals: int) -> Spent:
+def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, intervals: int) -> Spent:
     """Let one interval pass, and return its amounts.
 
     Args:
@@ -174,13 +174,15 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
     elapse(source.rules, clusters)
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
-    rest = left(clusters, drawn)
+    rest = remaining_share(clusters, drawn)
     lacking = np.where(rest > 0, source.lacking(clusters.application, 1.0 - rest), 0.0)
     unfair = unfairness(clusters, drawn, seconds, intervals) - unfair
     return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
 
 
-def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
+def terms(
+    layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool
+) -> Floats:
     """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
     adds the jobs' unfinished work.
 
@@ -193,7 +195,7 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
     if last:
-        slow = slow + left(clusters, drawn)
+        slow = slow + remaining_share(clusters, drawn)
     spec, worth = layout.spec, layout.queue_weights[clusters.queue] * clusters.worth
     hours = spec.episode_intervals * spec.interval_seconds / 3600 * layout.capacity.sum()
     occupied = (spent.price * spent.present).sum(axis=1) / 3600 / hours
@@ -201,14 +203,14 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     return np.stack([(worth * slow).sum(axis=1) / count, occupied, lacks, spent.unfair, moved / count], axis=1)
 
 
-def left(clusters: Clusters, drawn: Drawn) -> Floats:
+def remaining_share(clusters: Clusters, drawn: HiddenJobs) -> Floats:
     """Return the share of iterations left of each job, 0…1, [B, L]; 0 for finished and future jobs."""
     ends = np.where(drawn.steps > 0, drawn.steps, 1.0)
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
 
 
-def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
+def slowdowns(clusters: Clusters, drawn: HiddenJobs) -> Floats:
     """Return the ratio of each job's time so far plus its remaining time alone to its time alone, [B, L]; 0 before it
     comes.
 
@@ -217,10 +219,10 @@ def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     since = np.where(there, until - clusters.time, 0.0) / np.maximum(drawn.ideal, 1.0)
-    return np.where(there & (drawn.steps > 0), since + left(clusters, drawn), 0.0)
+    return np.where(there & (drawn.steps > 0), since + remaining_share(clusters, drawn), 0.0)
 
 
-def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int) -> Floats:
+def unfairness(clusters: Clusters, drawn: HiddenJobs, seconds: float, intervals: int) -> Floats:
     """Compute 1 − Jain's index of the jobs' slow-downs, times the share of the episode that has passed, [B].
 
     Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At an episode's end this is its fairness cost; its
@@ -297,7 +299,7 @@ class Coming(NamedTuple):
     Attributes:
         time: seconds since the episode began.
         queue, application: indices of the job's queue and application.
-        asked: requested GPUs.
+        requested_gpus: requested GPUs.
         data: size of the job's data; NaN: unknown.
         seconds: training time on the requested GPUs.
     """
@@ -305,7 +307,7 @@ class Coming(NamedTuple):
     time: Floats
     queue: Integers
     application: Integers
-    asked: Integers
+    requested_gpus: Integers
     data: Floats
     seconds: Floats
 
@@ -382,7 +384,7 @@ class DrawnCurves(NamedTuple):
     iteration: Floats
 
 
-def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
+def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
     """Draw curves of the class of index ``own`` from the fitted normal distribution, always the same curves."""
     grid, random = curves.grid[own], np.random.default_rng(0)
     iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
@@ -411,11 +413,11 @@ class Foreseen(NamedTuple):
 
     Attributes:
         first: index of each application's first curve; −1: it has no curves, [A].
-        left: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
+        forecasts: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
     """
 
     first: Integers
-    left: Ahead
+    forecasts: Ahead
 
 
 def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
@@ -425,7 +427,7 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen
         for own in (known_class(model, name) for name in names):
             first.append(DRAWN * len(tables) if own >= 0 else -1)
             if own >= 0:
-                tables.append(foreseen(model.curves, own, drawn(model.curves, own)))
+                tables.append(foreseen(model.curves, own, draw_curves(model.curves, own)))
     if not tables:
         return None
     return Foreseen(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))

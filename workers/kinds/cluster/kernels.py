@@ -418,12 +418,12 @@ def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -
     found = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
         if jobs[b] != NOBODY:
-            found[b] = _seen(rules, clusters, b, jobs[b], coming[b])
+            found[b] = _observe_job(rules, clusters, b, jobs[b], coming[b])
     return found
 
 
 @kernel
-def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
+def _observe_job(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
     there, limit = c.there[b, : c.counts[b, THERE]], most(rules, c, b)
     count, total = len(there), max(c.capacity[b].sum(), 1)
     left, seconds = np.empty(count), np.empty(count)

@@ -206,12 +206,14 @@ class LearnedInference(SimulatedKind, Online):
         """Chart the requests' delays, qualities and batches under the policies ``shown``, beside other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
-        from workers.kinds.inference.evaluation.problem import answers
+        from workers.kinds.inference.evaluation.problem import record_requests
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
         conditions = Conditions(self.pictured_episodes, seed)
-        played = {name: answers(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        played = {
+            name: record_requests(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()
+        }
         rule = next((name for name in shown if name in rules), next(iter(several)))
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 

@@ -26,7 +26,7 @@ from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
-from workers.evaluation.judge import OutcomeValues, Judgement, beaten, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, beaten, gap
 from workers.evaluation.protocol import Chosen, choose
 from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
@@ -34,7 +34,7 @@ from workers.evaluation.wrappers import World, Wrapper
 from workers.inputs import HoldOut, Samples
 from workers.kinds.iterative.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
 from workers.kinds.iterative.grid import Executions
-from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
 from workers.kinds.iterative.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
@@ -294,20 +294,20 @@ def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) ->
     """Choose executions to hold out, and fit a domain model to them alone; on a failed fit the report has a reason."""
     data, layout = dict(samples), Layout(spec)
 
-    def taken(names: Collection[str]) -> Executions:
+    def executions_of(names: Collection[str]) -> Executions:
         return Executions(tuple((name, data[name]) for name in names))
 
     def carries(names: Collection[str]) -> bool:
         try:
-            check_judge(layout, taken(names).flat(layout))
+            check_judge(layout, executions_of(names).flat(layout))
         except EstimationError:
             return False
         return True
 
     chosen = choose([*data], request, seed, fewest=FEWEST_TO_JUDGE, carries=carries)
     try:
-        check_judge(layout, taken(chosen.names).flat(layout))
-        fitted = fit_domain_model(spec, taken(chosen.names), seed)
+        check_judge(layout, executions_of(chosen.names).flat(layout))
+        fitted = fit_domain_model(spec, executions_of(chosen.names), seed)
     except EstimationError as error:
         reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
         return HeldOutModel(None, chosen.report(reason, None))
@@ -337,12 +337,12 @@ class Scores:
     Attributes:
         returns: return (unscaled), [E].
         terms: terms of the reward (target, cost, change), summed over the episode, [E, 3].
-        counted: the O outcomes of ``outcomes_of`` in users' units, [E, O].
+        outcomes: the O outcomes of ``outcomes_of`` in users' units, [E, O].
     """
 
     returns: NDArray[np.float64]
     terms: NDArray[np.float64]
-    counted: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
         """Mean return and its 95 % confidence interval: ``mean``, ``low``, ``high``."""
@@ -373,7 +373,9 @@ class Evaluator:
         return self._play(lambda situation: decide(situation, artifact))
 
     def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
-        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False, count=counted)
+        simulator = IterativeSimulator(
+            self.layout, self.table, self.episodes, self.seed, shaped=False, count=outcome_increments
+        )
         simulator.reset()
         total, outcomes = self._opening(simulator)
         weights = simulator.state.weights.astype(np.float64)
@@ -383,14 +385,14 @@ class Evaluator:
             memory = chosen.memory
             simulator.step(chosen.action)
             total += simulator.terms
-            outcomes += simulator.counted
+            outcomes += simulator.outcome_increments
         return Scores(reward(weights, total).astype(np.float64), total, outcomes)
 
     def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return terms [E, 3] and outcomes [E, O] of the iteration that runs before the first decision."""
         after = simulator.state
         before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
-        return reward_terms(simulator.projector, before, after).astype(np.float64), counted(
+        return reward_terms(simulator.projector, before, after).astype(np.float64), outcome_increments(
             simulator.projector, before, after
         )
 
@@ -432,9 +434,9 @@ def judge(
         margin,
         OutcomeValues(
             outcomes_of(spec),
-            agent.counted,
-            {name: rule.counted for name, rule in rules.items()},
-            None if present is None else present.counted,
+            agent.outcomes,
+            {name: rule.outcomes for name, rule in rules.items()},
+            None if present is None else present.outcomes,
         ),
     )
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))

@@ -98,7 +98,7 @@ class _Moment(NamedTuple):
 
     number: int
     state: State
-    seen: View
+    view: View
     levels: NDArray[np.int16]
     metrics: Array
     features: Array
@@ -125,7 +125,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
         columns["rewards"].append(paid)
         if moment.number == 0:
             continue
-        seen = moment.seen
+        seen = moment.view
         action = actions_of(projector.layout, moment.state.levels, moment.levels)
         decided = decide(Situation(projector, moment.state, seen, memory), artifact)
         chosen, memory = decided.action, decided.memory
@@ -322,7 +322,7 @@ def _priced(spec: Spec) -> bool:
     return len(spec.resources) > 1 or spec.resources[0].price_per_hour != 1
 
 
-def counted(projector: Projector, before: State, after: State) -> Floats:
+def outcome_increments(projector: Projector, before: State, after: State) -> Floats:
     """Return what one iteration of B runs adds to each of the O outcomes of ``outcomes_of``, [B, O].
 
     ``before`` and ``after`` are the states around the iteration.

@@ -34,12 +34,12 @@ class Grid(NamedTuple):
     """Numbers of grid points of a dynamic programme.
 
     Attributes:
-        left: grid values of the time left until the target.
+        remaining_time: grid values of the time left until the target.
         effect: grid values of the posterior mean of the log run effect.
         noise: quadrature nodes of an iteration's noise.
     """
 
-    left: int = 101
+    remaining_time: int = 101
     effect: int = 13
     noise: int = 15
 
@@ -85,7 +85,7 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int
     if table.cells > 1:
         return "features that vary between runs add to the state"
     timed = layout.spec.metrics[layout.seconds]
-    left = grid.left if timed.target is not None and timed.scope == "run" else 1
+    left = grid.remaining_time if timed.target is not None and timed.scope == "run" else 1
     size = layout.iterations * len(layout.allocations) * len(layout.deltas) * left * grid.effect
     if size > largest:
         return f"the grid has {size:.1e} state-actions, more than {largest:.0e}"
@@ -136,7 +136,7 @@ def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) 
     first = int(layout.index(first_allocation(programme.projector, fresh))[0])
     error = 0.0
     if with_error:
-        coarse = Grid((grid.left + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
+        coarse = Grid((grid.remaining_time + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
         error = abs(float(start[first] - _Programme(layout, table, coarse).solve()[1][first]))
     return Optimum(programme.policy(worth), float(start[first]), error, grid)
 
@@ -200,7 +200,7 @@ class _Programme:
     def solve(self) -> tuple[NDArray[np.float32], Array]:
         """Return expected returns: after each decision [P, K, A, X, E], and of beginning at each allocation [A]."""
         grid, iterations = self.grid, self.layout.iterations
-        x = grid.left if self.run_scope else 1
+        x = grid.remaining_time if self.run_scope else 1
         worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
         value = self._end(x)
         for k in range(iterations - 1, -1, -1):
@@ -213,7 +213,7 @@ class _Programme:
         """Return the grid of posterior means of the natural log of the run effect after ``k`` iterations, [E]."""
         return np.linspace(-self.half[k], self.half[k], self.grid.effect)
 
-    def _left(self, k: int, x: int) -> Array:
+    def _remaining_time_grid(self, k: int, x: int) -> Array:
         """Return the grid [X] of seconds left before iteration ``k``, divided by the factor of the run effect; ones
         without a target on the run's time.
         """
@@ -235,7 +235,7 @@ class _Programme:
         effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
-        left = self._left(k, value.shape[1])[:, None] * np.exp(effects)  # [X, E]
+        left = self._remaining_time_grid(k, value.shape[1])[:, None] * np.exp(effects)  # [X, E]
         total = np.zeros_like(value)
         for node, weight in zip(nodes, weights, strict=True):
             innovation = node * self.spread[k]
@@ -298,7 +298,7 @@ class _Programme:
         if pause == 0:
             return after[0]
         effect = self._effects(k)
-        left = self._left(k, after.shape[2])[:, None] * np.exp(effect) - pause
+        left = self._remaining_time_grid(k, after.shape[2])[:, None] * np.exp(effect) - pause
         return (
             self._at(after[0], np.broadcast_to(left, after[0].shape), k, effect)
             - self.cost * self.rate[:, None, None] * pause
@@ -427,7 +427,7 @@ class _Relaxed(NamedTuple):
     ahead: HindsightArray
 
 
-class _Found(NamedTuple):
+class _ActionPath(NamedTuple):
     """A path through K iterations: numbers of its actions [K − 1], and its cost, the negative of its return."""
 
     actions: NDArray[np.intp]
@@ -556,7 +556,7 @@ class _Path:
         excess = float(self.sum[0, 0, self.first] + total[self.first]) - self.target
         return _Relaxed(multiplier, bound, excess, ahead)
 
-    def search(self, relaxed: _Relaxed) -> _Found:
+    def search(self, relaxed: _Relaxed) -> _ActionPath:
         """Find the best path by a label-setting pass (Joksch 1966) whose lower bounds come from ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
@@ -573,7 +573,7 @@ class _Path:
         for step in reversed(history):
             actions.append(int(step.action[place]))
             place = int(step.parent[place])
-        return _Found(np.array(actions[::-1], np.intp), float(cost[best]))
+        return _ActionPath(np.array(actions[::-1], np.intp), float(cost[best]))
 
     def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
         """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``

@@ -187,7 +187,7 @@ class IterativeProblem(Problem):
         raise LookupError("an observation always has a run effect")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         layout, observation = self.layout, situation.view.observation
         moved = layout.deltas.sum(axis=1)[action] / layout.largest_action
         return observation[:, self.entries.index("progress")], observation[:, self._height[0]], moved

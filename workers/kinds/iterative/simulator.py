@@ -182,7 +182,7 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 class _Episodes:
     state: State
     truth: Truth
-    given: Preferences
+    preferences: Preferences
     view: View
     potential: SimulatorArray  # [B]
 
@@ -202,7 +202,7 @@ class IterativeSimulator:
 
     Attributes:
         terms: unshaped, unscaled terms of the last step's reward (target, cost, change), [B, 3].
-        counted: result of ``count`` at the last step; None without ``count`` or before the first step.
+        outcome_increments: result of ``count`` at the last step; None without ``count`` or before the first step.
     """
 
     advice: slice | None = None
@@ -224,7 +224,7 @@ class IterativeSimulator:
         self.disturbed = layout.spec.disturbances != Disturbances()
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
-        self.counted: Any = None
+        self.outcome_increments: Any = None
         self._episodes: _Episodes | None = None
         self._stock = self._open(0)
 
@@ -258,8 +258,8 @@ class IterativeSimulator:
             RuntimeError: before the first ``reset``.
         """
         episodes, projector = self._current(), self.projector
-        before, given, truth = episodes.state, episodes.given, episodes.truth
-        levels = self.taken(actions)
+        before, given, truth = episodes.state, episodes.preferences, episodes.truth
+        levels = self.resulting_levels(actions)
         if projector.drift_sd.any():
             truth = truth._replace(effect=truth.effect + self._normal(truth.effect.shape) * projector.drift_sd)
         if self.disturbed:
@@ -269,7 +269,7 @@ class IterativeSimulator:
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
         if self.count is not None:
-            self.counted = self.count(projector, before, after)
+            self.outcome_increments = self.count(projector, before, after)
         paid = reward(before.weights, self.terms)
         reached = potential(seen)
         if self.shaped:
@@ -282,7 +282,7 @@ class IterativeSimulator:
         now = self.view
         return Step(now.observation, now.mask, paid, done, seen.observation)
 
-    def taken(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
+    def resulting_levels(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
         """Return the levels [B, R] that ``actions`` [B] lead to, within the remaining capacity; changes nothing.
 
         Raises:
@@ -312,7 +312,7 @@ class IterativeSimulator:
 
     def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
         truth = Truth(*(state[f"{name}{part}"] for part in Truth._fields))
-        return self._seen(restored(self.layout, state[f"{name}rows"]), truth)
+        return self._observe(restored(self.layout, state[f"{name}rows"]), truth)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -328,9 +328,9 @@ class IterativeSimulator:
         return ran(self.projector, before, levels, features, truth.effect, truth.member, noise)
 
     def _open(self, count: int) -> _Episodes:
-        return self._seen(*self.begin(count))
+        return self._observe(*self.begin(count))
 
-    def _seen(self, state: State, truth: Truth) -> _Episodes:
+    def _observe(self, state: State, truth: Truth) -> _Episodes:
         given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
         return _Episodes(state, truth, given, seen, potential(seen))
@@ -470,14 +470,14 @@ def ran(
 
 def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
     by_run: tuple[NDArray[Any], ...] = (*episodes.state, *episodes.truth, *episodes.view)
-    return [*(field.T for field in by_run), *episodes.given, episodes.potential]
+    return [*(field.T for field in by_run), *episodes.preferences, episodes.potential]
 
 
 def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     return _Episodes(
         State(*(field[rows] for field in episodes.state)),
         Truth(*(part[rows] for part in episodes.truth)),
-        Preferences(*(field[..., rows] for field in episodes.given)),
+        Preferences(*(field[..., rows] for field in episodes.preferences)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],
     )
@@ -520,8 +520,8 @@ class ExpectedSimulator(IterativeSimulator):
         episodes = self._current()
         truth, iteration = episodes.truth, episodes.state.iteration
         features = self.courses.at(truth.course, iteration, episodes.state.features)
-        levels = self.taken(actions)
-        expected = expectation(self.projector, episodes.state, levels, features, episodes.given, self.outcomes)
+        levels = self.resulting_levels(actions)
+        expected = expectation(self.projector, episodes.state, levels, features, episodes.preferences, self.outcomes)
         expected -= episodes.potential
         expected *= RETURN_SCALE
         drawn = super().step(actions)

@@ -16,7 +16,7 @@ from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.policies.base import RETURN_SCALE
 from workers.evaluation.problem import Disturbed
 from workers.evaluation.wrappers import Conditions
-from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
 from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
 from workers.kinds.iterative.simulator import Truth as RunTruth
 from workers.learning.simulator import Step
@@ -50,7 +50,7 @@ class IterativeWorld(Disturbed):
 
     Attributes:
         terms, paid: unscaled terms [B, 3] of the last iteration's reward, and the reward [B].
-        counted: what the last iteration adds to each outcome, [B, O].
+        outcome_increments: what the last iteration adds to each outcome, [B, O].
         log_factors: natural log of measured over modelled metric in the last iteration, [B, M].
     """
 
@@ -74,7 +74,7 @@ class IterativeWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
-        self.counted: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
+        self.outcome_increments: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
         self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
         self._state: State | None = None
 
@@ -131,8 +131,8 @@ class IterativeWorld(Disturbed):
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change allocations by ``actions`` [B] within the capacity, and run one iteration.
 
-        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``counted`` stay those of the last
-        step.
+        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``outcome_increments`` stay those of the
+        last step.
 
         Raises:
             RuntimeError: before the first ``reset``.
@@ -147,9 +147,9 @@ class IterativeWorld(Disturbed):
         done = self.state.iteration >= self.layout.iterations
         seen, paid = self._view, self.paid
         if done.all():
-            last = self.paid, self.terms, self.counted, self.log_factors
+            last = self.paid, self.terms, self.outcome_increments, self.log_factors
             self.reset()
-            self.paid, self.terms, self.counted, self.log_factors = last
+            self.paid, self.terms, self.outcome_increments, self.log_factors = last
         now = self._view
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
@@ -228,7 +228,7 @@ class IterativeWorld(Disturbed):
         after = advance(projector, before, levels, measured, features, expected)
         self.terms = terms(projector, before, after, self._given)
         self.paid = reward(before.weights, self.terms)
-        self.counted = counted(projector, before, after)
+        self.outcome_increments = outcome_increments(projector, before, after)
         self._state, self._view = after, view(self.projector, after, self._given)
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:

@@ -196,7 +196,7 @@ class SimulatedProblem(Problem):
         raise LookupError(f"nothing can be set: {dict(values)}")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         seen = situation.view.observation
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
@@ -259,7 +259,7 @@ class NumberedWorld(SimulatedWorld):
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 
-    def seen(self, state: Any) -> View:
+    def observe(self, state: Any) -> View:
         """Return observation [B, D] (D entries) and mask of legal actions [B, N] of a state, by the layout."""
         view: View = self.layout.seen(state)
         return view

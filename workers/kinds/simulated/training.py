@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import OutcomeValues, Judgement, beaten, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, beaten, gap
 from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment

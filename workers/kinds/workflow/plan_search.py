@@ -153,7 +153,7 @@ def problem_of(left: Remaining) -> Problem:
     return problem(graph(left.parent_start, left.parents), work, fleet)
 
 
-def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
+def _initial_course(left: Remaining, order: Indices, node: Indices) -> Course:
     """Make a solution in which the ends of fixed tasks are set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
@@ -167,14 +167,14 @@ def _free(left: Remaining, rule: Rule) -> Indices:
 
 def base(left: Remaining, given: Problem) -> Solution:
     """Simulate a live queue that dispatches by HEFT, if run times are as expected."""
-    at = _begun(left, np.arange(len(left.node)), left.node)
+    at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
     return Solution(at.order, at.node, length)
 
 
 def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
     """Plan by a placement rule; the length is infinite if the rule can't place a task."""
-    at = _begun(left, np.arange(len(left.node)), left.node)
+    at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _appended(at, *given[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
@@ -183,7 +183,7 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
     """Return the present plan, timed anew, as a list of one; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
-    at = _begun(left, left.order, left.node)
+    at = _initial_course(left, left.order, left.node)
     return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
 
 
@@ -203,13 +203,13 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
 
     def annealed(start: Solution, attempts: int) -> Solution:
         draws = random.uniform(size=(attempts, DRAWS))
-        return Solution(*anneal(_begun(left, start.order, start.node), *given[:3], after, enough, draws))
+        return Solution(*anneal(_initial_course(left, start.order, start.node), *given[:3], after, enough, draws))
 
     most = attempts_for(given) if attempts is None else attempts
     best = bettered([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
     better = best.length < own.length * (1 - WORTHWHILE)
     best = best if better else own
-    at = _begun(left, best.order, best.node)
+    at = _initial_course(left, best.order, best.node)
     _timed(at, *given[:3], after, left.fixed, np.inf)
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
 

@@ -134,7 +134,7 @@ def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
     return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
 
 
-def taken(xp: Any, values: Array, action: Array) -> Array:
+def values_at(xp: Any, values: Array, action: Array) -> Array:
     """Return the entries [B] of ``values`` [B, N] at the actions' indices ``action`` [B]."""
     return xp.take_along_axis(values, xp.reshape(action, (-1, 1)), axis=1)[:, 0]
 
@@ -163,7 +163,7 @@ class Draw(Component):
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
         action = xp.argmax(found + gumbel, axis=1)
-        return {"action": action, "log_prob": taken(xp, found, action)}
+        return {"action": action, "log_prob": values_at(xp, found, action)}
 
 
 class LogProbability(Component):
@@ -186,7 +186,7 @@ class LogProbability(Component):
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         bounded = xp.where(inputs["mask"], found, xp.zeros_like(found))
         entropy = -xp.sum(xp.exp(found) * bounded, axis=1)
-        return {"log_prob": taken(xp, found, inputs["action"]), "entropy": entropy}
+        return {"log_prob": values_at(xp, found, inputs["action"]), "entropy": entropy}
 
 
 # Losses of actor-critic learners, one number per example.

@@ -199,10 +199,10 @@ class PickQuantiles(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        return {"taken": taken(xp, inputs["quantiles"], inputs["action"])}
+        return {"taken": quantiles_at(xp, inputs["quantiles"], inputs["action"])}
 
 
-def taken(xp: Any, quantiles: Any, action: Any) -> Any:
+def quantiles_at(xp: Any, quantiles: Any, action: Any) -> Any:
     """Return the quantiles [B, K] of the actions with indices ``action`` [B], from ``quantiles`` [B, N, K]."""
     batch, _, count = quantiles.shape
     index = xp.broadcast_to(xp.reshape(action, (-1, 1, 1)), (batch, 1, count))
@@ -232,7 +232,7 @@ class QuantileTarget(Component):
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         select = inputs["select"]
         best = xp.argmax(xp.where(inputs["mask"], select, xp.full_like(select, FORBIDDEN)), axis=1)
-        following = taken(xp, inputs["evaluate"], best)
+        following = quantiles_at(xp, inputs["evaluate"], best)
         return {"target": inputs["reward"][:, None] + inputs["discount"][:, None] * following}
 
 

@@ -255,10 +255,10 @@ class _Reached(NamedTuple):
     @classmethod
     def by(cls, trial: Trial) -> _Reached:
         found = trial.compared()
-        return cls(found.artifact, _kept(trial.runner.agent), found.validation)
+        return cls(found.artifact, _serialise_average(trial.runner.agent), found.validation)
 
 
-def _kept(agent: Agent) -> bytes:
+def _serialise_average(agent: Agent) -> bytes:
     """Serialise an agent such that it continues from its parameters' average, if any, and starts a new average."""
     arrays, values = agent.state(memory=False)
     if values.get(AVERAGE):

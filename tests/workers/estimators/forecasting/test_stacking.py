@@ -37,7 +37,9 @@ def test_what_only_adds_noise_weighs_nothing() -> None:
     families = told(1, 20.0)
     one = families["0"]
     rng = np.random.default_rng(2)
-    families["noisier"] = HorizonForecasts([np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0)
+    families["noisier"] = HorizonForecasts(
+        [np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0
+    )
     np.testing.assert_allclose(weighed(families, range(FOLDS)), [1, 0], atol=0.03)
     assert cross_fitted(families).error() < 1.01 * one.error()
 

@@ -12,7 +12,17 @@ import pytest
 
 from tests.workers.evaluation.report.sample import UNAVAILABLE, report
 from workers.evaluation.report.charts import Palette
-from workers.evaluation.report.markup import Markup, element, interval, joined, listed, number, percent, percents, table
+from workers.evaluation.report.markup import (
+    Markup,
+    element,
+    interval,
+    join_names,
+    joined,
+    number,
+    percent,
+    percents,
+    table,
+)
 from workers.evaluation.report.page import page
 from workers.evaluation.report.tables import level_status
 
@@ -155,7 +165,7 @@ def test_figures_have_as_many_digits_as_carry_something() -> None:
     assert interval({"mean": 1234.5, "low": 1200.0, "high": 1300.0}) == "1,234 [1,200, 1,300]"
     assert (interval(None), number(None), percent(None), percents(None)) == ("–", "–", "–", "–")
     assert (number(-0.012341), number(1e-17), percent(-0.015)) == ("−0.01234", "0", "−1.5 %")
-    assert (listed([]), listed(["a"]), listed(["a", "b", "c"])) == ("", "a", "a, b and c")
+    assert (join_names([]), join_names(["a"]), join_names(["a", "b", "c"])) == ("", "a", "a, b and c")
 
 
 def test_agents_have_colours_of_their_own() -> None:

@@ -84,7 +84,7 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
     world.reset()
     while not (world.situation.state.asked >= 0).all():
         world.step(np.zeros(EPISODES, np.int64))
-    hours, gpus, change = problem.drawn(world.situation, np.array([0, 3, 4]))
+    hours, gpus, change = problem.heat_map_points(world.situation, np.array([0, 3, 4]))
     assert change.tolist() == [0, -1, 1]  # as it is, halved, doubled
     state = world.situation.state
     for b, job in enumerate(state.asked.tolist()):
@@ -94,9 +94,9 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
         assert hours[b] * 3600 == pytest.approx(
             float(usual_seconds(moment, moment.outlook.seconds_left(grid(moment)))[at]), rel=1e-3
         )
-    assert problem.drawn(world.situation._replace(state=state._replace(asked=state.asked * 0 - 1)), np.zeros(3, int))[
-        2
-    ].tolist() == pytest.approx([np.nan] * 3, nan_ok=True)
+    assert problem.heat_map_points(
+        world.situation._replace(state=state._replace(asked=state.asked * 0 - 1)), np.zeros(3, int)
+    )[2].tolist() == pytest.approx([np.nan] * 3, nan_ok=True)
     assert "GPUs" in problem.heat_map_axes.y.name
     assert [problem.action_name(action) for action in (0, 3)] == ["the job's weight × 1", "the job's weight × 0.5"]
 

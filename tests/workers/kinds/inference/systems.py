@@ -73,10 +73,10 @@ def random_legal(seed: int) -> Chooser:
 def played(made: Any, choose: Chooser) -> NDArray[np.float64]:
     """What users count of each episode, all steps together, [B, O]."""
     made.reset()
-    counted = made.counted.copy()
+    counted = made.outcome_increments.copy()
     for _ in range(made.steps):
         step = made.step(choose(made.view.mask))
-        counted += made.counted
+        counted += made.outcome_increments
         if step.done.all():
             return counted
     raise AssertionError("an episode takes more decisions than the world says")

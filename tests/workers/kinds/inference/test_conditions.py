@@ -44,10 +44,10 @@ def outcomes(wish: Wish, made: Layout = MADE, rate: float = 6.0) -> tuple[dict[s
     world = InferenceWorld(made, models, Conditions(BATCH, 0))
     world.disturbances.append(wish)
     world.reset()
-    counted, working = world.counted.copy(), 0
+    counted, working = world.outcome_increments.copy(), 0
     for _ in range(world.steps):
         step = world.step(first_legal(world.view.mask))
-        counted += world.counted
+        counted += world.outcome_increments
         working = max(working, int((world.worlds.server_count[..., kernels.STATUS] == kernels.BUSY).sum(axis=1).max()))
         if step.done.all():
             break

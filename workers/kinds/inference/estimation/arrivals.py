@@ -97,16 +97,16 @@ def span(log: Requests) -> float:
     return float(log.time[-1] - log.time[0]) / MICRO if len(log.time) else 0.0
 
 
-def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
+def count_requests(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
     """Count the requests of ``users`` users by intervals of ``seconds`` in each part of the logs.
 
     A part's last interval, which is incomplete, is left out unless it is the only one. If a log has parts of at least
     one interval, shorter parts are left out as artefacts of clock jumps.
     """
-    return [one for log in logs for one in _counted(log, users, seconds)]
+    return [one for log in logs for one in _count_log(log, users, seconds)]
 
 
-def _counted(log: Requests, users: int, seconds: float) -> list[Counts]:
+def _count_log(log: Requests, users: int, seconds: float) -> list[Counts]:
     found = parts(log, seconds)
     long = [one for one in found if span(one) >= seconds] or found
     return [_intervals(one, users, seconds, dated=log.time[0] >= DATED * MICRO) for one in long]
@@ -341,7 +341,7 @@ def _joined(pairs: Sequence[Pairs]) -> Pairs:
     return Pairs(np.concatenate([one.usual for one in pairs]), recent, np.concatenate([one.came for one in pairs]))
 
 
-def _kept(pairs: Pairs) -> Floats:
+def _fit_forecast_weights(pairs: Pairs) -> Floats:
     """Fit coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3], by
     least absolute deviations (reweighted least squares) with a ridge towards 0.
     """
@@ -379,7 +379,7 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
     tried = []
     for windows in _windows(seconds):
         pairs = _joined([_pairs(one, own, windows) for one, own in zip(long, usual, strict=True)])
-        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _kept(pairs), windows
+        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _fit_forecast_weights(pairs), windows
         mean = corrected(pairs.usual, pairs.recent, numbers)
         tried.append((float(np.abs(pairs.came - mean).mean()), numbers.copy(), mean, pairs.came))
     _, numbers, mean, came = min(tried, key=lambda one: one[0])

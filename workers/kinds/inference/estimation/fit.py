@@ -31,7 +31,7 @@ from workers.kinds.inference.estimation.arrivals import (
     series,
     span,
 )
-from workers.kinds.inference.estimation.arrivals import counted as counts_counted
+from workers.kinds.inference.estimation.arrivals import count_requests as counts_counted
 from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thinned
 
 
@@ -115,9 +115,9 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     within = [
         distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
     ]
-    told = {kind: _told([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
+    told = {kind: _error_report([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
     report = {
-        **_told(folds),
+        **_error_report(folds),
         "coverage": float(np.concatenate(within).mean()),
         "held_out": sum(map(len, distances)),
         "left_out": {kind: values for kind, values in told.items() if values["mape"] is not None},
@@ -151,7 +151,7 @@ def _judged(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, serve
     return _Fold(kind, np.abs(told.mean / asked.seconds - 1), np.abs(naive / asked.seconds - 1), distance)
 
 
-def _told(folds: list[_Fold]) -> dict[str, float | None]:
+def _error_report(folds: list[_Fold]) -> dict[str, float | None]:
     if not folds:
         return {"mape": None, "naive_mape": None}
     return {

@@ -68,7 +68,7 @@ class Decisions(NamedTuple):
     size: Integers
 
 
-class Answers(NamedTuple):
+class ServedRequests(NamedTuple):
     """Answers to R requests under one policy.
 
     Attributes:
@@ -88,11 +88,11 @@ class Answers(NamedTuple):
     decisions: Decisions
 
 
-def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
+def record_requests(world: InferenceWorld, seed: int, player: Player) -> ServedRequests:
     """Play all episodes of a fresh world at level L1 (only seeds differ), and record the answer to every request."""
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
-    return recorder.answers()
+    return recorder.served_requests()
 
 
 def requests_of(world: InferenceWorld) -> Requests:
@@ -160,14 +160,14 @@ class Recorder:
         self.delay[place] = self.world.worlds.server_time[rows, server, kernels.UNTIL] - self._requests.time[place]
         self._started = None
 
-    def answers(self) -> Answers:
+    def served_requests(self) -> ServedRequests:
         """Return the answers to all requests, after the episodes' end."""
         self._settle()
         if self._requests is None:
             self._begin()
         requests = self._requests
         assert requests is not None  # noqa: S101  (narrows the type)
-        return Answers(requests, self.delay, self.variant, self.size, self._quality(self.layout), self._all())
+        return ServedRequests(requests, self.delay, self.variant, self.size, self._quality(self.layout), self._all())
 
     def _quality(self, layout: Layout) -> Floats:
         answered = self.variant != GIVEN_UP
@@ -291,7 +291,7 @@ class InferenceProblem(SimulatedProblem):
         axes = Axis("requests per second", tuple(rates.tolist())), Axis("requests that wait", tuple(waiting.tolist()))
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """Return (requests per second, waiting requests, batch size) of each decision, [B] each; the size is NaN where
         the number of servers is decided.
         """

@@ -117,7 +117,7 @@ def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 
 
 @inlined
-def drawn(
+def draw_arrival(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
     """Draw the second at which a user's next request after ``now`` comes; ``NEVER``: none.
@@ -156,7 +156,7 @@ def following(
     """Return the second of a user's next request, drawn or recorded, after the one at ``now``; ``NEVER``: none."""
     if len(load.times) > 0:
         return recorded(load, places, b, u)
-    return drawn(load, streams, rates, factors, places, b, u, now)
+    return draw_arrival(load, streams, rates, factors, places, b, u, now)
 
 
 @kernel
@@ -175,7 +175,7 @@ def opened(
 
 
 @kernel
-def counted(
+def count_arrivals(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
     """Count a user's requests in the whole episode; this consumes the stream."""
@@ -191,7 +191,7 @@ def arrived(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
     """Return the seconds [n] at which a user's n requests of the whole episode come; this consumes the stream."""
-    times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
+    times = np.empty(count_arrivals(load, streams, rates, factors, places, b, u, seed))
     time = opened(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
         times[i] = time

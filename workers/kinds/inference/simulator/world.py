@@ -27,7 +27,7 @@ from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.arrivals import Load, Potential, Recorded, Transition
-from workers.learning.simulator import JointSimulator, Role, Seen, Step
+from workers.learning.simulator import JointSimulator, MaskedObservation, Role, Step
 
 Floats = NDArray[np.float64]
 TERMS = ("quality", "fairness", "cost", "switching")
@@ -91,8 +91,8 @@ class InferenceWorld(Disturbed):
     advice: slice | None = None
     parameters: Sequence[str]
     view: View
-    before: Standing
-    after: Standing
+    before: QualitySoFar
+    after: QualitySoFar
 
     def __init__(
         self,
@@ -175,13 +175,13 @@ class InferenceWorld(Disturbed):
         """
         if self.renews and self.potential is None:
             self.potential = self._estimated()
-        return self._begun()
+        return self._first_view()
 
     def _estimated(self) -> Potential:
         """Fit the shaping potential to a simple rule's decisions, 25 % of them random, from seed 0."""
         kept, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
-        _, mask = self._begun()
+        _, mask = self._first_view()
         for _ in range(WATCHED):
             before, ruled = self.state.waiting, WITHOUT_MODEL.act(self.situation).action
             strays = rng.random(self.batch) < STRAYING
@@ -192,14 +192,14 @@ class InferenceWorld(Disturbed):
         self.seed = kept
         return Potential.fit(met)
 
-    def _begun(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _first_view(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         self.renew()
         if self.renews:
             self.same = False
         ticks: Any = Ticks(self)
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
-        self.given, self.load = _owned(self._given(ticks)), _owned(self._load())
+        self.given, self.load = _owned(self._episode_constants(ticks)), _owned(self._load())
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
@@ -220,7 +220,7 @@ class InferenceWorld(Disturbed):
         """
         elapsed, ended = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         if self.renews:
-            self.before = standing(self.worlds, self.rules.until)
+            self.before = quality_so_far(self.worlds, self.rules.until)
         self.amounts = np.zeros((self.batch, 7))
         begun, came, waiting = self.worlds.clock[:, kernels.NOW].copy(), self._came, self.state.waiting
         chosen = np.ascontiguousarray(actions, np.int64)
@@ -229,7 +229,7 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         if self.renews:
             elapsed = self._cut(begun)
-            self.after = standing(self.worlds, self.rules.until)
+            self.after = quality_so_far(self.worlds, self.rules.until)
         self._settle(ended)
         self._look()
         done = self.worlds.counts[:, kernels.ENDED] == 1
@@ -278,7 +278,7 @@ class InferenceWorld(Disturbed):
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
         self._start(np.zeros((self.batch, 7)), rows)
-        fresh = _known(len(rows), self.layout)
+        fresh = _state_buffers(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
         before: Any = self.state
@@ -304,7 +304,7 @@ class InferenceWorld(Disturbed):
             self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
 
     def _look(self) -> None:
-        known = _known(self.batch, self.layout)
+        known = _state_buffers(self.batch, self.layout)
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
         self.view = seen(self.layout, self._state)
@@ -332,7 +332,7 @@ class InferenceWorld(Disturbed):
         self.paid = -(self.terms @ self.weights)
 
     @property
-    def counted(self) -> Floats:
+    def outcome_increments(self) -> Floats:
         """What the last step adds to each of O outcomes, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
@@ -345,7 +345,7 @@ class InferenceWorld(Disturbed):
         )
         if len(self.layout.users) == 1:
             return np.stack(columns, axis=1)
-        now = standing(self.worlds, self.rules.until)
+        now = quality_so_far(self.worlds, self.rules.until)
         fair = np.concatenate([now.jain[:, None], now.quality], axis=1) * self.ending[:, None]
         return np.concatenate([np.stack(columns, axis=1), fair], axis=1)
 
@@ -375,7 +375,7 @@ class InferenceWorld(Disturbed):
         columns = [self.factors.get(f"{group}.{name}", np.ones(self.variety)) for name in names]
         return np.stack(columns, axis=1)[self._rows % self.variety]
 
-    def _given(self, ticks: World) -> kernels.Given:
+    def _episode_constants(self, ticks: World) -> kernels.EpisodeConstants:
         layout, quality = self.layout, self.layout.quality
         told = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
         log_seconds = np.concatenate([model.log_seconds for model in self.models])
@@ -383,7 +383,7 @@ class InferenceWorld(Disturbed):
         self._members = np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
         target = self._factor("target", layout.users)
         shape = (max(len(told), 1), self.batch)
-        return kernels.Given(
+        return kernels.EpisodeConstants(
             seed=np.zeros(self.batch, np.uint64),
             full_until=quality.full_until * target,
             zero_at=quality.zero_at * target,
@@ -438,7 +438,7 @@ class InferenceWorld(Disturbed):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``, and continue its episodes. Raises KeyError if an entry is missing."""
-        self.given = _owned(kernels.Given(**state["given"]))
+        self.given = _owned(kernels.EpisodeConstants(**state["given"]))
         self.load = _owned(Load(**state["load"]))
         self.worlds = _owned(kernels.Worlds(**state["worlds"]))
         worth = state["potential"]
@@ -450,7 +450,7 @@ class InferenceWorld(Disturbed):
         self._look()
 
 
-class Standing(NamedTuple):
+class QualitySoFar(NamedTuple):
     """Qualities of U users so far in B episodes, over the requests that are started or dropped.
 
     Attributes:
@@ -471,12 +471,12 @@ class Standing(NamedTuple):
         return self.share * (1.0 - self.jain)
 
 
-def standing(worlds: kernels.Worlds, until: float) -> Standing:
+def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
     """Compute users' qualities so far; ``until``: seconds of an episode during which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
-    return Standing(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
+    return QualitySoFar(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
 
 
 def _owned(parts: Any) -> Any:
@@ -526,9 +526,9 @@ def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
     )
 
 
-def _known(batch: int, layout: Layout) -> Any:
+def _state_buffers(batch: int, layout: Layout) -> Any:
     users, classes = (batch, len(layout.users)), (batch, len(layout.servers))
-    return kernels.Known(
+    return kernels.StateBuffers(
         waiting=np.empty(users, np.int64),
         oldest=np.empty(users),
         newest=np.empty(users),
@@ -564,9 +564,9 @@ class Clients(JointSimulator):
         return {name: _role(client) for name, client in self.clients.items()}
 
     @override
-    def reset(self) -> Mapping[str, Seen]:
+    def reset(self) -> Mapping[str, MaskedObservation]:
         self.world.reset()
-        return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
+        return {name: MaskedObservation(*client.seen(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
         """Award servers to the best offers, and step the world; return a ``Step`` for each agent, by name.

@@ -137,7 +137,7 @@ def sized(traces: Sequence[Trace], most: int) -> int:
     return max(trace.tasks if flow(trace) else min(trace.tasks, most) for trace in traces)
 
 
-def known(trace: Trace) -> Trace:
+def with_known_run_times(trace: Trace) -> Trace:
     """Keep the tasks with known run times; a workflow that lacks one loses all its tasks."""
     there = trace.runtime >= 0
     if there.all():
@@ -159,7 +159,7 @@ def _filled(trace: Trace) -> Trace:
     return trace._replace(estimate=trace.requested) if trace.predicted is None else trace
 
 
-def drawn(trace: Trace, most: int, random: Random) -> Trace:
+def draw_episode(trace: Trace, most: int, random: Random) -> Trace:
     """Draw an episode: a random piece of at most ``most`` jobs, or the whole workflow; it begins at second 0."""
     if flow(trace):
         first = trace.submit.min()

@@ -249,7 +249,7 @@ PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
-class Found(NamedTuple):
+class ValuedPlan(NamedTuple):
     """A plan: its tasks in order [N], node of each task [N] (−1: any), and its return ``value``."""
 
     order: NDArray[np.integer]
@@ -318,17 +318,19 @@ def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Sch
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
     known = remembered(start)
-    found, best = Found(known.order, known.node, value), start
+    found, best = ValuedPlan(known.order, known.node, value), start
     for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
         order, node = _moved(found, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
         worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
         if worthy > found.value:
-            found, best = Found(order, node, worthy), schedule
+            found, best = ValuedPlan(order, node, worthy), schedule
     return best
 
 
-def _moved(found: Found, random: np.random.Generator, nodes: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+def _moved(
+    found: ValuedPlan, random: np.random.Generator, nodes: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     count = len(found.order)
     there, place = random.integers(count, size=2)
     order = np.insert(np.delete(found.order, there), place, found.order[there])

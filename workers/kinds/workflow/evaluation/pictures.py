@@ -243,7 +243,7 @@ def queued(trace: Trace, begun: Seconds) -> Floats:
     return np.array([slowdowns(trace, schedule).mean(), (begun - trace.submit).mean(), span])
 
 
-def counted(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
+def schedule_outcomes(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
     """Compute a schedule's six outcomes in the order and units of ``OUTCOMES``, [6].
 
     Raises:

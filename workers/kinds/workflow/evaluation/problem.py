@@ -88,7 +88,7 @@ class WorkflowProblem(Problem):
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
         """Keep tasks of known run time, and traces that have any. Raises ValueError if a task fits no node."""
-        found = [episodes.known(trace) for trace in traces]
+        found = [episodes.with_known_run_times(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:
             reference(trace, self.layout.nodes)
@@ -161,7 +161,7 @@ class WorkflowProblem(Problem):
         return HeatMapAxes(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         seen, world = situation.view.observation, situation.state
         bias = [_leaning(world.truth[b].trace, world.schedule(b, int(scheduler))) for b, scheduler in enumerate(action)]
         return seen[:, 0], seen[:, 1], np.array(bias)

@@ -68,7 +68,7 @@ class Ruled:
             play_conservative(play, RULES.index(self.rule), np.empty(trace.tasks))
         else:
             play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
-        return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+        return Schedule(play.start, play.start + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
 @dataclass(frozen=True)

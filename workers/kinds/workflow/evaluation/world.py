@@ -27,7 +27,7 @@ from workers.kinds.workflow.evaluation.episodes import (
     reference,
     terms,
 )
-from workers.kinds.workflow.evaluation.pictures import OUTCOMES, counted
+from workers.kinds.workflow.evaluation.pictures import OUTCOMES, schedule_outcomes
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.simulate import Schedule
 from workers.learning.simulator import Step
@@ -52,7 +52,7 @@ class Turned:
         self.earned: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
 
-class Drawn:
+class DrawnEpisodes:
     """B drawn episodes without disturbances.
 
     Attributes:
@@ -78,22 +78,22 @@ class Memory:
 
     def __init__(self, most: int = MOST_TASKS) -> None:
         self.most = most
-        self._kept: OrderedDict[bytes, Drawn] = OrderedDict()
+        self._kept: OrderedDict[bytes, DrawnEpisodes] = OrderedDict()
 
-    def get(self, key: bytes) -> Drawn | None:
+    def get(self, key: bytes) -> DrawnEpisodes | None:
         """Return the episodes cached under ``key``; None: there are none."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
-    def put(self, key: bytes, drawn: Drawn) -> None:
+    def put(self, key: bytes, drawn: DrawnEpisodes) -> None:
         """Cache ``drawn``, and evict the least recently used ones beyond the limit."""
         self._kept[key] = drawn
         while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > self.most:
             self._kept.popitem(last=False)
 
 
-def _size(drawn: Drawn) -> int:
+def _size(drawn: DrawnEpisodes) -> int:
     return sum(one.trace.tasks for one in {id(one): one for one in drawn.known}.values())
 
 
@@ -161,7 +161,7 @@ class WorkflowWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
-        self.counted: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
+        self.outcome_increments: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
         self._begun = False
         self._outcome: Turned | None = None
         self._disturbances: list[TaskDisturbance] | None = None
@@ -223,7 +223,7 @@ class WorkflowWorld(Disturbed):
         if key not in earned:
             schedule = self.schedule(row, action)
             paid_for = terms(episode.trace, episode.nodes, schedule, episode.measure)
-            earned[key] = paid_for, counted(episode.trace, episode.nodes, schedule)
+            earned[key] = paid_for, schedule_outcomes(episode.trace, episode.nodes, schedule)
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -249,7 +249,7 @@ class WorkflowWorld(Disturbed):
         seen = self._view
         self.reset()
         self.paid, self.terms = last
-        self.counted = outcomes
+        self.outcome_increments = outcomes
         now = self._view
         done = np.ones(self.batch, np.bool_)
         return Step(now.observation, now.mask, self.paid, done, seen.observation)
@@ -291,14 +291,14 @@ class WorkflowWorld(Disturbed):
         model = b"" if self.model is None else self.model.tobytes()
         return repr((self._before, self.same, self.batch)).encode() + factors + b"|" + model
 
-    def _fresh(self) -> Drawn:
+    def _fresh(self) -> DrawnEpisodes:
         if self.same and not self.factors and self.model is None:
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
         known_rows = {id(one): episodes.described(one.trace, one.nodes) for one in known}
         observation = np.array([known_rows[id(one)] for one in known], np.float32)
-        return Drawn(known, observation, self.random.bit_generator.state)
+        return DrawnEpisodes(known, observation, self.random.bit_generator.state)
 
     def _episode(self, row: int) -> Episode:
         if self.same:
@@ -315,7 +315,7 @@ class WorkflowWorld(Disturbed):
 
     def _any(self, traces: Sequence[Trace]) -> Trace:
         trace = traces[int(self.random.integers(len(traces)))]
-        return episodes.drawn(trace, self.tasks, self.random)
+        return episodes.draw_episode(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
         """Return the trace with the highest load of several draws: where no task waits, schedulers don't differ."""

@@ -37,7 +37,7 @@ class Course(NamedTuple):
         last: the task that last used each processor; −1: none, [S].
         on: the critical chain from its end backwards, [N].
         moved: tasks that the present attempt moved to other nodes, [N].
-        left: previous node of each task in ``moved``, [N].
+        previous_node: previous node of each task in ``moved``, [N].
         fixed: number of tasks that have started, the first of ``order``, whose times are fixed.
         fetched: whether a task's data are transferred when it starts, while it holds its processors; else as soon as
             they exist.
@@ -56,7 +56,7 @@ class Course(NamedTuple):
     last: Indices
     on: Indices
     moved: Indices
-    left: Indices
+    previous_node: Indices
     fixed: int
     fetched: bool
 
@@ -239,7 +239,7 @@ def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
     """Move ``task`` to node ``j`` if it fits there; return ``count``, plus 1 if it moved."""
     if at.node[task] == j or not np.isfinite(work.cost[task, j]):
         return count
-    at.moved[count], at.left[count] = task, at.node[task]
+    at.moved[count], at.previous_node[count] = task, at.node[task]
     at.node[task] = j
     return count + 1
 
@@ -360,7 +360,7 @@ def annealed(
             restored(at, begin, until)
             turned(at, new, old)
             for m in range(count):
-                at.node[at.moved[m]] = at.left[m]
+                at.node[at.moved[m]] = at.previous_node[m]
             continue
         latest, mean, value = reached, mean + more / tasks, worth
         chain = critical_chain(at, latest)
@@ -504,7 +504,7 @@ def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
     return known + cost_rules(given) if objective.cost_weight > 0 else known
 
 
-def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
+def initial_plans(given: Problem, objective: SearchObjective) -> list[Plan]:
     """Plan by every rule; return at most ``STARTS`` plans of different objective, the best one first."""
     made = [plan(given, rule) for rule in candidates(given, objective)]
     worth = [value(given, one, objective) for one in made]
@@ -524,7 +524,7 @@ def agent(
         attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
     return bettered(
-        begun(given, objective),
+        initial_plans(given, objective),
         lambda start, each: searched(given, start, objective, random, each),
         lambda one: value(given, one, objective),
         attempts_for(given) if attempts is None else attempts,

@@ -52,10 +52,10 @@ from workers.kinds.workflow.simulator.world import (
     Queues,  # fmt: skip
     Rental,  # fmt: skip
     World,  # fmt: skip
-    begun,  # fmt: skip
     broken,  # fmt: skip
     compilable,
     idle,  # fmt: skip
+    initial_world,  # fmt: skip
     kernel,
     launch,  # fmt: skip
     leave,  # fmt: skip
@@ -304,7 +304,7 @@ def _schedule(
     given: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
 ) -> Schedule:
     true = problem_of(trace, nodes, trace.runtime)
-    world = begun(given.graph, true.work, given.fleet, nodes.kept)
+    world = initial_world(given.graph, true.work, given.fleet, nodes.kept)
     kept = nodes.kept.copy()
     ended = _played(world, given.graph, true.work, given.work, given.fleet, kept, rule, queues, breakdowns)
     last = world.end.max()

@@ -62,7 +62,7 @@ class Play(NamedTuple):
         tasks: the jobs' submissions, planned seconds, processors, users, and whether they wait, [L] each.
         pool: free processors, running jobs by planned end, and each user's remaining quota.
         runtime: true run times, seconds, [L].
-        begun: start of each job, seconds; NaN before, [L].
+        start: start of each job, seconds; NaN before, [L].
         queue: waiting jobs in order of submission, in the first ``counts[QUEUED]`` entries, [L].
         chosen: scratch memory, [L].
         finish: true ends of running jobs, seconds, descending, in the first ``counts[ALIVE]`` entries, [L]. With EASY,
@@ -74,13 +74,13 @@ class Play(NamedTuple):
         regression: predictor of run times, updated at every end.
         inputs: the predictor's inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
         length: natural log of each job's requested seconds, [L].
-        asked: whether the job has a requested time; others are not predicted or learned from, [L].
+        has_estimate: whether the job has a requested time; others are not predicted or learned from, [L].
     """
 
     tasks: Tasks
     pool: Pool
     runtime: Seconds
-    begun: Seconds
+    start: Seconds
     queue: Indices
     chosen: Indices
     finish: Seconds
@@ -90,7 +90,7 @@ class Play(NamedTuple):
     regression: Regression
     inputs: Seconds
     length: Seconds
-    asked: NDArray[np.bool_]
+    has_estimate: NDArray[np.bool_]
 
 
 @kernel
@@ -117,7 +117,7 @@ def without_reference_counts(play: Play) -> Play:
             borrowed(pool.room_processors),
         ),
         borrowed(play.runtime),
-        borrowed(play.begun),
+        borrowed(play.start),
         borrowed(play.queue),
         borrowed(play.chosen),
         borrowed(play.finish),
@@ -131,7 +131,7 @@ def without_reference_counts(play: Play) -> Play:
         ),
         borrowed(play.inputs),
         borrowed(play.length),
-        borrowed(play.asked),
+        borrowed(play.has_estimate),
     )
 
 
@@ -169,7 +169,7 @@ def expire(play: Play) -> None:
     at = play.counts[ALIVE] - 1
     while at >= 0 and play.finish[at] == now:
         task = play.running[at]
-        if task >= 0 and play.begun[task] + play.tasks.expected[task] == now:
+        if task >= 0 and play.start[task] + play.tasks.expected[task] == now:
             leave(play, task)
             play.running[at] = -1
         at -= 1
@@ -178,7 +178,7 @@ def expire(play: Play) -> None:
 @kernel
 def correct(play: Play) -> None:
     """Extend the expected end of overdue jobs by a share of their run so far, as the service does."""
-    pool, now, begun, expected = play.pool, play.clock[NOW], play.begun, play.tasks.expected
+    pool, now, begun, expected = play.pool, play.clock[NOW], play.start, play.tasks.expected
     ends, held, which = pool.ends, pool.held, pool.task
     for i in range(pool.level[RUNNING]):
         task, need, end, at = which[i], held[i], ends[i], i
@@ -205,7 +205,7 @@ def leave(play: Play, task: int) -> None:
     level[FREE] += need
     pool.room_tasks[user] += 1
     pool.room_processors[user] += need
-    if user >= 0 and len(play.inputs) > 0 and play.asked[task]:
+    if user >= 0 and len(play.inputs) > 0 and play.has_estimate[task]:
         ran = np.log(max(play.runtime[task], SHORTEST))
         run_times.remember(play.regression, user, play.length[task], need, ran)
         for i in range(play.counts[QUEUED]):
@@ -253,7 +253,7 @@ def close_up(play: Play) -> None:
 def enter(play: Play, started: Indices) -> None:
     """Start the jobs ``started`` [k] now: take their processors and queue their true and expected ends."""
     now, level = play.clock[NOW], play.pool.level
-    begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
+    begun, runtime, expected, processors = play.start, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
     ends, held, which = play.pool.ends, play.pool.held, play.pool.task
     for task in started:
@@ -332,7 +332,7 @@ def predicted(play: Play, trust: float) -> Seconds:
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
-        if len(play.inputs) > 0 and play.asked[task]:
+        if len(play.inputs) > 0 and play.has_estimate[task]:
             for k in range(INPUTS):
                 share += play.regression.weight[k] * play.inputs[task, k]
         found[i] = play.length[task] + trust * min(share, 0.0)
@@ -393,7 +393,7 @@ def opened(
             np.array([processors, 0]), np.zeros(running), *(np.zeros(running, np.int64) for _ in range(2)), *room
         ),
         runtime=runtime,
-        begun=np.full(count, np.nan),
+        start=np.full(count, np.nan),
         queue=np.zeros(count, np.int64),
         chosen=np.zeros(count, np.int64),
         finish=np.zeros(count),
@@ -403,7 +403,7 @@ def opened(
         regression=run_times.blank(users if predicts else 0),
         inputs=np.zeros((count if predicts else 0, INPUTS)),
         length=np.log(np.maximum(trace.requested if planned is None else planned, SHORTEST)),
-        asked=~np.isnan(trace.estimate),
+        has_estimate=~np.isnan(trace.estimate),
     )
 
 

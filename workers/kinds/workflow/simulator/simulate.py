@@ -333,12 +333,12 @@ def play_agent(
     if not isinstance(policy, PriorityPolicy):
         play = opened(trace, processors, limits, planned)
         play_rules(play, mechanism, RULES.index(policy.name), fill)
-        return play.begun
+        return play.start
     weights = policy.under(mechanism)
     told = planned is None and bool(np.isfinite(trace.estimate).any())
     play = opened(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
     play_priority(play, mechanism, weights, processors)
-    return play.begun
+    return play.start
 
 
 OWN = "strategy"
@@ -457,4 +457,4 @@ def scheduled(
         play_conservative(play, fill, np.empty(trace.tasks))
     else:
         play_rules(play, mechanism, rule, fill)
-    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+    return Schedule(play.start, play.start + trace.runtime, np.zeros(trace.tasks, np.int64))

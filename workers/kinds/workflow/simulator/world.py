@@ -118,7 +118,7 @@ class Queues(NamedTuple):
     node: Indices
 
 
-def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
+def initial_world(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
     """Make the state before any submission; nodes in the mask ``kept`` [M] are on, others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1

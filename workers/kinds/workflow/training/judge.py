@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds
-from workers.evaluation.judge import OutcomeValues, Judgement
+from workers.evaluation.judge import Judgement, OutcomeValues
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.kinds.workflow.evaluation.episodes import Episode, described, reference
 from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queued, window
@@ -109,7 +109,7 @@ class Scores(NamedTuple):
     """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
 
     returns: Seconds
-    counted: Seconds
+    outcomes: Seconds
 
 
 def scored(policy: Scheduler, sequences: list[Sequence]) -> Scores:
@@ -153,9 +153,9 @@ def judge(
         margin,
         OutcomeValues(
             QUEUED,
-            agent.counted,
-            {name: one.counted for name, one in rules.items()},
-            None if present is None else present.counted,
+            agent.outcomes,
+            {name: one.outcomes for name, one in rules.items()},
+            None if present is None else present.outcomes,
         ),
     )
     terms = {"slowdown" if sequences[0].objective is None else "objective": mean_interval(-verdict.returns)}

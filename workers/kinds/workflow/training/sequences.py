@@ -87,7 +87,7 @@ def piece(trace: Trace, start: int, count: int) -> Trace:
     return part._replace(predicted=None if trace.predicted is None else trace.predicted[at])
 
 
-def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
+def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace:
     """Draw a new sequence of ``count`` jobs.
 
     Of a whole source it is a piece under another load. Otherwise gaps between submissions are drawn in blocks and jobs

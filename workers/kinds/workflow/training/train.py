@@ -22,7 +22,7 @@ from workers.kinds.workflow.training.judge import judge, pictures
 from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
-    drawn,
+    draw_sequence,
     measured,
     objective_weights,
     piece,
@@ -190,7 +190,7 @@ class SchedulerTrainer:
 
     def _draw(self, count: int) -> list[Sequence]:
         sources = [self.parts[0][i % len(self.parts[0])] for i in range(count)]
-        return [self._sequence(drawn(source, self.length, self.rng)) for source in sources]
+        return [self._sequence(draw_sequence(source, self.length, self.rng)) for source in sources]
 
     def _pieces(self, part: int) -> list[Sequence]:
         return [self._sequence(trace) for source in self.parts[part] for trace in pieces(source, LENGTH)]

@@ -10,7 +10,7 @@ from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow import plan_search as beginnings
-from workers.kinds.workflow.plan_search import _begun, _free, base, by_rule, problem_of, searched
+from workers.kinds.workflow.plan_search import _free, _initial_course, base, by_rule, problem_of, searched
 from workers.kinds.workflow.simulator.annealing import DRAWS, SHORT, anneal, annealed, course, rest, timed
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -85,7 +85,7 @@ def test_compiled_beginnings_are_the_plain_functions_own(
     left = drawn(np.random.default_rng(seed), *graph, nodes, fixed)
     problem = problem_of(left)
     rule = STRATEGIES["heft"](problem)
-    own, by_heft = (_begun(left, np.arange(len(left.node)), left.node) for _ in range(2))
+    own, by_heft = (_initial_course(left, np.arange(len(left.node)), left.node) for _ in range(2))
     assert beginnings.dispatched(own, *problem[:3], _free(left, rule)) == base(left, problem).length
     assert own.node.tolist() == base(left, problem).node.tolist()
     length = beginnings.appended(by_heft, *problem[:3], _free(left, rule), rule.bias)
@@ -103,7 +103,7 @@ def test_compiled_attempts_are_the_plain_functions_own_and_leave_fixed_tasks_alo
     problem = problem_of(left)
     own, draws = base(left, problem), random.uniform(size=(100, DRAWS))
     compiled, plain = (
-        search(_begun(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
+        search(_initial_course(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
         for search in (anneal, annealed)
     )
     assert [part.tolist() for part in compiled[:2]] == [part.tolist() for part in plain[:2]]

@@ -52,7 +52,7 @@ def begun(trace: Trace, processors: int, mechanism: int, rule: int, fill: int, *
     """When each job starts, [N]."""
     play = opened(trace, processors, planned=trace.runtime if exact else None)
     play_rules(play, mechanism, rule, fill)
-    return play.begun
+    return play.start
 
 
 def slowdown(trace: Trace, start: Floats) -> float:

@@ -81,7 +81,7 @@ def test_easy_never_delays_the_head_beyond_its_reservation(trace: Trace, fill: i
             settle(play, EASY, ordered(play, FCFS), ordered(play, fill))
         if play.counts[HEAD] >= 0:
             promised.setdefault(int(play.counts[HEAD]), play.clock[UNTIL])
-    assert all(play.begun[task] <= until for task, until in promised.items())
+    assert all(play.start[task] <= until for task, until in promised.items())
 
 
 def test_any_number_of_tasks_may_end_in_one_second() -> None:
@@ -89,7 +89,7 @@ def test_any_number_of_tasks_may_end_in_one_second() -> None:
     trace = independent(instant, instant, instant, np.ones(count, np.int64), np.full(count, -1))
     play = opened(trace, 2)
     play_rules(play, EASY, FCFS, FCFS)
-    assert play.begun.tolist() == instant.tolist()
+    assert play.start.tolist() == instant.tolist()
     assert int(play.counts[ALIVE]) == 0
 
 
@@ -98,9 +98,9 @@ def test_conservative_backfilling_never_delays_anybody(trace: Trace, order: int)
     trace = trace._replace(user=np.full(trace.tasks, -1))
     play, promised = opened(trace, SIZE), np.full(trace.tasks, np.nan)
     play_conservative(play, order, promised)
-    assert (play.begun <= promised).all()
+    assert (play.start <= promised).all()
     if (trace.estimate == trace.runtime).all() and trace.runtime.min() > 0:
-        assert (play.begun == promised).all()
+        assert (play.start == promised).all()
 
 
 @settings(max_examples=30)

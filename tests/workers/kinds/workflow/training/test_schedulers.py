@@ -30,7 +30,7 @@ from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
     charged,
-    drawn,
+    draw_sequence,
     measured,
     objective_weights,
     piece,
@@ -167,7 +167,7 @@ def test_a_search_betters_weights_that_were_spoilt() -> None:
     spoilt[0] = -1.0
 
     def draw(count: int) -> list[Sequence]:
-        return [Sequence(drawn(source, 60, rng), MACHINE, RLS) for _ in range(count)]
+        return [Sequence(draw_sequence(source, 60, rng), MACHINE, RLS) for _ in range(count)]
 
     search = Search(spoilt, draw, RLS, rng)
     for _ in range(8):
@@ -213,7 +213,7 @@ def test_no_run_time_that_the_service_does_not_know_is_planned_with() -> None:
         np.testing.assert_allclose(
             source.trace.requested, np.where(np.isnan(jobs.estimate[210:]), mean, jobs.estimate[210:])
         )
-    again = drawn(trainer.parts[0][1], 100, np.random.default_rng(0))
+    again = draw_sequence(trainer.parts[0][1], 100, np.random.default_rng(0))
     assert (again.requested < again.runtime).any()
     unfitted = KIND.trainer(Workload(spec(), samples=(("a", silent), ("b", short))), Request(), None)
     first, second = (source.trace for source in unfitted.parts[0])
