@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from app.agents.evidence import interval as shadow_interval
-from app.drift.realised import compared
+from app.drift.realised import compare_blocks
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -140,7 +140,7 @@ def _plain() -> Iterator[Case]:
         return [of(share_interval((random.random(256) < chance).astype(np.float64)))]
 
     def realised(random: Random) -> list[Bounds]:
-        return [of(compared([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
+        return [of(compare_blocks([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
 
     for count in (5, 30, 256):
         for draw in (normal, skewed):

@@ -49,11 +49,11 @@ from workers.kinds.inference.adaptation import (
     MetaLearner,
     Tasks,
     fit_load,
-    gathered,
-    joined,
+    gather_tasks,
+    join_tasks,
     per_part,
     planner,
-    varied,
+    vary_world,
     world_seed,
 )
 from workers.kinds.inference.simulator.arrivals import Recorded
@@ -89,10 +89,10 @@ def adaptive_policies(
     worlds, watched = list[Tasks](), 0
     while watched < budget:
         own = world_seed(seed, len(worlds))
-        tasks, decisions = gathered(varied(layout, model, WORLD_EPISODES, own), own)
+        tasks, decisions = gather_tasks(vary_world(layout, model, WORLD_EPISODES, own), own)
         worlds.append(tasks)
         watched += decisions
-    together = joined(worlds)
+    together = join_tasks(worlds)
     load, fits = fit_load(together, per_part(layout, model)), dict[int, Fit]()
     for count in steps:
         learner = MetaLearner(together, seed, count)

@@ -38,7 +38,7 @@ from benchmarks.inference_small import trained
 from tests.workers.kinds.inference.hindsight import bounded
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.statistics import Level, mean_interval
-from workers.evaluation.wrappers import wrapped
+from workers.evaluation.wrappers import wrap_world
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.kind import KIND
@@ -324,7 +324,7 @@ def _shown(rows: list[Row]) -> list[Row]:
 def windows_on(layout: Layout, model: ServiceModel, log: Recorded) -> list[list[NDArray[np.float64]]]:
     """When each user's requests come in each test window, seconds, in the order in which all play them."""
     world, window = _world(layout, model, log), layout.spec.episode_seconds
-    wrapped(world, Level.SEEDS, TEST_SEED).reset()
+    wrap_world(world, Level.SEEDS, TEST_SEED).reset()
     return [
         [times[(times >= origin) & (times < origin + window)] - origin for times in log.times]
         for origin in world.load.origin

@@ -43,7 +43,7 @@ from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.inference.windows import Batches, Stretch, Window, rebuilt
 from workers.kinds.simulated.training import WindowTraining
 from workers.learning.training.request import Request
-from workers.learning.training.trial import NO_PLAN, Learned, learned
+from workers.learning.training.trial import NO_PLAN, Learned, learn_window
 
 WINDOW_SECONDS = 300
 BEFORE, AFTER = 1, 2  # windows
@@ -237,7 +237,7 @@ class Online:
         self.look += 1
         problem = training(self.scene, rebuilt_window, self.request.seed, self.look)
         begin = time.process_time()
-        self.learned = learned(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
+        self.learned = learn_window(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
         self.seconds.append(time.process_time() - begin)
         self.alone.append(self._load(self.learned.artifact))
         margin = self.request.equivalence_margin
@@ -268,7 +268,7 @@ def learnt(scene: Scene, log: Recorded, model: ServiceModel, request: Request) -
     slower = (model.log_seconds - scene.model.log_seconds)[0, ..., 0]
     whole = Window(log, log, slower, scene.layout.spec.episode_seconds).to_bytes()
     problem = training(scene, whole, request.seed)
-    return learned(problem, request, 0, b"", lambda _: None)
+    return learn_window(problem, request, 0, b"", lambda _: None)
 
 
 def training(scene: Scene, window: bytes, seed: int, look: int = 1) -> WindowTraining:

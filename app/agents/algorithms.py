@@ -21,14 +21,14 @@ CONTESTS = ("auto", "planner", ONLINE)
 """Names that are no single algorithm: a contest of several and the planner; the planner alone; repeated training."""
 
 
-def own() -> frozenset[str]:
+def kind_specific_names() -> frozenset[str]:
     """Names of the algorithms that belong to a single kind."""
     return frozenset(name for kind in KINDS.values() for name in kind.training.own)
 
 
 def names() -> tuple[str, ...]:
     """All algorithm names that a training request may give, read from the packages installed now."""
-    return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | own()))
+    return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | kind_specific_names()))
 
 
 def _check_name(name: str) -> str:

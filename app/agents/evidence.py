@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.agents import repository
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
-from app.charts.text import confidence, fixed, moment
+from app.charts.text import confidence, fixed_decimals, moment
 from app.database.engine import check_deadline
 from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
@@ -86,7 +86,7 @@ class Present:
     @cached_property
     def _judged(self) -> frozenset[int]:
         """Versions of the agents that the present judge has evaluated."""
-        return repository.evaluated(self.session, self.workload.id, JUDGE)
+        return repository.evaluated_versions(self.session, self.workload.id, JUDGE)
 
     @cached_property
     def _untrainable(self) -> str:
@@ -148,7 +148,7 @@ class Present:
         if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
             return f"{answered}; no verdict that holds now says that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
-        mean, low, high = (fixed(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (fixed_decimals(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
         compared = "the agent is not shown to be better"
         if float(gain["low"]) > margin:
             compared = "the agent is better"
@@ -156,7 +156,7 @@ class Present:
             compared = f"{rival} is as good"
         return (
             f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
-            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; margin {fixed(margin, 5)})"
+            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; margin {fixed_decimals(margin, 5)})"
         )
 
 
@@ -273,7 +273,7 @@ def _missing_shadow(session: Session, workload: Workload, version: int, margin: 
             f"shadow: nothing tells what its steps would have gained in a workload of kind {workload.kind}, only that "
             f"{seen.agreement or 0.0:.0%} were what was done; leave it out of `require`"
         )
-    return _judged("shadow", seen.gain, margin)
+    return _gain_in_words("shadow", seen.gain, margin)
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:
@@ -294,10 +294,10 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         return f"off_policy: {scored.get('reason', 'it could not be scored')}"
     if scored["runs"] < FEWEST_RUNS:
         return f"off_policy: needs {FEWEST_RUNS} logged runs, has {scored['runs']}"
-    return _judged("off_policy", GainInterval(**scored["replay"]["advantage"]), margin)
+    return _gain_in_words("off_policy", GainInterval(**scored["replay"]["advantage"]), margin)
 
 
-def _judged(name: str, gain: GainInterval | None, margin: float) -> str:
+def _gain_in_words(name: str, gain: GainInterval | None, margin: float) -> str:
     if gain is None or gain.low is None or gain.low < -margin:
         gained = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
         return f"{name}: it may be worse than what was done: expected gain in return per run {gained}"

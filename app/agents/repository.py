@@ -82,7 +82,7 @@ class Served(NamedTuple):
     until: datetime | None
 
 
-def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
+def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
     """The last period as champion of each version; versions that were never champion are left out.
 
     If a version is champion of several roles now, its longest present period counts; otherwise the period that ended
@@ -115,7 +115,7 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
 
 
-def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
+def evaluated_versions(session: Session, workload_id: str, judge: int) -> frozenset[int]:
     """Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated."""
     newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
     rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))

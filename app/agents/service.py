@@ -141,7 +141,7 @@ def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole:
     Raises:
         BrokenRow: an agent's row is invalid.
     """
-    served = repository.served(session, workload.id, [agent.version for agent in found])
+    served = repository.last_served(session, workload.id, [agent.version for agent in found])
     present = Present(session, workload, found)
     return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
 

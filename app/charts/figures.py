@@ -38,7 +38,7 @@ class Figure(NamedTuple):
     rows: Sequence[Sequence[Any]]
 
 
-def layered(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
+def layer_charts(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
     """A Vega-Lite definition of overlaid layers, ``height`` in pixels; empty layers are left out.
 
     ``more``: further members of the definition.
@@ -75,7 +75,7 @@ def category(field: str, title: str | None, order: Sequence[str] | None = None, 
     return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
 
 
-def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
+def colour_channel(field: str, order: Sequence[str], title: str | None = None) -> Json:
     """A Vega-Lite channel that colours a field's names in ``order``; with a legend if there are at least two names."""
     legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
     return category(field, title, order, scale={"domain": list(order)}, legend=legend)
@@ -120,7 +120,7 @@ def response(
         {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
         {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "expected", curve, band),
         layer("point", "sample", [one._asdict() for one in samples], {"x": x, "y": quantity("value", metric)}),
         layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": tips}),
@@ -137,13 +137,13 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
     """
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
-    colour = {"color": coloured("name", list(fitted))}
+    colour = {"color": colour_channel("name", list(fitted))}
     tips = [
         {"field": "name", "type": "nominal", "title": "of"},
         {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
         {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "bands", curves, {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}, **colour}),
         layer(
             "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": tips}, point=True
@@ -161,7 +161,7 @@ def doubt(title: str, resource: str, points: Sequence[Sample], best: float | Non
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "expected", rows, {"x": x, "y": quantity("value", "spread", axis={"format": "%"})}),
         {} if best is None else layer("rule", "reference", [{"amount": best}], {"x": x}),
         height=110,
@@ -261,7 +261,7 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
         {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
         for name, title in (("iteration", "iteration"), ("amount", resource), ("change", "change"))
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("rect", "ground", every, {"x": x, "y": y}),
         layer("rect", "cell", moving, {"x": x, "y": y, "color": colour, "tooltip": tips}),
         height=220,
@@ -304,7 +304,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
     rows = [{**one._asdict(), "label": f"{one.name}\u2002{_bar_label(one.value, number)}"} for one in ranked]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
     x = quantity("value", axis, axis={"format": number, "tickCount": 5})
-    spec = layered(
+    spec = layer_charts(
         layer("bar", "bar", [row for row in rows if row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
         layer("bar", "other", [row for row in rows if not row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
         layer(
@@ -352,11 +352,11 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, pl
     scale = _scale([*(one.value for one in learnt), *marks.values()])
     y = quantity("value", "training return", zero=False, scale=scale)
     rules = [{"name": name, "value": value} for name, value in marks.items()]
-    colour = {"color": coloured("name", names)} if len(names) > 1 else {}
+    colour = {"color": colour_channel("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
     rows = [one._asdict() for one in learnt]
     text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
-    spec = layered(
+    spec = layer_charts(
         layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
         layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
         layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),

@@ -59,7 +59,7 @@ class Commands(TyperGroup):
         from importlib.metadata import entry_points
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-            for name, command in _added(point).items():
+            for name, command in _commands_of(point).items():
                 _join(self.commands.setdefault(name, command), command)
 
 
@@ -95,7 +95,7 @@ def _join(kept: Any, other: Any) -> None:
         kept.commands = {**other.commands, **kept.commands}
 
 
-def _added(point: EntryPoint) -> Mapping[str, Any]:
+def _commands_of(point: EntryPoint) -> Mapping[str, Any]:
     """Commands that a package's ``register(cli)`` adds; none, with a message on standard error, if it fails."""
     package = typer.Typer(rich_markup_mode=None)
     try:

@@ -97,23 +97,23 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
     return Outcomes([_words(name) for name in names], found)
 
 
-def compared(agent: AgentRead) -> Figure | None:
+def ranking_figure(agent: AgentRead) -> Figure | None:
     """Ranking of an agent's return, every heuristic's and the optimum's; None if the figures don't hold."""
     report = figures(agent)
     own, rules = report.get("return"), report.get("heuristics")
     if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
         return None
-    found = [_ranked(f"agent {agent.version}", own, chosen=True)]
-    found += [_ranked(_words(name), value) for name, value in rules.items()]
+    found = [_ranked_entry(f"agent {agent.version}", own, chosen=True)]
+    found += [_ranked_entry(_words(name), value) for name, value in rules.items()]
     optimum = report.get("optimum")
     if isinstance(optimum, Mapping):
-        found.append(_ranked("optimum", optimum))
+        found.append(_ranked_entry("optimum", optimum))
     found.sort(key=lambda one: -one.value)
     caption = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
     return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
 
 
-def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
+def _ranked_entry(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
     return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))
 
 
@@ -172,7 +172,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
         list(facts(agent, level(read, agent))),
         outcomes(agent.report),
         bool(figures(agent)),
-        compared(agent),
+        ranking_figure(agent),
         does,
         now,
         [one for one in read if any(verdict.agent == version for verdict in one.verdicts)],

@@ -192,8 +192,8 @@ def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
         read = [workloads.read_listed(row) for row in found.rows]
         met = repository.targets(session, [row.id for row in found.rows])
         summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
-        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drifted(session, tenant, rule)]
-        failed, number = repository.failed(session, tenant, rule.now() - RECENT, NOTICES)
+        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drift_notices(session, tenant, rule)]
+        failed, number = repository.failed_jobs(session, tenant, rule.now() - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
     number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
@@ -217,7 +217,7 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
 
 def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice per workload and outcome, with the reason of the newest run."""
-    for one in repository.troubled(session, tenant, rule.now() - RECENT, rule):
+    for one in repository.troubled_runs(session, tenant, rule.now() - RECENT, rule):
         level, alone, together = WORDS[one.outcome]
         reason = one.reason or "no reason was given"
         if one.outcome == "stale":
@@ -235,9 +235,9 @@ def _job(job: Job, workload: str) -> Notice:
     return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
 
 
-def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice per workload with recent drift, with the text of the newest run."""
-    for workload, run, drift, number in repository.drifted(session, tenant, rule.now() - RECENT):
+    for workload, run, drift, number in repository.drifted_runs(session, tenant, rule.now() - RECENT):
         notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"

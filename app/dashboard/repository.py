@@ -126,7 +126,7 @@ class Troubled(NamedTuple):
     number: int
 
 
-def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
+def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
     """Runs that are stale or at risk, and those that failed or missed targets since ``since``, by workload and outcome.
 
     A failed or missed run is left out once a later run of its workload met its targets, or completed with reports.
@@ -172,7 +172,7 @@ class Drifted(NamedTuple):
     number: int
 
 
-def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
+def drifted_runs(session: Session, tenant: str, since: datetime) -> list[Drifted]:
     """Runs with drift notices started since ``since``, by workload."""
     alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
     found = (
@@ -191,7 +191,7 @@ def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
     return [Drifted(*row) for row in rows]
 
 
-def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
+def failed_jobs(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
     """The newest failed jobs without a later success of their type, with workloads' names, and their number."""
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)

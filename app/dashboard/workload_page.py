@@ -12,7 +12,7 @@ from app.charts.figures import Figure
 from app.charts.text import duration, percent
 from app.charts.timeline import Came, Coming, forecast
 from app.dashboard import lists, repository
-from app.dashboard.judged import compared, figures, invalid_reason, level, status
+from app.dashboard.judged import figures, invalid_reason, level, ranking_figure, status
 from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -105,7 +105,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         charts,
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
-        compared(versions[0]) if versions else None,
+        ranking_figure(versions[0]) if versions else None,
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],

@@ -210,6 +210,6 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
             table=table,
         )
     )
-    workloads.changed(session, workload)
+    workloads.mark_changed(session, workload)
     session.flush()
     return version

@@ -64,7 +64,7 @@ class Comparison(NamedTuple):
     difference: GainInterval
 
 
-def compared(before: Sequence[float], after: Sequence[float]) -> Comparison:
+def compare_blocks(before: Sequence[float], after: Sequence[float]) -> Comparison:
     """Compare two sets of block means by Welch's interval, with the degrees of freedom of the smaller set.
 
     Raises:

@@ -85,7 +85,7 @@ def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
     return chains[-1] if chains else ()
 
 
-def concerned(session: Session) -> Sequence[str]:
+def concerned_workloads(session: Session) -> Sequence[str]:
     """Ids of workloads that respond to drift, or have an adaptation in progress."""
     open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
     return session.scalars(
@@ -114,7 +114,7 @@ def trained_on_line(session: Session, workload_id: str) -> bool:
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 
-def shadowed(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+def shadow_decisions(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
     """The first ``most`` shadow decisions of an agent in a run, from iteration ``first`` on, as JSON values."""
     statement = select(Iteration).where(Iteration.run_id == run, Iteration.iteration >= first)
     rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=most))

@@ -87,11 +87,11 @@ def _check(workload: Workload, response: DriftResponse) -> None:
 def step(database: Database, clock: Clock = database_time) -> int:
     """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
     with database.reading() as session:
-        concerned = repository.concerned(session)
-    return sum(_stepped(database, workload_id, clock) for workload_id in concerned)
+        concerned = repository.concerned_workloads(session)
+    return sum(_take_step(database, workload_id, clock) for workload_id in concerned)
 
 
-def _stepped(database: Database, workload_id: str, clock: Clock) -> bool:
+def _take_step(database: Database, workload_id: str, clock: Clock) -> bool:
     """Take one workload's step; errors are logged, and the step is tried again; database errors pass."""
     try:
         return _step(database, workload_id, clock)

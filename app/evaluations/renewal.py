@@ -56,7 +56,7 @@ class Renewal:
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
-            if repository.occupied(session):
+            if repository.is_busy(session):
                 return None
             champions = repository.champions(session)
             self._settled.intersection_update(champions)
@@ -83,7 +83,7 @@ class Renewal:
         with self._alone(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
             agent = agents.find(session, one.workload_id, one.version)
-            first = not repository.occupied(session) and _need(session, workload, one.version) == "evaluation"
+            first = not repository.is_busy(session) and _need(session, workload, one.version) == "evaluation"
             if first and workload is not None and agent is not None:
                 job = _queue(session, workload, agent)
         return job

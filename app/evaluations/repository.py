@@ -47,7 +47,7 @@ def _weight(row: Evaluation) -> int:
     return json_size([row.request, row.verdicts])
 
 
-def stored(session: Session, workload_id: str) -> list[Stored]:
+def stored_executions(session: Session, workload_id: str) -> list[Stored]:
     """Names and times of a workload's executions, oldest first."""
     statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
@@ -70,7 +70,7 @@ def model_time(session: Session, workload_id: str, version: int) -> datetime | N
     return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))
 
 
-def occupied(session: Session) -> bool:
+def is_busy(session: Session) -> bool:
     """Whether any tenant's job is queued, or any evaluation running."""
     going_on = and_(Job.type == "evaluate", Job.state == "running")
     return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None

@@ -96,6 +96,6 @@ class Guard(Protocol):
         ...
 
 
-def allowed(scopes: Collection[str]) -> frozenset[str]:
+def granted_scopes(scopes: Collection[str]) -> frozenset[str]:
     """The scopes that these scopes grant: `admin` grants all."""
     return ALL if ADMIN in scopes else frozenset(scopes)

@@ -87,12 +87,12 @@ def _check_json(media: bytes, encoding: bytes, *, form: bool) -> None:
     if form and plain == FORM:
         return
     if plain != JSON and not (plain.startswith(b"application/") and plain.endswith(b"+json")):
-        raise _unsupported("Content-Type", "application/json", media)
+        raise _unsupported_media("Content-Type", "application/json", media)
     if encoding.strip().lower() not in (b"", b"identity"):
-        raise _unsupported("Content-Encoding", "identity", encoding)
+        raise _unsupported_media("Content-Encoding", "identity", encoding)
 
 
-def _unsupported(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
+def _unsupported_media(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
     value, message = given.decode("latin-1"), f"must be {accepted}"
     field = FieldError(f"/header/{header}", message, value)
     return UnsupportedMedia(f"{header} {message}, not {value!r}", errors=[field])
@@ -150,7 +150,7 @@ COMMON: Headers = (
 )
 
 
-def guarded(headers: Headers) -> Headers:
+def add_security_headers(headers: Headers) -> Headers:
     """A response's headers with the common security headers; a page's own content security policy replaces the common
     one.
     """

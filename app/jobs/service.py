@@ -19,7 +19,7 @@ from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
-from app.jobs.repository import TASKS, WAITING, cancelled
+from app.jobs.repository import TASKS, WAITING, cancelled_columns
 from app.kinds.contract.inputs import stored
 from app.retention import held
 from app.telemetry.logs import current_traceparent
@@ -203,7 +203,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):
             raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
-        if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled(now)):
+        if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
             repository.settle(session, job_id, now)
         elif job.state != "cancelled":

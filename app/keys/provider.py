@@ -20,7 +20,7 @@ import httpx
 import jwt
 
 from app.errors import Unauthorised, Unavailable
-from app.http.caller import SCOPES, TENANT, Caller, allowed
+from app.http.caller import SCOPES, TENANT, Caller, granted_scopes
 from app.settings import Settings, is_confidential
 
 ALGORITHMS = {
@@ -125,7 +125,7 @@ class Provider:
         names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
         prefix = settings.oidc_scopes_prefix
         scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
-        return Caller(tenant, allowed(scopes), f"subject:{claims['sub']}")
+        return Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
 
     def _fetch(self) -> None:
         """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.
@@ -136,7 +136,7 @@ class Provider:
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
             try:
-                self._keys = published(self._settings)
+                self._keys = fetch_signing_keys(self._settings)
                 self._fetched, self._verified = begun, OrderedDict()
             except UNUSABLE as error:
                 logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
@@ -164,7 +164,7 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     return found
 
 
-def published(settings: Settings) -> dict[str, tuple[str, Any]]:
+def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
     """The issuer's signing keys, fetched over HTTP: type and key by id.
 
     Raises:

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import Database
 from app.database.tables import Key, RunToken
 from app.errors import TooManyRequests
-from app.http.caller import UNLIMITED, Caller, Quotas, allowed
+from app.http.caller import UNLIMITED, Caller, Quotas, granted_scopes
 from app.http.pagination import PageRequest, Slice, paginate
 
 # Rate limits per key and tenant, over this process or, with Redis, over all processes.
@@ -338,7 +338,7 @@ class KeyRing:
         self._fingerprint = found
 
     def _entry(self, row: Key) -> Entry:
-        caller = Caller(row.tenant, allowed(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
+        caller = Caller(row.tenant, granted_scopes(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
         return Entry(caller, row.digest, row.expires_at)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> None:

@@ -144,7 +144,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         tenant=tenant,
         name=request.name,
         digest=made.digest,
-        scopes=_ordered(request.scopes),
+        scopes=_order_scopes(request.scopes),
         created_by=made_by,
         expires_at=request.expires_at,
         created_at=utc_now(),
@@ -157,7 +157,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
     return answer.model_copy(update={"key": made.text})
 
 
-def _ordered(scopes: Collection[str]) -> list[str]:
+def _order_scopes(scopes: Collection[str]) -> list[str]:
     return [scope for scope in SCOPES if scope in scopes]
 
 

@@ -16,9 +16,9 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.engine import Writer
-from app.database.packing import packed, unpacked
+from app.database.packing import pack_iteration, unpack_iteration
 from app.database.tables import Run
-from app.drift.detector import NOTHING, Drift, Report, encoded, new_notices, observed, restored
+from app.drift.detector import NOTHING, Drift, Report, encode_drift, new_notices, observe_residuals, restore_drift
 from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
@@ -95,7 +95,7 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
         digest=found.digest or "",
         decision=_last_decision(found),
         shadow=shadow,
-        drift=restored(found.drift),
+        drift=restore_drift(found.drift),
         risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
         quiet=found.quiet,
     )
@@ -124,7 +124,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
 def _last_decision(found: Row[Any]) -> bytes:
     if found.digest is None:  # before the first iteration
         return b""
-    return unpacked(found.id, found.packed)[1]
+    return unpack_iteration(found.id, found.packed)[1]
 
 
 class LiveCache:
@@ -235,7 +235,7 @@ class Item(msgspec.Struct, eq=False):
         return self.live.risk if self.answer.risk is None else self.answer.risk
 
 
-def decided(items: Sequence[Item], now: datetime) -> list[Item]:
+def decide_items(items: Sequence[Item], now: datetime) -> list[Item]:
     """Decide items, with one policy evaluation per workload, and return those that succeeded.
 
     Futures of the others get their exception.
@@ -287,7 +287,7 @@ def _watch(item: Item, now: datetime) -> None:
         return
     snapshot = item.compiled.snapshot
     report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.answering)
-    item.drift = observed(before, residuals, report)
+    item.drift = observe_residuals(before, residuals, report)
     notices = new_notices(before, item.drift)
     if notices:
         logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
@@ -333,10 +333,10 @@ def entry(item: Item) -> Entry:
     live = item.live
     stored = KINDS[live.kind].engine.serialise(item.answer.state)
     run, iteration = live.id, item.pending.iteration
-    drift = None if item.drift is live.drift else (msgspec.Raw(encoded(item.drift)), len(item.drift.notices))
+    drift = None if item.drift is live.drift else (msgspec.Raw(encode_drift(item.drift)), len(item.drift.notices))
     risk, quiet = item.risk, item.answer.quiet
     outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.running_outcome(risk), quiet)
-    both = packed(run, item.encoded, item.answer.decision)
+    both = pack_iteration(run, item.encoded, item.answer.decision)
     return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome)
 
 

@@ -22,7 +22,7 @@ from app.http.dependencies import (
 )
 from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.idempotency import IdempotentPost
-from app.http.pagination import Page, Paging, page, streamed
+from app.http.pagination import Page, Paging, page, stream_page
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
@@ -140,7 +140,7 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
 def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging) -> Response:
     """List a run's reported iterations with their decisions, in order, page by page."""
     found, kind = service.iterations(database, tenant, run, paging)
-    return streamed(request, found, lambda row: service.read_iteration(row, kind))
+    return stream_page(request, found, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: Exchange) -> Answer:

@@ -24,7 +24,7 @@ class Logged(NamedTuple):
     start: Mapping[str, Any]
 
 
-def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
+def logged_runs(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
     """The workload's newest ``limit`` ended runs that have reports, newest first.
 
     Runs started with a named rule are left out, because an agent's gain over that rule says nothing about the default
@@ -40,7 +40,7 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
     return found
 
 
-def reported(
+def reported_runs(
     session: Session, workload_id: str, since: datetime, until: datetime, limit: int = LARGEST
 ) -> list[Logged]:
     """Reports at ``since`` < time ≤ ``until`` of the workload's newest runs, newest first; only runs with any."""

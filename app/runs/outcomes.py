@@ -174,7 +174,7 @@ def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 
-def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
+def compiled_or_reason(compiled_of: CompiledOf, workload: str) -> Compiled | str:
     """The compiled workload for judging a run; if it can't be read, the reason in words. Never raises."""
     try:
         return compiled_of(workload)
@@ -183,7 +183,7 @@ def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
         return f"the workload can't be read: {type(error).__name__}: {error}"
 
 
-def judged(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
+def judge_run(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
     """Outcome of a finished run (`met`, `missed` or `completed`) and its reason, as its kind judges it.
 
     Never raises: a run that can't be judged is `completed`, and the reason says why.

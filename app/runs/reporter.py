@@ -33,7 +33,7 @@ from app.kinds.contract.engine import Pending
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import deciding, repository
-from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decided, from_stored
+from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decide_items, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Aside, Waiting
 
@@ -199,7 +199,7 @@ class Reporter:
             found = repository.iteration(session, run, iteration)
         if found is None:
             raise NotFound(f"no iteration {iteration} of run {run!r}")
-        return found.digest, decisions.encoded(found.decision)
+        return found.digest, decisions.encode_decision(found.decision)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
@@ -212,7 +212,7 @@ class Reporter:
     def _flush(self) -> None:
         if self._writing:
             return
-        ready = decided(self._take(), self._clock())
+        ready = decide_items(self._take(), self._clock())
         if not ready:
             self._go_on()
             return

@@ -198,7 +198,7 @@ class Loaded(NamedTuple):
     expected: float | None
 
 
-def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
+def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
     """Query for the columns of ``Loaded``."""
     live = silence(rule)
     columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
@@ -207,7 +207,7 @@ def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
 
 def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
     """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
-    found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
+    found = session.execute(_loaded_query(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
     return Loaded(*found) if found is not None else None
 
 
@@ -240,7 +240,7 @@ def list_runs(
     if chosen.outcome is not None:
         query = query.where(having(chosen.outcome, rule))
     found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
-    wanted = _loaded(rule).options(_WITHOUT_STATE)
+    wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
     def load(ids: Sequence[str]) -> dict[str, Loaded]:
         return {row[0].id: Loaded(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}

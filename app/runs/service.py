@@ -264,11 +264,11 @@ def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
     """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
-        raise _unknown(run)
+        raise _no_such_run(run)
     return loaded
 
 
-def _unknown(run: str) -> NotFound:
+def _no_such_run(run: str) -> NotFound:
     return NotFound(f"no run {run!r}; start one with POST /runs")
 
 
@@ -300,7 +300,7 @@ def iterations(database: Database, tenant: str, run: str, request: PageRequest) 
     with database.reading() as session:
         kind = repository.kind(session, tenant, run)
         if kind is None:
-            raise _unknown(run)
+            raise _no_such_run(run)
         return repository.iterations(session, run, request), kind
 
 
@@ -338,7 +338,7 @@ def end(
     if patch.state == "finished":
         with database.reading() as session:  # compiled before the database is locked
             workload = load(session, tenant, run, rule).run.workload_id
-        compiled = outcomes.compiled(compiled_of, workload)
+        compiled = outcomes.compiled_or_reason(compiled_of, workload)
     with database.session() as session:
         if repository.close(session, tenant, run, patch.state, rule.now()):
             loaded = load(session, tenant, run, rule)
@@ -347,7 +347,7 @@ def end(
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
             if patch.state == "finished":
                 judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)
-                ended.outcome, reason = outcomes.judged(judged, compiled)
+                ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             session.flush()
         found = _read(load(session, tenant, run, rule))
@@ -365,7 +365,7 @@ def delete(database: Database, tenant: str, run: str) -> None:
     """
     with database.session() as session:
         if not repository.present(session, tenant, run):
-            raise _unknown(run)
+            raise _no_such_run(run)
         held.refuse(f"run {run}", held.run(session, repository.require(session, run)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

@@ -99,7 +99,7 @@ def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) 
         session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
 
 
-def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
+def stored_data(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     """Names and encoded data of all executions of a workload, oldest first."""
     statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id).execution_options(yield_per=100))

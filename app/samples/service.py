@@ -25,7 +25,7 @@ from app.errors import (
     Timeout,
     Unavailable,
     UnsupportedMedia,
-    refused,
+    as_steward_error,
 )
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, Refused, Sample, stored
@@ -34,7 +34,7 @@ from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
 from app.samples import intake as repository
-from app.samples.body import FORMATS, blocks, codec_of, limited, returning, sniffed, unzipped, watched
+from app.samples.body import FORMATS, blocks, check_between, codec_of, decompress, detect_gzip, limit_size, returning
 from app.samples.intake import Intake, StoredExecution, Target, UploadRead, check_quota, rejection_errors, row
 from app.workloads import service as workloads
 
@@ -92,7 +92,7 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
         if not intake.counts.accepted:
             raise
         raise _after(error, intake.counts) from error
-    return _concluded(form, intake.counts)
+    return _upload_result(form, intake.counts)
 
 
 def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
@@ -136,11 +136,11 @@ def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
     """The body as its format needs it: decompressed, limited, in blocks of lines or pieces."""
-    chunks: Iterable[bytes] = limited(given.chunks, given.largest)
+    chunks: Iterable[bytes] = limit_size(given.chunks, given.largest)
     zipped = given.gzip
     if not zipped:
-        zipped, chunks = sniffed(chunks)
-    pieces = watched(limited(unzipped(chunks), given.largest) if zipped else chunks, given.check)
+        zipped, chunks = detect_gzip(chunks)
+    pieces = check_between(limit_size(decompress(chunks), given.largest) if zipped else chunks, given.check)
     if form.lines is None:
         return pieces
     return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
@@ -156,7 +156,7 @@ def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed
 def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
     if isinstance(error, StewardError):
         return error
-    return refused(error) if isinstance(error, InvalidInput) else _interruption(error)
+    return as_steward_error(error) if isinstance(error, InvalidInput) else _interruption(error)
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
@@ -170,7 +170,7 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     raise error
 
 
-def _concluded(form: Format, counts: UploadRead) -> UploadRead:
+def _upload_result(form: Format, counts: UploadRead) -> UploadRead:
     if counts.accepted or counts.duplicate:
         return counts
     if not counts.rejected:
@@ -256,7 +256,7 @@ def readable(
         return _page(session, workload, request, execution), codec_of(workload)
 
 
-def exported(
+def export_executions(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
     """Like ``readable``, with data and without codec; raises NotFound."""
@@ -313,7 +313,7 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     """Names and decoded data of all executions of a workload, oldest first."""
     codec = codec_of(workload)
-    return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
+    return [(name, codec.unpacked(data)) for name, data in repository.stored_data(session, workload.id)]
 
 
 def add_run(

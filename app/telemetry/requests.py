@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
-from app.telemetry.logs import SPAN_DIGITS, TRACE_DIGITS, Trace, began, escaped, stamp
+from app.telemetry.logs import SPAN_DIGITS, TRACE_DIGITS, Trace, began, escape, stamp
 
 FLUSH_SECONDS = 0.2
 MOST_LINES = 20_000
@@ -161,9 +161,9 @@ def _until_seconds(second: int) -> bytes:
 @lru_cache(maxsize=MOST_CALLERS)
 def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> bytes:
     """The beginning of a line, which many requests share; cached."""
-    message = escaped(f"{method} {route} {status}")
-    line = {"level": "info", "logger": LOGGER, "message": message, "method": escaped(method), "route": route}
-    return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]
+    message = escape(f"{method} {route} {status}")
+    line = {"level": "info", "logger": LOGGER, "message": message, "method": escape(method), "route": route}
+    return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escape(caller)})[1:-1]
 
 
 def _decision_members(decision: bytes) -> bytes:
@@ -181,4 +181,4 @@ def _for_people(line: bytes) -> bytes:
         told.pop(name)
     reason = told.pop("reason", {}).get("code", "")
     rest = " ".join(f"{name}={value}" for name, value in (told | {"reason": reason}).items() if value != "")
-    return escaped(f"{when} INFO {LOGGER}: {message} {rest}").encode()
+    return escape(f"{when} INFO {LOGGER}: {message} {rest}").encode()

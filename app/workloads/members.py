@@ -63,7 +63,7 @@ def bump(session: Session, *workload_ids: str) -> None:
 
 
 @event.listens_for(Workload, "after_update")
-def _updated(_mapper: Any, _connection: Any, workload: Workload) -> None:
+def _refresh_members(_mapper: Any, _connection: Any, workload: Workload) -> None:
     session = object_session(workload)
     if session is not None:
         touch(session, workload.id)

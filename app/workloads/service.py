@@ -173,13 +173,13 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
             members.require(session, tenant, after)
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
-            changed(session, workload)
+            mark_changed(session, workload)
             session.flush()
             audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
         return read(workload)
 
 
-def changed(session: Session, workload: Workload) -> None:
+def mark_changed(session: Session, workload: Workload) -> None:
     """Increment the revision of a workload and of those that have it as a member, so that caches reload them."""
     workload.revision += 1
     others = [one.id for one in members.naming(session, workload)]

@@ -15,21 +15,31 @@ from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import HOUR, Settings, Submission
 from tests.pollux.simulator import draw as draw_jobs
 from workers.kinds.cluster.episodes import Episodes, HiddenJobs, Source, jobs_of, usual
-from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, decided, kernel, most, passed, settled
+from workers.kinds.cluster.kernels import (
+    ENDED,
+    THERE,
+    Clusters,
+    Rules,
+    allocate_gpus,
+    apply_allocation,
+    kernel,
+    most_gpus,
+    pass_interval,
+)
 from workers.kinds.cluster.world import empty
 
 
 @kernel
 def play(rules: Rules, clusters: Clusters) -> int:
-    """Play all logs to their ends under ``decided``; how many jobs were decided for, each at each moment."""
+    """Play all logs to their ends under ``allocate_gpus``; how many jobs were decided for, each at each moment."""
     decisions = 0
     for b in range(len(clusters.now)):
         jobs = np.isfinite(clusters.time[b]).sum()
         while clusters.counts[b, ENDED] < jobs:
-            passed(rules, clusters, b)
+            pass_interval(rules, clusters, b)
             decisions += clusters.counts[b, THERE]
             if clusters.counts[b, THERE]:
-                settled(rules, clusters, b, decided(rules, clusters, b))
+                apply_allocation(rules, clusters, b, allocate_gpus(rules, clusters, b))
     return decisions
 
 
@@ -149,7 +159,7 @@ class TabledOutlook(Outlook):
 def moment(rules: Rules, episodes: Episodes, b: int) -> Situation:
     """What rules see of cluster ``b``: its jobs, capacity, and an outlook that hides nothing."""
     clusters = episodes.clusters
-    jobs = jobs_of(episodes, b, 1, most(rules, clusters, b))
+    jobs = jobs_of(episodes, b, 1, most_gpus(rules, clusters, b))
     outlook = TabledOutlook(rules, clusters, b, episodes.drawn.start[b])
     return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, rules.restart)
 

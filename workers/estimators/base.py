@@ -297,9 +297,9 @@ def decompose(rows: Rows, bins: int, form: Form) -> Stages:
     first, cell = distinct(rows.X, rows.groups)
     level, elasticity, effect = _alternate(rows, cell, len(first), bins, elastic=form == "elastic")
     residual = rows.logs - level[rows.bins] - elasticity[rows.bins] * effect[cell]
-    level = _filled(_shrunk(level, residual, rows.bins, bins))
+    level = _interpolate_gaps(_shrunk(level, residual, rows.bins, bins))
     left = Rows(rows.X[first], effect, rows.groups[first], np.zeros(len(first), np.intp))
-    return Stages(level, _filled(elasticity), left)
+    return Stages(level, _interpolate_gaps(elasticity), left)
 
 
 def _alternate(rows: Rows, cell: Integers, cells: int, bins: int, *, elastic: bool) -> tuple[Floats, Floats, Floats]:
@@ -343,7 +343,7 @@ def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floa
     return centre + (level - centre) * between / np.maximum(between + sampling, 1e-12)
 
 
-def _filled(values: Floats) -> Floats:
+def _interpolate_gaps(values: Floats) -> Floats:
     """Return ``values`` [I] with NaN entries (bins without rows) interpolated linearly from the nearest others."""
     seen = np.flatnonzero(~np.isnan(values))
     return np.interp(np.arange(len(values)), seen, values[seen])

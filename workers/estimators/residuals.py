@@ -82,7 +82,7 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
 #
 #     residual = run effect + random walk + noise
 #
-# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained`` instead of averaged in.
+# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained_entries`` instead of averaged in.
 
 
 TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
@@ -203,7 +203,7 @@ class Measured(NamedTuple):
     logs: Floats
 
 
-def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
+def unexplained_entries(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
     """Return JSON entries of executions, stages and iterations that the model does not explain, at most 100.
 
     Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace

@@ -254,7 +254,11 @@ class _Choice:
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
         """Return the names to fit: ``family`` itself, or for the blend the ``BLENDED`` best families in ``able``."""
-        return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
+        return (
+            [name for name in _rank_candidates(self.candidates) if name in able][:BLENDED]
+            if family == BLEND
+            else [family]
+        )
 
 
 def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, reported: bool) -> Selection:
@@ -262,7 +266,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     searched: Sequence[_Searched] = ()
     if reported and split.fold_count > 2:
         rests = [parts != part for part in range(PARTS)]
-        nested = [_choose(task, task.split(rows.where(rest), _merged(folds[rest]))) for rest in rests]
+        nested = [_choose(task, task.split(rows.where(rest), _merge_folds(folds[rest]))) for rest in rests]
         searched = [nested[fold % PARTS].searched[0] for fold in range(split.fold_count)]
     elif reported:
         by_fold = [{form: stages[fold] for form, stages in split.stages.items()} for fold in range(split.fold_count)]
@@ -275,10 +279,10 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     found = without = choice.candidates[family]
     if nested:
-        found = without = _judged(family, _nested(task, split, nested, parts, able), rows.logs)
+        found = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)
         if not np.array_equal(folds, by_execution):
             again = task.split(rows, by_execution)
-            without = _judged(family, _nested(task, again, nested, parts, able), rows.logs)
+            without = _score_candidate(family, _predict_nested(task, again, nested, parts, able), rows.logs)
     return Selection(
         family,
         choice.form,
@@ -292,7 +296,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     )
 
 
-def _merged(folds: Integers) -> Integers:
+def _merge_folds(folds: Integers) -> Integers:
     """Return the folds [n] merged to at most 3 folds (`INNER`), numbered from 0."""
     _, place = np.unique(folds, return_inverse=True)
     return (place % INNER).astype(np.intp)
@@ -312,11 +316,11 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
         for name, family in task.families.items()
         if cells >= family.needs(task.inputs)
     }
-    best = [candidates[name].held_out for name in _ranked(candidates)[:BLENDED]]
+    best = [candidates[name].held_out for name in _rank_candidates(candidates)[:BLENDED]]
     if len(best) == BLENDED and cells >= BLENDING_NEEDS * (1 + task.inputs.width):
-        candidates[BLEND] = _judged(BLEND, np.mean(np.array(best, np.float64), axis=0), split.rows.logs)
+        candidates[BLEND] = _score_candidate(BLEND, np.mean(np.array(best, np.float64), axis=0), split.rows.logs)
     able = {name: candidate for name, candidate in candidates.items() if candidate.held_out is not None}
-    errors = {name: _penalised(candidate, split.rows, task.families) for name, candidate in able.items()}
+    errors = {name: _penalised_errors(candidate, split.rows, task.families) for name, candidate in able.items()}
     complexity = {name: task.families[name].complexity if name in task.families else FREE + 1 for name in able}
     return _Choice(form, candidates, errors, complexity, searched)
 
@@ -334,7 +338,7 @@ def _form_of(name: str, form: Form) -> Form:
     return "none" if name == MEAN else form
 
 
-def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
+def _rank_candidates(candidates: Mapping[str, Candidate]) -> list[str]:
     """Return the names of the fitted candidates except mean and blend, in ascending order of log error."""
     able = [c for c in candidates.values() if c.held_out is not None and c.family not in (MEAN, BLEND)]
     return [c.family for c in sorted(able, key=lambda c: c.log_error)]
@@ -345,13 +349,13 @@ def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: For
     try:
         for fold, known in enumerate(searched):
             judged = split.folds == fold
-            held_out[judged] = _predicted(split, known, name, form, fold, judged, reading)
+            held_out[judged] = _predict_fold(split, known, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return Candidate(name, None, np.inf, np.inf, f"could not be fitted: {error}")
-    return _judged(name, held_out, split.rows.logs)
+    return _score_candidate(name, held_out, split.rows.logs)
 
 
-def _predicted(
+def _predict_fold(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
     """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
@@ -361,7 +365,9 @@ def _predicted(
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
 
 
-def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]) -> Floats:
+def _predict_nested(
+    task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]
+) -> Floats:
     """Predict the natural-log metric [n] by the family chosen without the row's part, fitted without the row's fold.
 
     All rows of an execution are in one part and one fold; ``able`` are the families that can be fitted to all rows.
@@ -371,25 +377,25 @@ def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integ
         members = choice.members(choice.family(able), able)
         for fold in np.unique(split.folds[parts == part]).tolist():
             judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
-            found = [_attempted(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            found = [_try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members]
             made = [one for one in found if one is not None]
             if not made:
-                made = [_predicted(split, known, MEAN, choice.form, fold, judged, directly)]
+                made = [_predict_fold(split, known, MEAN, choice.form, fold, judged, directly)]
             held_out[judged] = np.mean(made, axis=0)
     return held_out
 
 
-def _attempted(
+def _try_predict(
     split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """Predict as ``_predicted``; None where the family cannot be fitted to these rows."""
+    """Predict as ``_predict_fold``; None where the family cannot be fitted to these rows."""
     try:
-        return _predicted(split, searched, name, form, fold, judged, reading)
+        return _predict_fold(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):
         return None
 
 
-def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
+def _score_candidate(name: str, held_out: Floats, logs: Floats) -> Candidate:
     error = held_out - logs
     return Candidate(name, held_out, float(np.abs(error).mean()), float(np.abs(np.expm1(error)).mean()))
 
@@ -410,7 +416,7 @@ def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
     return np.asarray(np.bincount(execution, np.abs(held_out - rows.logs)) / counts, np.float64)
 
 
-def _penalised(candidate: Candidate, rows: Rows, families: Mapping[str, Family]) -> Floats:
+def _penalised_errors(candidate: Candidate, rows: Rows, families: Mapping[str, Family]) -> Floats:
     errors = _by_execution(candidate, rows)
     free = candidate.family not in families or families[candidate.family].complexity >= FREE
     return errors * (1 + SMALL_SAMPLE_PENALTY / len(errors)) if free else errors

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.statistics import Level
-from workers.evaluation.wrappers import World, wrapped
+from workers.evaluation.wrappers import World, wrap_world
 
 
 class Move(NamedTuple):
@@ -89,7 +89,7 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         player: chooses the actions.
         watch: function of situation, actions [B], and which of B episodes have not ended [B], before every step.
     """
-    simulator = wrapped(world, level, seed)
+    simulator = wrap_world(world, level, seed)
     player.begin(world, seed)
     simulator.reset()
     clusters = world.clusters

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, fixed, percent
+from app.charts.text import SHARE, amount, fixed_decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, PolicyEntry, Settings
-from workers.evaluation.judge import beaten
+from workers.evaluation.judge import beats_all
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.report.schedules import heat_map_json
 from workers.evaluation.statistics import (
@@ -29,7 +29,7 @@ from workers.evaluation.statistics import (
     share_interval,
     wins,
 )
-from workers.evaluation.wrappers import applied
+from workers.evaluation.wrappers import applicable_wrappers
 
 Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
@@ -298,7 +298,7 @@ class Summary:
             "level": level.label,
             "title": title,
             "description": self.problem.description(level),
-            "wrappers": [wrapper.name for wrapper in applied(level, self.world)],
+            "wrappers": [wrapper.name for wrapper in applicable_wrappers(level, self.world)],
             "available": scored is not None,
             "reason": reason,
             "episodes": 0 if scored is None else scored.scores[scored.best].size,
@@ -347,9 +347,9 @@ class Summary:
         ahead = scored.advantage(name)
         comparison = (
             f"against the best heuristic, {scored.best}: {self._outcomes_in_words(name, scored)}"
-            f"return {fixed(scored.mean(name), 5)} against {fixed(scored.mean(scored.best), 5)} "
-            f"(difference {fixed(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
-            f"{fixed(ahead.low, 5, signed=True)} to {fixed(ahead.high, 5, signed=True)}; {scored.equivalence})"
+            f"return {fixed_decimals(scored.mean(name), 5)} against {fixed_decimals(scored.mean(scored.best), 5)} "
+            f"(difference {fixed_decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
+            f"{fixed_decimals(ahead.low, 5, signed=True)} to {fixed_decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")
@@ -397,12 +397,12 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.beaten`)."""
+    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.beats_all`)."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
     best = scored.scores[OPTIMUM]
-    doubt = beaten(best.ravel(), others, scored.clusters(OPTIMUM, best))
+    doubt = beats_all(best.ravel(), others, scored.clusters(OPTIMUM, best))
     return found if doubt is None else found._replace(exact=False, reason=doubt)
 
 

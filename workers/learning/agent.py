@@ -26,7 +26,7 @@ from workers.learning.algorithms.base import (
     Observations,
     State,
     WarmStartable,
-    summed,
+    combine_stats,
 )
 from workers.learning.algorithms.config import Config, DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
@@ -139,7 +139,7 @@ class Agent:
         self.learned = learner.apply(self.learned, learner.backend.asarray(gradient), progress)
 
     def _summed(self, found: list[LearnStats], progress: float) -> LearnStats | None:
-        stats = summed(found)
+        stats = combine_stats(found)
         if stats is None or stats.exploration is not None:
             return stats
         explored = float(self.schedule.epsilon(progress, LADDER).mean())
@@ -228,12 +228,12 @@ def make_agent(
     """
     agent_spaces = registry.AgentSpaces(observation, actions, advice)
     if backend is None:
-        place = getattr(settled(config, observation, actions, advice), "place", CPU)
+        place = getattr(choose_device(config, observation, actions, advice), "place", CPU)
         backend = backend_of(place)
     return _built(config, agent_spaces, backend, rng)
 
 
-def settled(
+def choose_device(
     config: AnyConfig, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
 ) -> AnyConfig:
     """Return the config with its device chosen; ``auto`` is decided by timing the config's own updates.

@@ -201,7 +201,7 @@ LEAST = 0.25  # least deviation to scale by, as entries are of order 1
 DIGITS = 4
 
 
-def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
+def with_standardisation(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
     """Return the config with its network's `centre` and `scale`: mean and deviation of observations in random play.
 
     Configs with a scorer, a recurrent core or no network are returned unchanged.

@@ -120,7 +120,7 @@ def evaluate(job: RunningJob) -> None:
         level=wanted.level,
         equivalence_margin=wanted.equivalence_margin,
     )
-    run = EvaluationRun(problem, given.candidates, settings, _resumed(job, given))
+    run = EvaluationRun(problem, given.candidates, settings, _resume_checkpoint(job, given))
     while not run.done:
         run.advance()
         job.progress(
@@ -138,7 +138,7 @@ def evaluate(job: RunningJob) -> None:
     }
     more = {"model": given.model_version, "held_out": held_out, "off_policy": scored}
     report = finite({**run.result().as_dict(), **more})
-    evaluated = _evaluated(job, given, report)
+    evaluated = _run_evaluation(job, given, report)
     job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
 
 
@@ -149,7 +149,7 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
     return given.kind.evaluation(given.workload, given.held_out, given.request.seed)
 
 
-def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
+def _resume_checkpoint(job: RunningJob, given: EvaluateInput) -> bytes | None:
     """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
@@ -157,7 +157,7 @@ def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
     return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 
-def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
+def _run_evaluation(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
     from workers.evaluation.report.page import page
 
     return Evaluated(

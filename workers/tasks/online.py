@@ -18,7 +18,7 @@ from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.schemas import OnlineSettings
-from app.charts.text import confidence, fixed
+from app.charts.text import confidence, fixed_decimals
 from app.database.leases import database_time
 from app.database.tables import Workload
 from app.jobs import lease as leases
@@ -28,7 +28,7 @@ from workers.inputs import LoggedRun
 from workers.kinds.contract import Competing, Online, learned_kind
 from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
-from workers.learning.training.trial import NO_PLAN, Learned, Trial, learned
+from workers.learning.training.trial import NO_PLAN, Learned, Trial, learn_window
 from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 from workers.tasks.trained import TrainInput, lead, load, publish
@@ -91,10 +91,10 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
         msgspec.msgpack.decode(job.lease.checkpoint, type=ContinualState) if job.lease.checkpoint else ContinualState()
     )
     until, runs = _past(job, settings, kept)
-    verdict = _judged(job, kind, given, runs, kept)
+    verdict = _judge_window(job, kind, given, runs, kept)
 
     def write(session: Session) -> None:
-        outcome, version = _published(session, job.lease.workload_id, given, verdict, kept)
+        outcome, version = _publish_verdict(session, job.lease.workload_id, given, verdict, kept)
         learner = kept.learner if verdict.learned is None else verdict.learned.learner
         versions = kept.versions if version is None else (*kept.versions, version)
         rival = given.rivals[DEFAULT_ROLE]
@@ -117,7 +117,9 @@ def _past(job: RunningJob, settings: OnlineSettings, kept: ContinualState) -> tu
         return until, inputs.window(session, row, until - length, until)
 
 
-def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: ContinualState) -> Verdict:
+def _judge_window(
+    job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: ContinualState
+) -> Verdict:
     settings = given.train_request.online or OnlineSettings()
     look = kept.look(given.rivals[DEFAULT_ROLE])
     request = replace(given.request, budget=settings.steps, look=look)
@@ -125,7 +127,7 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
         problem = kind.online(given.workload, request, kind.window(given.workload, runs))
     except TooLittleData as error:
         return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
-    found = learned(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
+    found = learn_window(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
     _tell(job, kept, settings, None)
     artifact, margin = problem.calibrate(found.artifact), request.equivalence_margin
     report = problem.judge(artifact, NO_PLAN, given.champion_artifact, margin)
@@ -135,7 +137,7 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
     if report["champion_worse"]:
         ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
         why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
-        mean, low, high = (fixed(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (fixed_decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
         interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)
@@ -152,7 +154,7 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
     return 0.0 if settings.windows is None else min(1.0, windows / settings.windows)
 
 
-def _published(
+def _publish_verdict(
     session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState
 ) -> tuple[dict[str, Any], int | None]:
     """Publish an agent or retire the champion, unless it has changed; return outcome as JSON, and version or None."""

@@ -171,7 +171,7 @@ def upload(
     media = [_media_type(file, format_) for file in files]
     with Service(url) as service:
         for file, media_type in zip(files, media, strict=True):
-            headers = {"Content-Type": media_type} | ({"Content-Encoding": "gzip"} if _packed(file) else {})
+            headers = {"Content-Type": media_type} | ({"Content-Encoding": "gzip"} if _is_gzip(file) else {})
             with progress(notes, file.name) as bar:
                 path = f"/workloads/{quote(workload, safe='')}/samples"
                 answer = service.call("POST", path, params=query, content=_pieces(file, bar), headers=headers)
@@ -232,7 +232,7 @@ def _media_type(file: Path, format_: str | None) -> str:
     return FORMATS[ends]
 
 
-def _packed(file: Path) -> bool:
+def _is_gzip(file: Path) -> bool:
     with file.open("rb") as handle:
         return handle.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
@@ -268,7 +268,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     with Service(values["url"]) as service:
         path, method = path_of(service, operation, values), operation.method
         if operation.columns:
-            _watched(values, output, lambda: _list_parts(service, operation, path, content, values))
+            _print_watching(values, output, lambda: _list_parts(service, operation, path, content, values))
         elif operation.file:
             written(values["out"], service.stream(path, **content))
             _done(values, {"file": str(values["out"])}, f"{operation.line.split()[-1]}: {values['out']}", output, notes)
@@ -281,7 +281,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
             for part in _render_answer(answer, values):
                 _print(output, part)
         else:
-            _watched(values, output, lambda: _render_answer(service.call(method, path, **content), values))
+            _print_watching(values, output, lambda: _render_answer(service.call(method, path, **content), values))
 
 
 def _list_parts(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
@@ -331,7 +331,7 @@ def _print(output: Console, part: Any) -> None:
     output.print(part, soft_wrap=isinstance(part, str | Text), markup=False, highlight=False)
 
 
-def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
+def _print_watching(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
     """Print ``parts`` once; with ``--watch``, again after each change: in place on a terminal, else below."""
     if not values.get("watch"):
         for part in parts():
@@ -346,7 +346,7 @@ def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) 
                 time.sleep(WATCH_SECONDS)
     before: list[str] = []
     while True:
-        found = [*_rendered(output, parts())]
+        found = [*_render_parts(output, parts())]
         for line in found if found != before else ():
             _print(output, Text(line))
         if values.get("ended"):
@@ -355,7 +355,7 @@ def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) 
         time.sleep(WATCH_SECONDS)
 
 
-def _rendered(output: Console, parts: Iterator[Any]) -> Iterator[str]:
+def _render_parts(output: Console, parts: Iterator[Any]) -> Iterator[str]:
     for part in parts:
         with output.capture() as capture:
             _print(output, part)

@@ -235,7 +235,7 @@ def _hand_over(
         RefusedError, UnreachableError: a request fails.
     """
     path = f"/workloads/{spec.name}"
-    output.print(Text(_registered(service, spec, path)), soft_wrap=True)
+    output.print(Text(_register_workload(service, spec, path)), soft_wrap=True)
     stored = max(_upload(service, path, file, output) for file in files)
     job, models = _last_fit(service, spec.name), service.call("GET", f"{path}/models?limit=1")["items"]
     known = job or next(iter(models), None)  # jobs are forgotten in time, models are not
@@ -270,7 +270,7 @@ def _moment(made: Json) -> datetime:
     return datetime.fromisoformat(made["created_at"])
 
 
-def _registered(service: Service, spec: Any, path: str) -> str:
+def _register_workload(service: Service, spec: Any, path: str) -> str:
     """Register a workload unless it exists and return a message; raises RefusedError if that fails."""
     try:
         known = service.call("GET", path)

@@ -9,7 +9,15 @@ from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, encode, named
+from workers.learning.algorithms.config import (
+    ActorCritic,
+    Cloning,
+    Entropy,
+    Network,
+    Optimiser,
+    built_in_config,
+    encode,
+)
 from workers.learning.algorithms.network import NetworkLearner
 from workers.learning.algorithms.registry import decode
 from workers.learning.execution.serial import Collector, Plan, Serial
@@ -215,7 +223,7 @@ def test_a_published_agent_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize("name", ["a2c", "a3c", "ppo", "vtrace"])
 def test_configs_go_to_json_and_back(name: str) -> None:
-    config = named(name)
+    config = built_in_config(name)
     assert isinstance(config, ActorCritic)
     assert decode(encode(config)) == config
     assert config.asynchronous == (name == "a3c")

@@ -40,7 +40,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     few: dict[str, Any] = {"trials": 0, "demonstrations": 2}
     monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **few))
     rules = {f"{rule}+easy": Ruled(rule, "easy") for rule in ("fcfs", "sjf")}
-    monkeypatch.setattr(problem, "ruled", lambda *_: rules)
+    monkeypatch.setattr(problem, "rule_schedulers", lambda *_: rules)
     monkeypatch.setattr("workers.evaluation.report.page.page", lambda report: f"<!doctype html>{report['workload']}")
 
 

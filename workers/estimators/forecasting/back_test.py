@@ -27,8 +27,8 @@ from workers.estimators.forecasting.families import (
     FitTask,
     HorizonForecasts,
     cross_fitted,
-    fitted,
-    weighed,
+    fit_families,
+    stacking_weights,
 )
 
 HELD_OUT, FOLDS, CHOOSING = 1 / 3, 4, 2
@@ -76,10 +76,10 @@ def forecaster(
     """
     asked = FitTask(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     tested = back_test(asked)
-    return chosen(name, asked, tested, fitted(asked._replace(names=tested.needed), len(series.counts)))
+    return build_forecaster(name, asked, tested, fit_families(asked._replace(names=tested.needed), len(series.counts)))
 
 
-def chosen(
+def build_forecaster(
     name: str, asked: FitTask, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
     """Return the forecaster from the families that a back-test chose, and its JSON report.
@@ -161,10 +161,10 @@ def back_test(asked: FitTask) -> BackTest:
     folds = [*pairwise(cuts)]
     alone: list[dict[str, HorizonForecasts]] = [{} for _ in asked.horizons]
     for first, last in folds[:CHOOSING]:
-        for name, family in fitted(asked._replace(series=asked.series.until(first)), cuts[0]).items():
-            for families, (medians, came) in zip(alone, played(family, asked, first, last), strict=True):
+        for name, family in fit_families(asked._replace(series=asked.series.until(first)), cuts[0]).items():
+            for families, (medians, came) in zip(alone, replay_family(family, asked, first, last), strict=True):
                 families.setdefault(name, HorizonForecasts([], [], asked.series.unit)).add(medians, came)
-    weights = np.stack([weighed(families, range(CHOOSING)) for families in alone])
+    weights = np.stack([stacking_weights(families, range(CHOOSING)) for families in alone])
     every = [families | ({STACKED: cross_fitted(families)} if len(families) > 1 else {}) for families in alone]
     daily = daily_course(asked.series.until(cuts[CHOOSING])) >= DAILY
     names = [choose(families, ahead, daily=daily) for families, ahead in zip(every, asked.horizons, strict=True)]
@@ -173,15 +173,15 @@ def back_test(asked: FitTask) -> BackTest:
     )
     needed = asked._replace(names=tested.needed)
     for first, last in folds[CHOOSING:]:
-        known = fitted(needed._replace(series=asked.series.until(first)), cuts[0])
+        known = fit_families(needed._replace(series=asked.series.until(first)), cuts[0])
         answering = _answering(asked, tested, known)
-        found = {name: played(family, asked, first, last) for name, family in answering.items()}
+        found = {name: replay_family(family, asked, first, last) for name, family in answering.items()}
         for place, (name, answer) in enumerate(zip(names, tested.chosen_forecasts, strict=True)):
             answer.add(*found[name][place])
     return tested
 
 
-def played(family: Forward, asked: FitTask, first: int, last: int) -> list[tuple[Floats, Floats]]:
+def replay_family(family: Forward, asked: FitTask, first: int, last: int) -> list[tuple[Floats, Floats]]:
     """Return, for each horizon, a family's medians and the actual values of the intervals ``first`` to ``last`` − 1.
 
     Both are [m], for m intervals, and scaled: ln(1 + count / unit).

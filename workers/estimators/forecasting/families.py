@@ -72,7 +72,7 @@ SIMPLICITY = (*ALL, STACKED)
 residuals; and a weighted sum of all these."""
 
 
-def fitted(asked: FitTask, counts: int) -> dict[str, Forward]:
+def fit_families(asked: FitTask, counts: int) -> dict[str, Forward]:
     """Fit all families in ``asked.names`` that a series is long enough for; return them by name.
 
     Args:
@@ -100,11 +100,11 @@ def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
-    ar, ma = _fitted(values - dated @ course)
+    ar, ma = _fit_arima(values - dated @ course)
     return Arima(horizons, known, course, ar, ma)
 
 
-def _fitted(rest: Floats) -> tuple[Floats, Floats]:
+def _fit_arima(rest: Floats) -> tuple[Floats, Floats]:
     from statsmodels.tsa.arima.model import ARIMA
 
     with warnings.catch_warnings():
@@ -141,10 +141,10 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
         random_state=seed,
     )
     model.fit(features(series, origins, ahead, known), series.scaled[origins + ahead])
-    return exported(model)
+    return export_trees(model)
 
 
-def exported(model: GradientBoostingRegressor) -> Trees:
+def export_trees(model: GradientBoostingRegressor) -> Trees:
     """Return a fitted model as arrays [T, N] of T trees with N nodes, leaf values multiplied by the learning rate."""
     each = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in each)
@@ -230,7 +230,7 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
 LEAST = 0.01
 
 
-def weighed(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> Floats:
+def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> Floats:
     """Return F families' stacking weights [F] (≥ 0, sum 1) of least mean absolute error of counts in some folds.
 
     They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
@@ -253,7 +253,7 @@ def cross_fitted(families: Mapping[str, HorizonForecasts]) -> HorizonForecasts:
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:
-        weights = weighed(families, [one for one in folds if one != fold])
+        weights = stacking_weights(families, [one for one in folds if one != fold])
         medians.append(np.log1p(_counts(families, [fold])[0] @ weights / first.unit))
     return HorizonForecasts(medians, first.came, first.unit)
 

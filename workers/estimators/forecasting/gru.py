@@ -32,7 +32,9 @@ def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima |
     values = series.scaled
     known = seasons(len(values), series.seconds)
     gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), arima)
-    return replace(gru, members=tuple(_trained(gru, series, MEMBERS * seed + member) for member in range(MEMBERS)))
+    return replace(
+        gru, members=tuple(_train_network(gru, series, MEMBERS * seed + member) for member in range(MEMBERS))
+    )
 
 
 class Network(nn.Module):
@@ -70,15 +72,15 @@ class Sequence(NamedTuple):
     held_out: int
 
 
-def _trained(gru: Gru, series: Series, seed: int) -> Weights:
-    sequence = _prepared(gru, series)
+def _train_network(gru: Gru, series: Series, seed: int) -> Weights:
+    sequence = _training_sequence(gru, series)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = Network(sequence.read.shape[1], sequence.targets.shape[1])
-        return _fitted(network, sequence, np.random.default_rng(seed))
+        return _fit_network(network, sequence, np.random.default_rng(seed))
 
 
-def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
+def _fit_network(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
     """Train the network for 25 rounds; return its weights of the round with the least held-out error."""
     starts = np.arange(sequence.first, sequence.held_out - WINDOW + 1)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
@@ -114,7 +116,7 @@ def _held_out(network: Network, sequence: Sequence) -> float:
     return float((told - sequence.targets[tail])[WARM:].abs().nanmean())
 
 
-def _prepared(gru: Gru, series: Series) -> Sequence:
+def _training_sequence(gru: Gru, series: Series) -> Sequence:
     values = series.scaled
     inputs, base = read(gru, series, np.arange(len(values)))
     wanted = np.full(base.shape, np.nan)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, tables
 from workers.evaluation.report import page as pictures
 from workers.evaluation.report import plots as plot
-from workers.evaluation.report.markup import Markup, document, element, joined, section
+from workers.evaluation.report.markup import Markup, document, element, join_parts, section
 from workers.evaluation.report.page import VERDICT
 
 Json = dict[str, Any]
@@ -56,10 +56,10 @@ class RenderedReport(NamedTuple):
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]
-        return document(top, joined(body))
+        return document(top, join_parts(body))
 
 
-def rendered(workload: str, report: Json) -> RenderedReport:
+def render_plots(workload: str, report: Json) -> RenderedReport:
     """Render all plots of a training's report, which takes seconds."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
     return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
@@ -80,9 +80,9 @@ def save(file: Path, workload: str, report: Json) -> None:
     plots = [*_own(report), *pictures.charts_of_report(report.get("pictures"))]
 
     def page() -> str:
-        return rendered(workload, report).page(report)
+        return render_plots(workload, report).page(report)
 
-    plot.write(file, page, lambda: plot.stacked(title(workload, report), plots))
+    plot.write(file, page, lambda: plot.stack_plots(title(workload, report), plots))
 
 
 def _own(report: Json) -> Plots:

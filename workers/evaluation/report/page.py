@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, plots, tables
 from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
-from workers.evaluation.report.markup import Markup, count, document, element, join_names, joined, number, section
+from workers.evaluation.report.markup import Markup, count, document, element, join_names, join_parts, number, section
 
 # The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
 # description (``told``).
@@ -121,7 +121,7 @@ def page(report: Json) -> str:
         section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),
         section("How to read this", *(element("p", paragraph) for paragraph in READING)),
     ]
-    return document(title, joined(body))
+    return document(title, join_parts(body))
 
 
 def _under(report: Json) -> str:
@@ -161,7 +161,7 @@ def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
 
 def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
     if not level["available"]:
-        return joined([_heading(level), element("p", f"Not played: {level['reason']}")])
+        return join_parts([_heading(level), element("p", f"Not played: {level['reason']}")])
     optimum = level.get("optimum") or {}
     missing = optimum.get("reason") if not (optimum.get("available", True) and optimum.get("exact", True)) else None
     plan = "; “plan” is the best that planning found" if missing and optimum.get("available") else ""
@@ -170,7 +170,7 @@ def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
         charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
     )
     told = tables.outcomes(level, counted, palette.roles) if counted else Markup("")
-    return joined([_heading(level), told, tables.scores(level, palette.roles), note, chart])
+    return join_parts([_heading(level), told, tables.scores(level, palette.roles), note, chart])
 
 
 def _heading(level: Json) -> Markup:

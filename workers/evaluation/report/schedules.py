@@ -139,15 +139,15 @@ def _bar_colour(bars: Sequence[Json]) -> Json:
     return {**named, "scale": scale, "legend": {"orient": "right"}}
 
 
-def ranked(pictures: Sequence[Json]) -> list[Json]:
+def rank_pictures(pictures: Sequence[Json]) -> list[Json]:
     """Return the pictures in ascending order of mean slowdown, then of makespan, then of name."""
     return sorted(pictures, key=lambda one: (one["figures"]["slowdown"], one["figures"]["makespan"], one["name"]))
 
 
-def chosen(pictures: Sequence[Json]) -> list[Json]:
-    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, `ranked`."""
-    others = ranked(pictures[1:])[: MOST_LINES - 1]
-    return ranked([*pictures[:1], *others])
+def choose_pictures(pictures: Sequence[Json]) -> list[Json]:
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, by `rank_pictures`."""
+    others = rank_pictures(pictures[1:])[: MOST_LINES - 1]
+    return rank_pictures([*pictures[:1], *others])
 
 
 def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
@@ -231,7 +231,7 @@ def front(points: Sequence[Json]) -> Json | None:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
     rows = [{"strategy": p["name"], "time": clock.elapsed(p["makespan"]), "cost": p["cost"]} for p in points]
-    best = undominated(rows)
+    best = pareto_front(rows)
     x, y = (
         quantity(field, title, zero=False, scale={"padding": 20})
         for field, title in (("time", f"makespan ({clock.unit})"), ("cost", "cost"))
@@ -246,7 +246,7 @@ def front(points: Sequence[Json]) -> Json | None:
     )
 
 
-def undominated(rows: Sequence[Json]) -> list[Json]:
+def pareto_front(rows: Sequence[Json]) -> list[Json]:
     """Return the rows on the Pareto front of minimal ``time`` and ``cost``, in ascending order of time."""
     best: list[Json] = []
     for row in sorted(rows, key=lambda row: (row["time"], row["cost"])):

@@ -16,7 +16,7 @@ from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.spec import Convergence
 from workers.estimators.base import TooLittleData
-from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, priced
+from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, price_per_hour
 
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
@@ -170,7 +170,7 @@ def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, 
     before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
     seconds = source.rules.interval
     unfair = unfairness(clusters, drawn, seconds, intervals)
-    each, gpus = priced(clusters, price), clusters.gpus.copy()
+    each, gpus = price_per_hour(clusters, price), clusters.gpus.copy()
     elapse(source.rules, clusters)
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
@@ -433,7 +433,7 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen
     return Foreseen(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
 
 
-def unlimited(shape: tuple[int, int]) -> Converging:
+def initial_convergence(shape: tuple[int, int]) -> Converging:
     """Make the initial state of convergence of jobs, of ``shape`` (B, L): no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
@@ -444,7 +444,7 @@ def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 
 
-def limited(
+def update_convergence(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: Ahead, before: Converging
 ) -> Converging:
     """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.

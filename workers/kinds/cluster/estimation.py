@@ -87,7 +87,7 @@ def fit_steps(measured: Measured, seed: int) -> Fitted:
         raise TooLittleData(
             f"{FEWEST} measured steps on 2 allocations of each application that is measured at all", has
         )
-    known = measured.take(_thinned(measured, rng))
+    known = measured.take(_thin_places(measured, rng))
     _, place = distinct(known.gpus, known.nodes)
     families = {name: FAMILIES[name]._replace(needs=_constant(least)) for name, least in TRIED.items()}
     with threadpool_limits(1):
@@ -113,7 +113,7 @@ def _constant(least: int) -> Callable[[Inputs], int]:
     return lambda _: least
 
 
-def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
+def _thin_places(measured: Measured, rng: np.random.Generator) -> Integers:
     """Return the indices of the rows, [k], of a random subset of at most ``MOST_PLACES`` places."""
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
@@ -132,7 +132,7 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
     members = list[Estimator]()
     while len(members) < MEMBERS:
         name = order[len(members) % len(order)]
-        rows = np.arange(len(place)) if name not in fitted else _redrawn(place, rng)
+        rows = np.arange(len(place)) if name not in fitted else _resample_places(place, rng)
         made = fitted[name].frozen() if name in fitted else FAMILIES[name].make(INPUTS)
         part = known.take(rows)
         members.append(made.fit(part.inputs, part.seconds, place[rows]))
@@ -140,19 +140,19 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
     return members
 
 
-def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
+def _resample_places(place: Integers, rng: np.random.Generator) -> Integers:
     """Return the indices of the rows, [k], of a bootstrap sample of places; ``place``: place of each row, [n]."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
 
 
-def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
+def tabulate_fits(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
     """Tabulate the fits of all applications, given their steps; ``nodes``: GPUs per node and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
     each = zip(fitted, local, measured, strict=True)
-    logs = np.stack([_bounded(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
+    logs = np.stack([_clip_to_measured(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
     return Throughput(
         log_seconds=logs,
         gpus=gpus,
@@ -186,7 +186,7 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
     return np.stack(logs).reshape(len(logs), LAYOUTS, len(gpus), len(local))
 
 
-def _bounded(logs: Floats, measured: Measured) -> Floats:
+def _clip_to_measured(logs: Floats, measured: Measured) -> Floats:
     """Clip natural-log seconds [M, 3, G, K] to three times the measured range, since extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
@@ -261,7 +261,7 @@ def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
     _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
     number = int(pair.max()) + 1
     fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
-    told = [_judged(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
+    told = [_judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
     if not told:
         return {"mape": None, "naive_mape": None, "mean_mape": None, "coverage": None}
     error, none, mean, inside = (np.concatenate(parts) for parts in zip(*told, strict=True))
@@ -275,7 +275,7 @@ def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _judged(
+def _judge_forecasts(
     shared: Shared, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))

@@ -108,7 +108,7 @@ class Recorder:
         )
 
 
-def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
+def record_episodes(world: ClusterWorld, seed: int, player: Player) -> Recorded:
     """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs.
 
     Raises:
@@ -237,11 +237,11 @@ def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
         "x": _hours(layout),
         "y": {"title": "GPUs", "domain": [0, total]},
         "neutral": FREE,
-        "panels": [{"name": name, "series": _stacked(one, chosen, total)} for name, one in played.items()],
+        "panels": [{"name": name, "series": _stacked_lines(one, chosen, total)} for name, one in played.items()],
     }
 
 
-def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
+def _stacked_lines(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
     names = one.names
     rest = np.delete(one.gpus, chosen, axis=1).sum(axis=1)
     each = [(names[job], one.gpus[:, job]) for job in chosen]

@@ -56,7 +56,7 @@ from workers.kinds.cluster.estimation import (
     fit_pairs,
     fit_steps,
     forecasts,
-    tabulated,
+    tabulate_fits,
 )
 from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
 from workers.kinds.contract import Fitted as FittedModel
@@ -114,10 +114,10 @@ def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
-        return _alone(whole or usable or curves, _tested([], usable, np.arange(len(usable))), len(curves))
+        return _alone(whole or usable or curves, _test_forecasts([], usable, np.arange(len(usable))), len(curves))
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
-        _tested(
+        _test_forecasts(
             [one for one, at in zip(whole, fold.tolist(), strict=True) if at != held],
             whole,
             np.flatnonzero(fold == held),
@@ -177,7 +177,7 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
     return [one for one in curves if one.iteration[-1] >= WHOLE * usual]
 
 
-def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
+def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
     """Forecast the final values of the curves of indices ``asked`` from the points that the service would have kept.
 
     Without ``known`` curves only the parametric family makes forecasts; the other's are NaN.
@@ -321,10 +321,10 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     alone = [measured_alone(gathered.steps, application, speeds) for application in range(gathered.measured)]
     fitted = [fit_steps(one, seed) for one in alone]
     node = np.array([int(layout.capacity.max()), len(layout.capacity)])
-    throughput = tabulated(fitted, alone, node)
+    throughput = tabulate_fits(fitted, alone, node)
     shared = beside(gathered, throughput_seconds(gathered.steps, throughput, speeds))
     interference, pairs_report = fit_pairs(shared, gathered.paired, seed)
-    learned, curves_report = _learned(gathered, seed)
+    learned, curves_report = _fit_curve_classes(gathered, seed)
     arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
     made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
     model = ClusterModel(
@@ -347,7 +347,7 @@ def gather(contents: Sequence[Content]) -> Gathered:
     """Concatenate the tables of all executions, with indices into one common list of applications."""
     names = list(dict.fromkeys(name for content in contents for name in content.applications))
     steps = np.concatenate(
-        [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
+        [np.zeros((0, BESIDE + 4)), *(_rename_indices(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
     )
     places = range(len(names))
     known = [place for place in places if _enough(steps[steps[:, APPLICATION] == place])]
@@ -355,7 +355,7 @@ def gather(contents: Sequence[Content]) -> Gathered:
     ranked = [*known, *(place for place in places if place in shared), *places]
     order = [names[place] for place in dict.fromkeys(ranked)]
     paired = len(set(known).union(shared[shared >= 0].tolist()))
-    renamed = [[_renamed(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
+    renamed = [[_rename_indices(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
     return Gathered(tuple(order), len(known), paired, np.concatenate([steps[:0], *renamed[0]]), *renamed[1:])
 
 
@@ -363,7 +363,7 @@ _BESIDE = tuple(range(BESIDE, BESIDE + 4))
 _NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arrivals": (BY_APPLICATION,)}
 
 
-def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
+def _rename_indices(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
     """Copy ``table`` with the indices in ``columns`` changed from the content's applications to ``names``; −1 stays."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
@@ -436,7 +436,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
     return {tuple(key): float(np.median(part)) for key, part in zip(each, parts, strict=True)}
 
 
-def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
+def _fit_curve_classes(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
     """Fit a class of learning curves per application and direction (metric, loss); also return reports by class."""
     found: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:

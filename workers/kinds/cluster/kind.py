@@ -98,12 +98,14 @@ class LearnedCluster(SimulatedKind):
         """
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
-        from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded
+        from workers.kinds.cluster.evaluation import MOST_LINES, pictures, record_episodes
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
         conditions = Conditions(self.pictured_episodes, seed)
-        played = {name: recorded(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        played = {
+            name: record_episodes(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()
+        }
         first, *others = several
         rule = next((name for name in others if name in rules), first)
         compared, model = list(dict.fromkeys([first, rule])), ClusterModel.from_bytes(workload.model)

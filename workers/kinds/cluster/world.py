@@ -43,14 +43,14 @@ from workers.kinds.cluster.episodes import (
     courses,
     draw,
     foreseen_of,
+    initial_convergence,
     jobs_of,
     lacking,
-    limited,
     remaining_share,
     seen_at,
     spend,
     terms,
-    unlimited,
+    update_convergence,
 )
 from workers.kinds.cluster.kernels import (
     NOBODY,
@@ -58,12 +58,12 @@ from workers.kinds.cluster.kernels import (
     UNDISTURBED,
     Clusters,
     Rules,
+    apply_allocation,
     beside_others,
-    chosen,
     decide,
     elapse,
-    observed,
-    settled,
+    next_weighed_job,
+    observe_jobs,
 )
 from workers.learning.simulator import Step as Stepped
 
@@ -150,7 +150,7 @@ class ClusterWorld(SimulatedWorld):
         clusters = Clusters._make(column[rows] for column in clusters)
         elapse(self.rules, clusters)
         beside = Clusters._make(column.copy() for column in clusters)
-        converging = unlimited(clusters.time.shape)
+        converging = initial_convergence(clusters.time.shape)
         never = np.full(clusters.time.shape, -1.0)
         return Episodes(
             clusters,
@@ -161,14 +161,14 @@ class ClusterWorld(SimulatedWorld):
             paced_on=np.zeros_like(clusters.gpus),
             demoted=np.full_like(never, NEVER),
             weighed=never,
-            asked=chosen(clusters, never),
+            asked=next_weighed_job(clusters, never),
             converging=converging,
             converging_beside=converging,
         )
 
     def observe(self, state: Episodes) -> View:
         """Observe, in each cluster, the job whose weight is decided next, [B, D] (D entries); all weights are legal."""
-        found = observed(self.rules, state.clusters, state.asked, self._coming(state))
+        found = observe_jobs(self.rules, state.clusters, state.asked, self._coming(state))
         return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
     def _coming(self, state: Episodes) -> Floats:
@@ -197,7 +197,7 @@ class ClusterWorld(SimulatedWorld):
             self._gain = other @ self.weights
             own = self._converged(state.beside, state.drawn, state.converging_beside)
             state = state._replace(converging_beside=own)
-        return state._replace(asked=chosen(clusters, state.weighed)), found
+        return state._replace(asked=next_weighed_job(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
         """Take one action (number of a factor in ``FACTORS``) per cluster, [B], after ``reset``.
@@ -212,7 +212,7 @@ class ClusterWorld(SimulatedWorld):
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
-            moved[b] = settled(self.rules, state.clusters, b, wanted)
+            moved[b] = apply_allocation(self.rules, state.clusters, b, wanted)
         return moved
 
     def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
@@ -234,7 +234,7 @@ class ClusterWorld(SimulatedWorld):
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
         if convergence is None or ahead is None:
             return before
-        return limited(self.layout, convergence, clusters, ahead, before)
+        return update_convergence(self.layout, convergence, clusters, ahead, before)
 
     def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
         """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""

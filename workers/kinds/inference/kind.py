@@ -180,7 +180,7 @@ class LearnedInference(SimulatedKind, Online):
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """Prepare an evaluation; with held-out users, L3 runs on domain models in which they swap arrivals."""
         from app.kinds.inference.model import ServiceModel
-        from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
+        from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchange_users, users_kept_back
 
         if held_out is None or held_out.of != USERS:
             return super().evaluation(workload, held_out, seed)
@@ -188,7 +188,7 @@ class LearnedInference(SimulatedKind, Online):
         chosen = users_kept_back(users, workload.samples, held_out, seed)
         if not chosen.names:
             return Evaluation(self.problem(workload, (), LONELY), chosen.report(LONELY, None))
-        models = exchanged(ServiceModel.from_bytes(workload.model), users, chosen.names, seed)
+        models = exchange_users(ServiceModel.from_bytes(workload.model), users, chosen.names, seed)
         note = (
             f"In L3 {', '.join(chosen.names)} and other users change places; "
             f"no agent's model knew a request of {chosen.unseen} of {len(chosen.names)}."

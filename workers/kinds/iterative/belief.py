@@ -258,7 +258,7 @@ def importance(logs: Floats, stages: Integers, count: int) -> Floats:
 CLEARLY = 0.9  # largest ratio of the family's error on unseen rows to the members' error on known rows
 
 
-def centred(
+def shift_members(
     layout: Layout,
     table: ModelTable,
     flat: Flat,

@@ -61,9 +61,9 @@ class Iterative(SimulatedKind):
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout
-        from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator, ranged
+        from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator, parse_options
 
-        expected, ranges = ranged(conditions.options)
+        expected, ranges = parse_options(conditions.options)
         family: Any = ExpectedSimulator if expected else IterativeSimulator
         layout = Layout(workload.spec)
         made: Simulator = family(layout, _table(workload), conditions.batch, conditions.seed, ranges)

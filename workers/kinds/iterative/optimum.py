@@ -107,7 +107,7 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
     reason = why_not(layout, table, grid)
     if reason:
         raise NoOptimum(reason)
-    return _solved(layout, table, grid, with_error=with_error)
+    return _solve(layout, table, grid, with_error=with_error)
 
 
 def plan(layout: Layout, table: ModelTable) -> Optimum:
@@ -120,16 +120,16 @@ def plan(layout: Layout, table: ModelTable) -> Optimum:
             million state-actions.
     """
     if why_not(layout, table) is None:
-        return _solved(layout, table, Grid(), with_error=True)
+        return _solve(layout, table, Grid(), with_error=True)
     table = replace(table, members=None)
     layout = Layout(layout.spec.model_copy(update={"disturbances": Disturbances()}))
     reasons = [why_not(layout, table, grid, LARGEST_PLAN) for grid in COARSER]
     if None not in reasons:
         raise NoOptimum(str(reasons[-1]))
-    return _solved(layout, table, COARSER[reasons.index(None)], with_error=False)
+    return _solve(layout, table, COARSER[reasons.index(None)], with_error=False)
 
 
-def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) -> Optimum:
+def _solve(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) -> Optimum:
     programme = _Programme(layout, table, grid)
     worth, start = programme.solve()
     fresh = begin(programme.projector, layout.start_levels[None])

@@ -96,7 +96,7 @@ class Truth(NamedTuple):
         return np.minimum(levels, most).astype(np.int16)
 
 
-def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
+def undisturbed_truth(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
     """Make the hidden variables of B runs without lost capacity and without a shift of pace.
 
     Args:
@@ -109,7 +109,7 @@ def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course:
     return Truth(effect, member, course, never, ones, never, ones * 0)
 
 
-def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
+def draw_disturbances(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
     """Return ``truth`` with the spec's disturbances (lost capacity, shift of pace) drawn anew for each of B runs.
 
     ``begun`` [B] is the first simulated iteration of each run. A shift drawn at or before it never happens, because
@@ -145,7 +145,7 @@ class Ranges(NamedTuple):
     explore: float = 0.0
 
 
-def described(
+def describe_simulator(
     spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
 ) -> SimulatorSpec:
     """Describe a simulator as data from which any process can make it.
@@ -161,8 +161,8 @@ def described(
     return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
 
 
-def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
-    """Parse the options that ``described`` writes: (whether rewards are averaged over noise, ranges of episodes).
+def parse_options(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
+    """Parse the options that ``describe_simulator`` writes: (whether rewards are averaged over noise, ranges of episodes).
 
     Raises:
         TypeError: an option is neither ``expected`` nor a field of ``Ranges``.
@@ -312,7 +312,7 @@ class IterativeSimulator:
 
     def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
         truth = Truth(*(state[f"{name}{part}"] for part in Truth._fields))
-        return self._observe(restored(self.layout, state[f"{name}rows"]), truth)
+        return self._observe(unpack_states(self.layout, state[f"{name}rows"]), truth)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -345,9 +345,9 @@ class IterativeSimulator:
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        truth = undisturbed(self.layout, effect, self._members(count), self.courses.draw(self.random, count))
+        truth = undisturbed_truth(self.layout, effect, self._members(count), self.courses.draw(self.random, count))
         if self.disturbed:
-            truth = disturbed(self.layout, truth, state.iteration, self.random)
+            truth = draw_disturbances(self.layout, truth, state.iteration, self.random)
             state = state._replace(levels=truth.within(self.layout, state.levels, state.iteration))
         return self._run(state, state.levels, truth), truth
 
@@ -431,7 +431,7 @@ class IterativeSimulator:
         return taken
 
 
-def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
+def unpack_states(layout: Layout, rows: NDArray[np.float64]) -> State:
     """Unpack states from ``rows`` [B, …] made by ``pack``; floats become float32, in which simulators compute."""
     return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 

@@ -16,9 +16,9 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
-from workers.kinds.iterative.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge
+from workers.kinds.iterative.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrate_hysteresis, judge
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
-from workers.kinds.iterative.simulator import TRAINING, described
+from workers.kinds.iterative.simulator import TRAINING, describe_simulator
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import Planned, Training, TrainingProblem
@@ -56,7 +56,7 @@ class IterativeTraining(TrainingProblem):
 
     @override
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        return described(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
+        return describe_simulator(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
 
     @override
     def experts(self) -> Mapping[str, Policy]:
@@ -93,7 +93,7 @@ class IterativeTraining(TrainingProblem):
         Raises:
             IncompatibleArtifact: the artifact can't be read.
         """
-        return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
+        return calibrate_hysteresis(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
     def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from app.policies.base import RETURN_SCALE
 from workers.evaluation.problem import Disturbed
 from workers.evaluation.wrappers import Conditions
 from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
-from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
+from workers.kinds.iterative.simulator import Courses, draw_disturbances, undisturbed_truth, unpack_states
 from workers.kinds.iterative.simulator import Truth as RunTruth
 from workers.learning.simulator import Step
 
@@ -63,7 +63,7 @@ class IterativeWorld(Disturbed):
         self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
         self._courses, self._disturbed = Courses(projector.table), layout.spec.disturbances != Disturbances()
         zeros = np.zeros(batch, np.intp)
-        self._run_truth = undisturbed(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
+        self._run_truth = undisturbed_truth(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
@@ -121,9 +121,9 @@ class IterativeWorld(Disturbed):
         followed = member if self.model is None else self.model
         deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[followed]
         effect = self._normal() * deviations * self._by_run("effect.spread")
-        self._run_truth = undisturbed(self.layout, effect, member, course)
+        self._run_truth = undisturbed_truth(self.layout, effect, member, course)
         if self._disturbed and not self.same:
-            self._run_truth = disturbed(self.layout, self._run_truth, state.iteration, self.random)
+            self._run_truth = draw_disturbances(self.layout, self._run_truth, state.iteration, self.random)
         self._given: Preferences = preferences_of(self.projector, state)
         self._run(state, state.levels, self.conditions())
         return self._view.observation, self._view.mask
@@ -166,7 +166,7 @@ class IterativeWorld(Disturbed):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
-        self._state = restored(self.layout, state["rows"])
+        self._state = unpack_states(self.layout, state["rows"])
         self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())

@@ -52,10 +52,10 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """Make the kind's world; for learners it is wrapped so that every episode has a fresh seed."""
         from workers.evaluation.statistics import Level
-        from workers.evaluation.wrappers import wrapped
+        from workers.evaluation.wrappers import wrap_world
 
         world = self.world(workload, conditions)
-        return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
+        return wrap_world(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
         """Make the training problem in the kind's simulator, judged against the kind's baselines."""

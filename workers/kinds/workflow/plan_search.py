@@ -25,14 +25,14 @@ from workers.kinds.workflow.simulator.annealing import (
     Course,
     anneal,
     attempts_for,
-    bettered,
     bound,
+    compute_times,
     course,
-    replayed,
+    improve_stages,
+    replay_processors,
     rest,
-    supplied,
-    timed,
-    used,
+    supply_times,
+    use_processors,
 )
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
@@ -46,22 +46,22 @@ def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end
     """Append ``task`` at position ``turn`` on node ``j``, from ``start`` to ``end`` seconds."""
     at.order[turn], at.turn[task], at.node[task] = task, turn, j
     at.start[task], at.end[task] = start, end
-    used(at, j, work.processors[task], end, task)
+    use_processors(at, j, work.processors[task], end, task)
 
 
-def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
+def append_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
     """Place each task of ``urgent`` in turn on the node where it ends first, with ``bias`` [N, M] seconds added.
 
     ``bias`` is infinite on excluded nodes. Returns the last end in seconds; infinite if a task fits no node.
     """
-    latest = replayed(at, work, fleet, at.fixed)
+    latest = replay_processors(at, work, fleet, at.fixed)
     for k in range(len(urgent)):
         task = urgent[k]
         chosen, least, begun, ended = -1, np.inf, 0.0, np.inf
         for j in range(len(fleet.pace)):
             if not np.isfinite(work.cost[task, j] + bias[task, j]):
                 continue
-            start, wait, _ = supplied(at, graph, work, fleet, task, j)
+            start, wait, _ = supply_times(at, graph, work, fleet, task, j)
             start = max(start, at.free[at.first[j] + work.processors[task] - 1])
             end = start + wait + work.cost[task, j]
             if end + bias[task, j] < least:
@@ -85,7 +85,7 @@ def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: flo
         if free > now:
             following = min(following, free)
             continue
-        _, wait, _ = supplied(at, graph, work, fleet, task, j)
+        _, wait, _ = supply_times(at, graph, work, fleet, task, j)
         if now + wait + work.cost[task, j] < ended:
             chosen, ended = j, now + wait + work.cost[task, j]
     return chosen, ended, following
@@ -102,12 +102,12 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
     return ready
 
 
-def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
+def dispatch_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
     """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better.
 
     Returns the last end in seconds; infinite if a task fits no node.
     """
-    latest, now, turn = replayed(at, work, fleet, at.fixed), 0.0, at.fixed
+    latest, now, turn = replay_processors(at, work, fleet, at.fixed), 0.0, at.fixed
     at.turn[urgent] = -1
     while turn < len(at.order):
         following = np.inf
@@ -131,9 +131,9 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
 
 
 compilable(take, room, ready_at)
-_appended = kernel(appended)
-_dispatched = kernel(dispatched)
-_timed = kernel(timed)
+_appended = kernel(append_tasks)
+_dispatched = kernel(dispatch_tasks)
+_timed = kernel(compute_times)
 
 
 class Solution(NamedTuple):
@@ -187,7 +187,7 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
     return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
 
 
-def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
+def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
     """Search for a plan; return it if it is shorter than dispatching by the share ``WORTHWHILE``, else the dispatching.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
@@ -206,7 +206,7 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
         return Solution(*anneal(_initial_course(left, start.order, start.node), *given[:3], after, enough, draws))
 
     most = attempts_for(given) if attempts is None else attempts
-    best = bettered([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
+    best = improve_stages([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
     better = best.length < own.length * (1 - WORTHWHILE)
     best = best if better else own
     at = _initial_course(left, best.order, best.node)
@@ -227,7 +227,7 @@ def main(descriptor: int) -> None:
     Raises:
         OSError: the descriptor is no open connection, or an answer can't be sent.
     """
-    searched(TRIAL, attempts=30)
+    search_plan(TRIAL, attempts=30)
     with Connection(descriptor) as parent:
         parent.send_bytes(b"")
         while True:
@@ -235,7 +235,7 @@ def main(descriptor: int) -> None:
                 asked = parent.recv_bytes()
             except EOFError:
                 return
-            parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
+            parent.send_bytes(encoded(search_plan(Remaining(**decoded(asked)))))
 
 
 if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached

@@ -57,7 +57,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
     if tasks < FEWEST_TASKS:
         raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
     cuts = [int(len(part.runtime) * (1 - HELD_OUT)) for part in known]
-    fitted = _fitted([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
+    fitted = _fit_predictor([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
     errors = {family: _errors(known, cuts, fitted, family) for family in FAMILIES}
     candidates = [_candidate(family, error) for family, error in errors.items()]
     best = min((entry for entry in candidates if entry["median"] is not None), key=lambda entry: entry["median"])
@@ -79,10 +79,10 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
         "users": len({user for part in known for user in part.users if user}),
         "unexplained": [],
     }
-    return Fitted(_fitted(known, str(best["family"])), report)
+    return Fitted(_fit_predictor(known, str(best["family"])), report)
 
 
-def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
+def predict_traces(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
     """Return the traces with predicted seconds of each task, as the service predicts at its submission.
 
     For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
@@ -91,15 +91,15 @@ def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
     for trace in traces:
         tasks = _task_records(trace, np.arange(trace.tasks))
         of_users = predictor.family == "history" or (predictor.family != "mean" and np.isnan(trace.estimate).any())
-        seconds = _predicted(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
+        seconds = _predict_tasks(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
         found.append(trace._replace(predicted=seconds))
     return found
 
 
-def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
+def refit(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
     """Fit the family of ``predictor`` to other traces; return ``predictor`` itself if none of them has a run time."""
     parts = [_task_records(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
-    return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
+    return _fit_predictor(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
 
 
 def _task_records(trace: Trace, rows: Integers) -> TaskRecords:
@@ -112,7 +112,7 @@ def _part(known: TaskRecords, first: int, last: int) -> TaskRecords:
     return TaskRecords(known.submit[at], known.runtime[at], known.estimate[at], known.users[at])
 
 
-def _fitted(parts: Sequence[TaskRecords], family: str = "estimate") -> Predictor:
+def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Predictor:
     """Fit a predictor: mean run time, ratio to estimates, and ratios of users with at least five tasks."""
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
@@ -134,7 +134,7 @@ def _errors(known: Sequence[TaskRecords], cuts: Sequence[int], fitted: Predictor
         later = _part(part, cut, len(part.runtime))
         if family in ("estimate", "ratio") and np.isnan(later.estimate).mean() > 0.5:
             continue
-        predicted = _predicted(part, cut, predictor) if family == "history" else _at_once(later, predictor)
+        predicted = _predict_tasks(part, cut, predictor) if family == "history" else _at_once(later, predictor)
         found.append(np.abs(predicted - later.runtime) / np.maximum(later.runtime, SHORTEST))
     return np.concatenate(found) if found else np.zeros(0)
 
@@ -143,7 +143,7 @@ def _at_once(part: TaskRecords, predictor: Predictor) -> Floats:
     return predictor.expected(part.estimate, part.users, {})
 
 
-def _predicted(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
+def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
     """Predict the seconds of the tasks from index ``cut`` on, [N − cut], each from tasks ended at its submission."""
     history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []

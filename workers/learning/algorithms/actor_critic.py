@@ -28,7 +28,7 @@ from workers.learning.algorithms.base import Batch as BaseBatch
 from workers.learning.algorithms.buffers import RolloutBuffer
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
-from workers.learning.algorithms.q_table import centred
+from workers.learning.algorithms.q_table import centre_rewards
 from workers.learning.backends import Array, Backend
 from workers.learning.build import Bound, Sets
 from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
@@ -47,7 +47,7 @@ from workers.learning.components.policy import (
     ValueLoss,
     VTrace,
 )
-from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stacked
+from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stack_space
 
 # Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core.
 
@@ -182,7 +182,7 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
     core: Spaces = {}
     if config.recurrent:
         bits = spaces.MultiBinary(config.rollout)
-        core = {"sequence": stacked(observation, config.rollout), "begins": bits, "memory": reals(config.recurrent)}
+        core = {"sequence": stack_space(observation, config.rollout), "begins": bits, "memory": reals(config.recurrent)}
     return {
         **core,
         "observation": observation,
@@ -399,13 +399,13 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centred(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centred`).
+        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centre_rewards`).
 
         ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], ``last`` [B] the value after the last step.
         """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
         gone = 1.0 - self.config.gamma * (1.0 - ends)
-        return centred(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
+        return centre_rewards(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
 
     def _minibatches(self, batch: Examples, wanted: int | None, rng: np.random.Generator) -> Iterator[Examples]:
         count = len(batch["reward"])

@@ -239,7 +239,7 @@ class Imitating(Protocol):
         """
 
 
-def summed(found: list[LearnStats]) -> LearnStats | None:
+def combine_stats(found: list[LearnStats]) -> LearnStats | None:
     """Combine statistics: sum of updates, mean loss, last rate and exploration; None if there were no updates."""
     learned = [stats for stats in found if stats.updates]
     if not learned:

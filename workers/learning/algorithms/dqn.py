@@ -25,7 +25,7 @@ from workers.learning.algorithms.base import (
 from workers.learning.algorithms.buffers import ReplayBuffer
 from workers.learning.algorithms.config import DQN
 from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
-from workers.learning.algorithms.q_table import centred, ladder
+from workers.learning.algorithms.q_table import centre_rewards, ladder
 from workers.learning.backends import Array, Backend
 from workers.learning.build import Sets
 from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
@@ -246,7 +246,7 @@ class ValueLearner(NetworkLearner):
         found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
         target = found["target.target"]
         ends = (1.0 - feeds["memory.discount"]).reshape(-1, *[1] * (target.ndim - 1))
-        return centred(self.backend.xp, target, ends, target - found["pick.taken"])
+        return centre_rewards(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
         """Return the state after a step along a gradient [P] of P parameters, at ``progress`` (0 to 1).

@@ -131,7 +131,7 @@ class NetworkLearner:
         """Return type ("network" or "scorer") and config of the exported policy, as the service reads them."""
         network = self._switches.network
         if network.scorer is not None:
-            return "scorer", buffers.described(network.scorer, network, self.advice)
+            return "scorer", buffers.scorer_config(network.scorer, network, self.advice)
         return "network", {
             "layers": list(network.layers),
             "activation": network.activation,

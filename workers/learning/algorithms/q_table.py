@@ -39,7 +39,7 @@ from workers.learning.components.value import FORBIDDEN
 NEVER = 1e-9  # avoids division by 0
 
 
-def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
+def centre_rewards(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
     """Return rewards or targets minus each decision's share of the common level; all arrays have one shape.
 
     Args:
@@ -217,7 +217,7 @@ class TableLearner:
         target = slab["reward"] + alive * following
         taken = self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
         if self.config.centred:
-            target = centred(np, target, 1.0 - alive, target - taken)
+            target = centre_rewards(np, target, 1.0 - alive, target - taken)
         cells = Discretiser(state.values["cut"]).cell(slab["observation"])
         return cells * self.actions + slab["action"], target - taken
 

@@ -364,7 +364,7 @@ class SetEncoder(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        return {"features": functions.encoded(inputs["observation"], inputs["mask"], variables, self.config)}
+        return {"features": functions.encode_candidates(inputs["observation"], inputs["mask"], variables, self.config)}
 
 
 class Scorer(Component):
@@ -429,7 +429,7 @@ class SetCritic(Component):
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         features = self.encoder.run(xp, variables, inputs)["features"]
-        return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
+        return {"value": apply("worth", variables, functions.masked_mean(features, inputs["mask"])[:, 0, :])[:, 0]}
 
 
 # Rules over flat parameter vectors: the optimiser, and the target network's synchronisation.

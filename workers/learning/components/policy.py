@@ -68,7 +68,7 @@ class GAE(Estimator):
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
         """Return advantages A_t = δ_t + γλ · A_{t+1} and targets A_t + V_t, [B, T] each."""
-        advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
+        advantage = discount_backwards(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
 
@@ -90,12 +90,12 @@ class VTrace(Estimator):
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
         value, ratio = inputs["value"], xp.exp(inputs["log_prob"] - inputs["behaviour"])
         rho, cut = xp.clip(ratio, 0.0, self.rho), self.trace * xp.clip(ratio, 0.0, self.cut)
-        above = discounted(xp, rho * (backed - value), alive * cut)
+        above = discount_backwards(xp, rho * (backed - value), alive * cut)
         later = xp.concat([above[:, 1:], xp.zeros_like(above[:, :1])], axis=1)
         return rho * (backed + alive * later - value), value + above
 
 
-def discounted(xp: Any, terms: Array, factor: Array) -> Array:
+def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
     """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}, with terms and factors [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]

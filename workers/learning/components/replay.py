@@ -210,7 +210,7 @@ class Rollout(Memory):
         """Return the spaces of a trajectory: one entry per step, but `last_observation` and `last_mask` of one step."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
-        kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
+        kept = {port: stack_space(inputs[port], self.steps) for port in KEPT}
         last = {"last_observation": inputs["observation"], "last_mask": inputs["mask"]}
         return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
@@ -272,7 +272,7 @@ class RecurrentRollout(Rollout):
     once: ClassVar = ("memory",)
 
 
-def stacked(space: Space, steps: int) -> Space:
+def stack_space(space: Space, steps: int) -> Space:
     """Return the space of ``steps`` examples of a space in sequence, [steps, *shape]."""
     if isinstance(space, spaces.Discrete):
         return spaces.MultiDiscrete(np.full(steps, space.n))

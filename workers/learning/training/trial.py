@@ -16,10 +16,10 @@ from workers.learning.algorithms.base import Exported
 from workers.learning.algorithms.config import encode
 from workers.learning.execution import Plan, make_executor
 from workers.learning.execution import base as blob
-from workers.learning.simulator import JointSimulator, standardised
+from workers.learning.simulator import JointSimulator, with_standardisation
 from workers.learning.training.conclude import imitate, take_over
 from workers.learning.training.driver import Planned, TrainingProblem
-from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, configured
+from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, config_for
 
 ENVIRONMENTS, FEWEST = 512, 16
 SHORTEST = 64  # fewest steps per environment
@@ -66,7 +66,7 @@ class Trial:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.entry, self.bracket = problem, request, entry, bracket
-        self.config = configured(
+        self.config = config_for(
             entry.algorithm,
             request,
             problem.tabular,
@@ -79,7 +79,7 @@ class Trial:
         simulator = problem.simulator(environments(steps, problem.length), int(worlds))
         made = simulator.make_any() if problem.continuing else None
         if made is not None and not isinstance(made, JointSimulator):  # no end: standardise
-            self.config = standardised(self.config, made, entry.seed)
+            self.config = with_standardisation(self.config, made, entry.seed)
         self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
@@ -201,7 +201,7 @@ class Learned:
     report: dict[str, Any]
 
 
-def learned(
+def learn_window(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
 ) -> Learned:
     """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
@@ -225,13 +225,13 @@ def learned(
     for asked, begun in wanted:
         trial = Trial(problem, asked, Entry(algorithm, seed), Bracket(1))
         try:
-            found.append(_learned(trial, begun, told))
+            found.append(_learn_by(trial, begun, told))
         finally:
             trial.close()
     return max(found, key=lambda one: max(one.report["validation"].values()))
 
 
-def _learned(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Learned:
+def _learn_by(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Learned:
     if learner:
         trial.runner.agent.restore(*blob.unpack(learner))
     else:

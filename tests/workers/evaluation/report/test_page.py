@@ -17,7 +17,7 @@ from workers.evaluation.report.markup import (
     element,
     interval,
     join_names,
-    joined,
+    join_parts,
     number,
     percent,
     percents,
@@ -178,7 +178,7 @@ def test_agents_have_colours_of_their_own() -> None:
 def test_markup_escapes_all_but_its_own() -> None:
     made = element("p", "<b>", element("b", "&"), class_='a"b')
     assert made == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
-    assert joined(["<", Markup("<br>")]) == "&lt;<br>"
+    assert join_parts(["<", Markup("<br>")]) == "&lt;<br>"
     assert "<i>" not in table(["<i>"], [["<i>", "<i>"]], marked=[0])
 
 

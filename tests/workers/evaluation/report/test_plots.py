@@ -11,7 +11,7 @@ from tests.workers.evaluation.report.sample import interval
 from tests.workers.evaluation.report.test_page import NASTY, Seen, texts_of
 from workers.evaluation.report import agent, page
 from workers.evaluation.report import plots as plot
-from workers.evaluation.report.agent import rendered
+from workers.evaluation.report.agent import render_plots
 from workers.evaluation.report.charts import definition
 
 AXES = {"x": {"title": "seconds", "domain": [0, 2]}, "y": {"title": "share", "share": True, "domain": [0, 1]}}
@@ -52,7 +52,7 @@ REPORT = {"version": 1, "algorithm": "ppo", "seed": 0, "promoted": True, "reason
 
 def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None:
     report = {**REPORT, "pictures": FOUND}
-    seen = Seen(rendered("vision", report).page(report))
+    seen = Seen(render_plots("vision", report).page(report))
     assert {"What it did", "Two episodes.", "As steps", "As areas", "What is done"} <= set(seen.texts)
     assert "One sequence" not in seen.texts
     texts = [texts_of(image) for image in seen.images]
@@ -81,4 +81,4 @@ def test_what_a_panel_lacks_is_left_out() -> None:
     empty = {**lines(), "panels": []}
     assert page.charts_of_report({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
     ((_, _, chart),) = page.charts_of_report({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
-    assert len(definition(plot.stacked("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2
+    assert len(definition(plot.stack_plots("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2

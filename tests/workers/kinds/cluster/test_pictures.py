@@ -22,7 +22,7 @@ from workers.evaluation.report.charts import definition
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, recorded
+from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, record_episodes
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 SEED, EPISODES = 2, 3
@@ -40,7 +40,7 @@ def known() -> Workload:
 def played(known: Workload) -> dict[str, Recorded]:
     rules = KIND.baselines(known)
     worlds = {name: KIND.world(known, Conditions(EPISODES, SEED)) for name in ("soonest", "fifo")}
-    return {name: recorded(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
+    return {name: record_episodes(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
 
 
 def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, Recorded]) -> None:

@@ -26,7 +26,7 @@ from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster.episodes import TERMS, courses, lacking, remaining_share, usual
 from workers.kinds.cluster.fit import Curve, classes, fit_class
-from workers.kinds.cluster.kernels import THERE, decided, observed
+from workers.kinds.cluster.kernels import THERE, allocate_gpus, observe_jobs
 from workers.kinds.cluster.kind import KIND
 from workers.kinds.cluster.world import ClusterWorld
 
@@ -111,7 +111,7 @@ def test_what_learners_see_is_what_the_service_sees(given: Callable[[], Workload
             coming = world.source.coming(state.drawn.begins + state.clusters.now)
             served = world.layout.observe(world.source.moment(state, b), float(coming[b]))
             for at, job in enumerate(there):
-                seen = observed(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
+                seen = observe_jobs(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
                 alike = served[np.abs(served[:, LEFT] - served[at, LEFT]) < 1e-9, PLACE]  # who is next of them is open
                 assert np.abs(alike - seen[PLACE]).min() < 1e-6
                 np.testing.assert_allclose(np.delete(seen, PLACE), np.delete(served[at], PLACE), atol=1e-6)
@@ -128,7 +128,7 @@ def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Worklo
         state = world._state
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             rule = world.layout.rules["soonest"](world.source.moment(state, b)).gpus
-            own = decided(world.rules, state.clusters, b)
+            own = allocate_gpus(world.rules, state.clusters, b)
             assert own.sum() <= state.clusters.capacity[b].sum()
             same, compared = same + int((rule == own).all()), compared + 1
         world.step(np.zeros(4, np.int64))

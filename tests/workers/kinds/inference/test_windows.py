@@ -23,7 +23,7 @@ from workers.kinds.inference.simulator.arrivals import Recorded
 from workers.kinds.inference.windows import Stretch, Window, rebuilt, stretch
 from workers.learning.execution import base as blob
 from workers.learning.training.request import Bracket, Entry, Request
-from workers.learning.training.trial import NO_PLAN, Trial, learned
+from workers.learning.training.trial import NO_PLAN, Trial, learn_window
 
 SECONDS = 300.0
 SLOWER = 1.3
@@ -195,7 +195,7 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     begun: list[bool] = []
-    first = learned(problem, request, 0, b"", lambda trial: begun.append(trial.imitated is not None))
+    first = learn_window(problem, request, 0, b"", lambda trial: begun.append(trial.imitated is not None))
     assert set(begun) == {False, True}
     trial = Trial(problem, replace(request, algorithm="ppo"), Entry("ppo", 0), Bracket(1))
     trial.runner.agent.restore(*blob.unpack(first.learner))
@@ -212,9 +212,9 @@ def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0, -2.0, -2.0])
     monkeypatch.setattr(problem, "score", lambda _: next(scores))
-    worse = learned(problem, request, 0, b"", lambda _: None)
+    worse = learn_window(problem, request, 0, b"", lambda _: None)
     assert worse.report["validation"] == {"before": 0.0, "after": -1.0}
-    better = learned(problem, request, 1, worse.learner, lambda _: None)
+    better = learn_window(problem, request, 1, worse.learner, lambda _: None)
     assert better.report["validation"] == {"before": -1.0, "after": 0.0}
     assert worse.artifact != better.artifact
 

@@ -32,7 +32,7 @@ from workers.kinds.inference.estimation.arrivals import (
     span,
 )
 from workers.kinds.inference.estimation.arrivals import count_requests as counts_counted
-from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thinned
+from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thin_rows
 
 
 def forecasts(
@@ -107,7 +107,7 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
         for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
             if set(rows.variant[test]) <= set(rows.variant[~test]):
                 tests.setdefault(test.tobytes(), (kind, test))
-    folds = [_judged(kind, rows, test, variants, servers, seed) for kind, test in tests.values()]
+    folds = [_judge_fold(kind, rows, test, variants, servers, seed) for kind, test in tests.values()]
     if not folds:
         return HeldOut(1.0, {"mape": None, "naive_mape": None, "coverage": None, "held_out": 0, "left_out": {}})
     distances = [fold.distance for fold in folds]
@@ -138,7 +138,7 @@ def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bo
     return [values == value for value in chosen]
 
 
-def _judged(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
+def _judge_fold(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
     known, asked = rows.take(np.flatnonzero(~test)), rows.take(np.flatnonzero(test))
     alike = cells(asked)
     there = ServiceTime(variants, servers, seed).fit(known).predict(alike.points)
@@ -172,17 +172,19 @@ def fit(workload: Workload, seed: int) -> Fitted:
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
     since = [became(layout, workload.drifts, name) for name, _ in workload.samples]
-    rows = thinned(measured(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
+    rows = thin_rows(measured_rows(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
     _check(layout, rows, contents)
     older, levels = _alike(workload, since)
     counts = counts_counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
     fine = _fine(older, layout)
-    arrivals = [shifted(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)]
+    arrivals = [
+        scale_arrivals(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)
+    ]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     made, told = forecasts(layout, older, levels, seed)
-    model = replace(tabulated(layout, service, rows, tested.factor, arrivals), forecasts=made)
+    model = replace(tabulate_service(layout, service, rows, tested.factor, arrivals), forecasts=made)
     report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
     return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
@@ -194,7 +196,7 @@ def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
     return [series(counts, user) for user in range(len(layout.users))]
 
 
-def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
+def measured_rows(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
     """Concatenate the measured batches of all executions, their seconds multiplied by ``slower``: for each execution a
     factor of each of V variants, [V]; empty: 1.
     """
@@ -252,12 +254,12 @@ def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], 
     return contents[factors], np.array(factors)
 
 
-def shifted(fitted: Arrivals, factor: float) -> Arrivals:
+def scale_arrivals(fitted: Arrivals, factor: float) -> Arrivals:
     """Return ``fitted`` with its requests per second multiplied by ``factor``."""
     return fitted._replace(rate=fitted.rate * factor)
 
 
-def tabulated(
+def tabulate_service(
     layout: Layout, service: ServiceTime, rows: Rows, factor: float, arrivals: Sequence[Arrivals]
 ) -> ServiceModel:
     """Tabulate the domain model over classes, variants and batch sizes; seconds never fall with the batch size.

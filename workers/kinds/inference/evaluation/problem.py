@@ -23,7 +23,7 @@ from workers.evaluation.protocol import Chosen, KeptBack, choose, draw_order
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Samples
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import arrived
+from workers.kinds.inference.simulator.arrivals import arrival_times
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
@@ -102,7 +102,7 @@ def requests_of(world: InferenceWorld) -> Requests:
     streams, rates = worlds.streams.copy(), worlds.rates.copy()
     factors, places = worlds.factors.copy(), worlds.places.copy()
     times = [
-        arrived(load, streams, rates, factors, places, b, u, world.given.seed[b])
+        arrival_times(load, streams, rates, factors, places, b, u, world.given.seed[b])
         for b in range(world.batch)
         for u in range(users)
     ]
@@ -211,7 +211,7 @@ def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> K
         note = f"{len(kept)} of {len(names)} {'executions' if request.executions is not None else 'logs'}"
     if _enough([content for _, content in kept], variants):
         return KeptBack(chosen, kept, note)
-    measured = [(name, content) for name, content in _measured(data) if name not in dict(kept)]
+    measured = [(name, content) for name, content in _measured_executions(data) if name not in dict(kept)]
     return KeptBack(chosen, [*kept, *measured], f"{note}, with the measured batches of all")
 
 
@@ -228,7 +228,7 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
     return bool(counts.min() >= FEWEST_BATCHES)
 
 
-def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
+def _measured_executions(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
     """Return the executions that have measured batches, by name, without their requests."""
     without = LoggedRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
@@ -247,7 +247,7 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
 
 
-def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
+def exchange_users(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
     """Make at most 16 domain models, drawn at random, in each of which a held-out user and another user swap arrivals.
 
     The total rate of requests stays the same.
@@ -255,10 +255,10 @@ def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str]
     kept = [place for place, name in enumerate(users) if name in set(held_out)]
     pairs = [(one, other) for one in kept for other in range(len(users)) if other not in kept or other > one]
     order = np.random.default_rng(seed).permutation(len(pairs))[:MOST_EXCHANGES]
-    return [_exchanged(model, *pairs[index]) for index in sorted(order.tolist())]
+    return [_exchange_pair(model, *pairs[index]) for index in sorted(order.tolist())]
 
 
-def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
+def _exchange_pair(model: ServiceModel, one: int, other: int) -> ServiceModel:
     places = np.arange(len(model.rate))
     places[[one, other]] = other, one
     by_user = {name: value for name, value in vars(model).items() if name in OF_USERS and len(value)}

@@ -25,8 +25,8 @@ from workers.kinds.inference.simulator.arrivals import (
     following,
     inlined,
     kernel,
-    mixed,
-    opened,
+    mix_word,
+    open_stream,
 )
 
 MOST_ASKED = 4  # decisions about the number of servers at one time
@@ -164,11 +164,11 @@ def log_noise(given: EpisodeConstants, b: int, user: int, variant: int, number: 
     spread = given.spread[given.member[b], variant] * given.noise[b]
     if spread == 0.0 and not given.memoryless:
         return 0.0
-    word = mixed(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
-    first = ((mixed(word) >> np.uint64(11)) + 0.5) * UNIT
+    word = mix_word(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
+    first = ((mix_word(word) >> np.uint64(11)) + 0.5) * UNIT
     if given.memoryless:
         return np.log(-np.log(first))
-    second = (mixed(word + np.uint64(1)) >> np.uint64(11)) * UNIT
+    second = (mix_word(word + np.uint64(1)) >> np.uint64(11)) * UNIT
     return spread * np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
 
 
@@ -333,7 +333,7 @@ def act(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, 
 
 
 @inlined
-def lost(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> int:
+def unavailable_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> int:
     """Return the number of running servers of class ``klass`` that are unavailable now."""
     share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
     if share >= 1.0:
@@ -353,7 +353,7 @@ def to_be_asked(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -
         if worlds.server_count[b, s, STATUS] == IDLE:
             if rules.klass[s] != klass:
                 klass = rules.klass[s]
-                usable = -lost(rules, given, worlds, b, klass)
+                usable = -unavailable_servers(rules, given, worlds, b, klass)
                 for other in range(s, len(rules.klass)):
                     if rules.klass[other] == klass and worlds.server_count[b, other, STATUS] == IDLE:
                         usable += 1
@@ -459,7 +459,7 @@ def empty(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, b: 
         worlds.user_time[b, u, RATE] = rules.usual[u]
         worlds.user_count[b, u, COMING] = count_arrivals(load, streams, rates, factors, places, b, u, given.seed[b])
         worlds.counts[b, REQUESTS] += worlds.user_count[b, u, COMING]
-        worlds.user_time[b, u, NEXT] = opened(load, streams, rates, factors, places, b, u, given.seed[b])
+        worlds.user_time[b, u, NEXT] = open_stream(load, streams, rates, factors, places, b, u, given.seed[b])
 
 
 @kernel
@@ -550,7 +550,7 @@ def look_at_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, known
         elif status == STARTING:
             known.starting[i, klass] += 1
     for c in range(len(rules.minimum)):
-        gone = min(lost(rules, given, worlds, b, c), known.idle[i, c])
+        gone = min(unavailable_servers(rules, given, worlds, b, c), known.idle[i, c])
         known.idle[i, c] -= gone
         known.starting[i, c] += gone
     known.next_free[i] = max(free - worlds.clock[b, NOW], 0.0) if free < np.inf else 0.0

@@ -199,7 +199,7 @@ class InferenceWorld(Disturbed):
         ticks: Any = Ticks(self)
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
-        self.given, self.load = _owned(self._episode_constants(ticks)), _owned(self._load())
+        self.given, self.load = _copy_contiguous(self._episode_constants(ticks)), _copy_contiguous(self._load())
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
@@ -432,17 +432,17 @@ class InferenceWorld(Disturbed):
     def get_state(self) -> dict[str, Any]:
         """Return the whole state, after ``reset``, as a dict of arrays and plain values."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
-        arrays = {name: _owned(part)._asdict() for name, part in parts.items()}
+        arrays = {name: _copy_contiguous(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``, and continue its episodes. Raises KeyError if an entry is missing."""
-        self.given = _owned(kernels.EpisodeConstants(**state["given"]))
-        self.load = _owned(Load(**state["load"]))
-        self.worlds = _owned(kernels.Worlds(**state["worlds"]))
+        self.given = _copy_contiguous(kernels.EpisodeConstants(**state["given"]))
+        self.load = _copy_contiguous(Load(**state["load"]))
+        self.worlds = _copy_contiguous(kernels.Worlds(**state["worlds"]))
         worth = state["potential"]
-        self.potential = None if worth is None else _owned(Potential(**worth))
+        self.potential = None if worth is None else _copy_contiguous(Potential(**worth))
         self.same = state["same"]
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -479,7 +479,7 @@ def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
     return QualitySoFar(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
 
 
-def _owned(parts: Any) -> Any:
+def _copy_contiguous(parts: Any) -> Any:
     """Copy the named tuple ``parts`` with contiguous arrays, so that loops are compiled for one memory layout."""
     return parts._make(value.copy() if isinstance(value, np.ndarray) else value for value in parts)
 

@@ -270,19 +270,22 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
     if reason is None:
         best = solve(episode.trace, episode.nodes, episode.weights, start)
         if best.exact:
-            policy = SchedulerPolicy(Fixed(best.schedule, remembered(best.schedule)))
+            policy = SchedulerPolicy(Fixed(best.schedule, replay_scheduler(best.schedule)))
             return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
         start, reason = best.schedule, f"given up after {best.branches} branches"
     value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
-    schedule = start if limits != SCHEDULERS_NO_LIMITS else _improved(episode, start, value, seed)
+    schedule = start if limits != SCHEDULERS_NO_LIMITS else _climb(episode, start, value, seed)
     expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
     reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
     return LevelOptimum(
-        SchedulerPolicy(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
+        SchedulerPolicy(Fixed(schedule, replay_scheduler(schedule))),
+        expected=expected,
+        error=-expected,
+        reason=reason_text,
     )
 
 
-def remembered(schedule: Schedule) -> ReplayedSchedule:
+def replay_scheduler(schedule: Schedule) -> ReplayedSchedule:
     """Make a scheduler that replays the order, nodes and earliest starts of ``schedule``."""
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
@@ -311,16 +314,16 @@ class Fixed(EpisodeScheduler):
         return self.otherwise.play(episode)
 
 
-def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
+def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
     """Improve ``start``, whose return is ``value``, by hill climbing: move one task to another place in the order, and
     half the time to whichever node suits; keep what raises the return.
     """
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
-    known = remembered(start)
+    known = replay_scheduler(start)
     found, best = ValuedPlan(known.order, known.node, value), start
     for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
-        order, node = _moved(found, random, nodes)
+        order, node = _move_task(found, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
         worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
         if worthy > found.value:
@@ -328,7 +331,7 @@ def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Sch
     return best
 
 
-def _moved(
+def _move_task(
     found: ValuedPlan, random: np.random.Generator, nodes: int
 ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     count = len(found.order)

@@ -28,7 +28,14 @@ from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import Episode, reference
 from workers.kinds.workflow.evaluation.optimum import level_optimum
 from workers.kinds.workflow.evaluation.pictures import OUTCOMES, picture, window
-from workers.kinds.workflow.evaluation.schedulers import ORDERS, EpisodeScheduler, Ruled, placed, pooled, ruled
+from workers.kinds.workflow.evaluation.schedulers import (
+    ORDERS,
+    EpisodeScheduler,
+    Ruled,
+    placement_schedulers,
+    rule_schedulers,
+    uses_one_pool,
+)
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, Memory, SchedulerPolicy, WorkflowWorld
 from workers.kinds.workflow.simulator.simulate import Schedule, figures, play_agent
 
@@ -79,7 +86,7 @@ class WorkflowProblem(Problem):
         self.held_out = tuple(self._playable(held_out))
         if not self.traces:
             raise ValueError("there is no task with a run time to play")
-        self.pool = all(pooled(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
+        self.pool = all(uses_one_pool(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
         self.schedulers = self._schedulers()
         names = list(self.schedulers)
         self.heuristics: Mapping[str, Policy] = {name: Always(number, name) for number, name in enumerate(names)}
@@ -98,9 +105,9 @@ class WorkflowProblem(Problem):
         if self.pool:
             spec = self.layout.spec
             fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
-            return ruled(spec.limits_per_user, spec.backfilling, fill)
+            return rule_schedulers(spec.limits_per_user, spec.backfilling, fill)
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
-        return placed(at_once=at_once)
+        return placement_schedulers(at_once=at_once)
 
     @override
     def player(self, contender: bytes | Policy) -> Player:

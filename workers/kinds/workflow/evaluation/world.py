@@ -152,7 +152,7 @@ class WorkflowWorld(Disturbed):
         self.schedulers, self.numbered = list(schedulers), len(schedulers)
         self.tasks = tasks
         self.held_out, self._memory = len(held_out), memory or Memory()
-        self.steps = episodes.sized([*traces, *held_out], tasks)
+        self.steps = episodes.largest_episode([*traces, *held_out], tasks)
         self.parameters: Sequence[str] = (
             *(f"weight.{term}" for term, weight in zip(TERMS, layout.weights, strict=True) if weight),
             *(f"price.{node.name}" for node in layout.spec.nodes if node.price_per_hour),
@@ -296,7 +296,7 @@ class WorkflowWorld(Disturbed):
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
-        known_rows = {id(one): episodes.described(one.trace, one.nodes) for one in known}
+        known_rows = {id(one): episodes.describe_episode(one.trace, one.nodes) for one in known}
         observation = np.array([known_rows[id(one)] for one in known], np.float32)
         return DrawnEpisodes(known, observation, self.random.bit_generator.state)
 
@@ -304,9 +304,9 @@ class WorkflowWorld(Disturbed):
         if self.same:
             self.random.bit_generator.state = self._before
         traces = self.traces if self.model is None else [self.models[int(self.model[row])]]
-        trace = self._busiest(traces) if self.same else episodes.jittered(self._any(traces), JITTER, self.random)
-        trace = episodes.misjudged(trace, self._factor("estimate.error", row))
-        trace = episodes.loaded(trace, self._factor("load.work", row))
+        trace = self._busiest(traces) if self.same else episodes.jitter_gaps(self._any(traces), JITTER, self.random)
+        trace = episodes.distort_estimates(trace, self._factor("estimate.error", row))
+        trace = episodes.scale_load(trace, self._factor("load.work", row))
         nodes, spec = self.layout.nodes, self.layout.spec
         dearer = np.array([self._factor(f"price.{node.name}", row) for node in spec.nodes])
         nodes = nodes._replace(price=nodes.price * dearer[nodes.kind])
@@ -320,7 +320,7 @@ class WorkflowWorld(Disturbed):
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
         """Return the trace with the highest load of several draws: where no task waits, schedulers don't differ."""
         several = [self._any(traces) for _ in range(FIXED_OF)]
-        loads = [episodes.described(trace, self.layout.nodes)[0] for trace in several]
+        loads = [episodes.describe_episode(trace, self.layout.nodes)[0] for trace in several]
         return several[int(np.argmax(loads))]
 
     def _factor(self, name: str, row: int) -> float:

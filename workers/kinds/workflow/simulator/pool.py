@@ -274,7 +274,7 @@ def enter(play: Play, started: Indices) -> None:
 
 
 @kernel
-def ordered(play: Play, rule: int) -> Indices:
+def order_waiting(play: Play, rule: int) -> Indices:
     """Return the waiting jobs [Q] by the score of ``rule`` (index into ``RULES``), ties by submission."""
     queue = play.queue[: play.counts[QUEUED]]
     if rule == FCFS:
@@ -297,8 +297,8 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
     while next_event(held, mechanism):
         if counts[QUEUED] > 0 and not is_futile(held, mechanism, rule):
             line = queue[: counts[QUEUED]]
-            order = line if rule == FCFS else ordered(held, rule)
-            settle(held, mechanism, order, line if fill == FCFS else ordered(held, fill))
+            order = line if rule == FCFS else order_waiting(held, rule)
+            settle(held, mechanism, order, line if fill == FCFS else order_waiting(held, fill))
 
 
 @kernel
@@ -315,7 +315,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
     while next_event(held, mechanism):
         if counts[QUEUED] > 0 and not is_futile(held, mechanism, SAF):
             line = held.queue[: counts[QUEUED]]
-            length, need = predicted(held, weights[planning.PREDICTION]), tasks.processors[line]
+            length, need = predict_seconds(held, weights[planning.PREDICTION]), tasks.processors[line]
             first = planning.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
             order = line[np.argsort(first, kind="mergesort")]
             fill = order
@@ -325,7 +325,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 
 @kernel
-def predicted(play: Play, trust: float) -> Seconds:
+def predict_seconds(play: Play, trust: float) -> Seconds:
     """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times the
     predicted log of run time over requested time, if that is negative.
     """
@@ -354,7 +354,7 @@ def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     return True
 
 
-def opened(
+def initial_play(
     trace: Trace,
     processors: int,
     limits: Limits = NO_LIMITS,
@@ -445,7 +445,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
             correct(held)
         if held.counts[QUEUED] > 0:
             held.counts[DECISIONS] += 1
-            order = ordered(held, rule)
+            order = order_waiting(held, rule)
             starts = reserve(
                 held.clock[NOW],
                 order,

@@ -28,7 +28,7 @@ from workers.kinds.inference.estimation.arrivals import (
     parts_of_variation,
     profile,
     series,
-    smoothed,
+    smooth_exponentially,
     variation,
 )
 from workers.kinds.inference.simulator import kernels
@@ -213,10 +213,10 @@ class TestForecasts:
 
     def test_smoothed_rates_begin_with_the_first_and_forget_by_the_window(self) -> None:
         values = np.array([2.0, 2.0, 10.0, 10.0])
-        assert smoothed(values, 1.0, 0.0).tolist() == values.tolist()
+        assert smooth_exponentially(values, 1.0, 0.0).tolist() == values.tolist()
         kept = np.exp(-1 / 5)
         expected = [2.0, 2.0, 2 * kept + 10 * (1 - kept), (2 * kept + 10 * (1 - kept)) * kept + 10 * (1 - kept)]
-        assert smoothed(values, 1.0, 5.0) == pytest.approx(expected)
+        assert smooth_exponentially(values, 1.0, 5.0) == pytest.approx(expected)
 
 
 class TestCounts:

@@ -24,7 +24,7 @@ from workers.evaluation.report.page import page
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Workload
 from workers.kinds.iterative.problem import IterativeProblem
-from workers.kinds.workflow.evaluation.episodes import Episode, misjudged
+from workers.kinds.workflow.evaluation.episodes import Episode, distort_estimates
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
 from workers.kinds.workflow.evaluation.schedulers import Ruled
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, SchedulerPolicy
@@ -71,7 +71,7 @@ def test_levels_plan_by_the_predictor_that_serves_fitted_to_what_is_not_held_out
     world = found.world(4, 0)
     world.reset()
     assert all(episode.trace.predicted is not None for episode in world.truth)
-    exact = misjudged(found.traces[0], 0.0)
+    exact = distort_estimates(found.traces[0], 0.0)
     np.testing.assert_allclose(exact.expected, exact.runtime)
 
 

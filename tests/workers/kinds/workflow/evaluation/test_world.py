@@ -21,8 +21,8 @@ from workers.evaluation.wrappers import (
     Seeds,
     World,
     Wrapper,
-    applied,
-    wrapped,
+    applicable_wrappers,
+    wrap_world,
 )
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import TaskDisturbance, disturbed_episode
@@ -128,14 +128,14 @@ def test_load_comes_in_a_fifth_faster() -> None:
         np.testing.assert_allclose(other.trace.submit, one.trace.submit / 1.2)
         np.testing.assert_array_equal(other.trace.runtime, one.trace.runtime)
     at_once = jobs([0, 0], [10, 20], [1, 1])
-    assert episodes.loaded(at_once, 1.2).runtime.tolist() == [12, 24]
+    assert episodes.scale_load(at_once, 1.2).runtime.tolist() == [12, 24]
 
 
 def test_load_is_only_there_where_something_arrives() -> None:
     inner, _ = disturbed()
-    assert Load in applied(Level.ENVIRONMENT, inner)
-    assert Load not in applied(Level.COMPOSITION, inner)
-    assert type(wrapped(inner, Level.ENVIRONMENT, 1)) is Load
+    assert Load in applicable_wrappers(Level.ENVIRONMENT, inner)
+    assert Load not in applicable_wrappers(Level.COMPOSITION, inner)
+    assert type(wrap_world(inner, Level.ENVIRONMENT, 1)) is Load
 
 
 def test_failures_make_tasks_run_again() -> None:
