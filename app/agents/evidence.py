@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.agents import repository
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
-from app.charts.text import confidence, fixed_decimals, moment
+from app.charts.text import confidence, decimals, moment
 from app.database.engine import check_deadline
 from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
@@ -148,7 +148,7 @@ class Present:
         if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
             return f"{answered}; no verdict that holds now says that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
-        mean, low, high = (fixed_decimals(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
         compared = "the agent is not shown to be better"
         if float(gain["low"]) > margin:
             compared = "the agent is better"
@@ -156,7 +156,8 @@ class Present:
             compared = f"{rival} is as good"
         return (
             f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
-            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; margin {fixed_decimals(margin, 5)})"
+            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; "
+            f"margin {decimals(margin, 5)})"
         )
 
 

@@ -59,7 +59,7 @@ def _round_significant(value: float, digits: int = 3) -> float:
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
-def fixed_decimals(value: float, places: int, *, signed: bool = False) -> str:
+def decimals(value: float, places: int, *, signed: bool = False) -> str:
     """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
     shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
@@ -67,15 +67,13 @@ def fixed_decimals(value: float, places: int, *, signed: bool = False) -> str:
 
 def percent(share: float, places: int = 1) -> str:
     """A share of 1 in per cent with ``places`` digits after the point: “4.2 %”."""
-    return f"{fixed_decimals(100 * share, places)} %"
+    return f"{decimals(100 * share, places)} %"
 
 
 def confidence(share: float) -> str:
     """A confidence level (share of 1) in per cent, with enough digits to differ from 100 %: “95 %”, “99.955 %”."""
     places = max(1 - math.floor(math.log10(max(100 * (1 - share), 1e-9))), 0)
-    return (
-        f"{fixed_decimals(100 * share, places).rstrip('0').rstrip('.') if places else fixed_decimals(100 * share, 0)} %"
-    )
+    return f"{decimals(100 * share, places).rstrip('0').rstrip('.') if places else decimals(100 * share, 0)} %"
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
@@ -85,7 +83,7 @@ def interval(mean: float, low: float, high: float, *, signed: bool = False) -> s
         texts = [number(part, 4, signed=signed) for part in parts]
     else:
         places = min(max(1 - math.floor(math.log10(spread)), 0), MOST_DIGITS)
-        texts = [fixed_decimals(part, places, signed=signed) for part in parts]
+        texts = [decimals(part, places, signed=signed) for part in parts]
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
@@ -99,7 +97,7 @@ def amount(value: float, unit: str) -> str:
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)
-        figure = fixed_decimals(size, 2) if _round_significant(size) >= 1 and round(size, 2) < 1_000 else number(size)
+        figure = decimals(size, 2) if _round_significant(size) >= 1 and round(size, 2) < 1_000 else number(size)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""

@@ -59,7 +59,7 @@ def _decompressor() -> zstandard.ZstdDecompressor:
 
 
 def pack_iteration(run: str, report: bytes, decision: bytes) -> bytes:
-    """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same run id."""
+    """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same id."""
     text = (report + BETWEEN + decision).replace(run.encode(), RUN)
     return bytes([VERSION]) + _compressor().compress(text)
 

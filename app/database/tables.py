@@ -249,14 +249,14 @@ class Iteration(Base):
     @property
     def report(self) -> dict[str, Any]:
         """The report as JSON values; decompressed at each access."""
-        return self._unpacked(0)
+        return self._unpack_member(0)
 
     @property
     def decision(self) -> dict[str, Any]:
         """The decision that answered the report, as JSON values; decompressed at each access."""
-        return self._unpacked(1)
+        return self._unpack_member(1)
 
-    def _unpacked(self, which: int) -> dict[str, Any]:
+    def _unpack_member(self, which: int) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(unpack_iteration(self.run_id, self.packed)[which])
         return found
 

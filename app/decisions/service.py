@@ -79,14 +79,14 @@ class CompiledWorkloads:
             NotFound: there is no such workload.
         """
         found = self.peek(workload, tenant, rule)
-        return found if found is not None else await self._fetched((workload, tenant, rule))
+        return found if found is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
         """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
-    async def _fetched(self, key: Key) -> Compiled:
+    async def _fetch(self, key: Key) -> Compiled:
         loop = asyncio.get_running_loop()
         fetching = self._fetching.get((loop, key))
         if fetching is None:

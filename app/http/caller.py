@@ -78,7 +78,7 @@ def current_quotas() -> Quotas:
 class Guard(Protocol):
     """Authenticates and authorises requests."""
 
-    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+    def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential is cached; None: call ``admit``.
 
         Raises:

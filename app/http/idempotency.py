@@ -171,11 +171,11 @@ class Once:
         """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
-                release(session, self.tenant, self._named(), self.token)
+                release(session, self.tenant, self._describe(), self.token)
         except SQLAlchemyError as error:
             logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
 
-    def _named(self) -> str:
+    def _describe(self) -> str:
         return self.key or ""
 
     def _respond(self, body: Any) -> Response:
@@ -200,7 +200,7 @@ class Once:
 
     def _claim(self) -> IdempotencyKey | None:
         """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
-        key = self._named()
+        key = self._describe()
         with self.database.session() as session:
             now = database_time(session)
             if claim(session, self.tenant, key, self.token, self.digest, now):

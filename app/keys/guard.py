@@ -57,7 +57,7 @@ class KeyGuard:
         self._anybody = Entry(ANYBODY._replace(quotas=self._quotas), "", None)
         self._origins = frozenset(settings.allowed_origins)
 
-    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+    def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential was admitted on this route and host before; None: call ``admit``.
 
         On the hot path. The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with

@@ -85,7 +85,7 @@ class Provider:
         if key is None or algorithm not in ALGORITHMS[key[0]]:
             raise Unauthorised("the token is signed with a key or an algorithm that isn't the issuer's")
         claims = self._claims(token, algorithm, key[1])
-        found = self._named(claims)
+        found = self._caller_of(claims)
         self._remember(digest, _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS)))
         return found
 
@@ -116,7 +116,7 @@ class Provider:
             raise Unauthorised(f"the token is not valid: {error}") from error
         return claims
 
-    def _named(self, claims: Mapping[str, Any]) -> Caller:
+    def _caller_of(self, claims: Mapping[str, Any]) -> Caller:
         settings = self._settings
         tenant = _claim(claims, settings.oidc_tenant_claim)
         if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:

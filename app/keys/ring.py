@@ -80,19 +80,19 @@ class Rates:
         """
         now = self.clock()
         for name, (number, since) in others.items():
-            filled = (now - since) * self._rate(name) / self._most(name)
+            filled = (now - since) * self._rate(name) / self._highest_rate(name)
             level = self._level(name) - number / max(filled, 1.0)
-            self._buckets[name] = (max(level, -self._most(name)), now)
+            self._buckets[name] = (max(level, -self._highest_rate(name)), now)
 
     def _rate(self, name: str) -> float:
         return self._rates[name.partition(":")[0]]
 
-    def _most(self, name: str) -> float:
+    def _highest_rate(self, name: str) -> float:
         return max(self._rate(name), 1.0)
 
     def _level(self, name: str) -> float:
-        level, since = self._buckets.get(name, (self._most(name), 0.0))
-        return min(self._most(name), level + (self.clock() - since) * self._rate(name))
+        level, since = self._buckets.get(name, (self._highest_rate(name), 0.0))
+        return min(self._highest_rate(name), level + (self.clock() - since) * self._rate(name))
 
     def _forget(self) -> None:
         """Drop buckets that are full again."""

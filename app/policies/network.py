@@ -55,8 +55,8 @@ class NetworkPolicy:
 
     ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``arrays`` are
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling head
-    ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gru_step``, its
-    arrays under ``core.``) reads each observation, and the trunk also reads its hidden state; both read
+    ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gru_step``,
+    its arrays under ``core.``) reads each observation, and the trunk also reads its hidden state; both read
     tanh(observation), so that large entries don't saturate a gate.
     """
 

@@ -154,7 +154,7 @@ class LiveCache:
         while self.weight > self._size:
             self.drop(next(iter(self._runs)))
 
-    def grown(self, live: Live) -> None:
+    def reweigh(self, live: Live) -> None:
         """Update the weight of a cached run whose state has changed; no effect if it isn't cached."""
         if self._runs.get(live.id) is live and abs(_weight(live) - self._weights[live.id]) > SLIGHT:
             self.put(live)

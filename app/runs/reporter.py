@@ -116,7 +116,7 @@ class Reporter:
                     live, fresh = await self._load(tenant, run), True
                 given = given or await self._decode(number, live, body)
                 if iteration < live.following:
-                    return REPEATED, await self._repeated(live, iteration, given.digest)
+                    return REPEATED, await self._repeat_decision(live, iteration, given.digest)
                 if not _is_next(live, iteration, fresh):
                     live = None
                     continue
@@ -174,7 +174,7 @@ class Reporter:
         version = found.shadow_version
         return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
 
-    async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
+    async def _repeat_decision(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision of an earlier iteration; raises Conflict if the report differs, NotFound if the run is gone."""
         if iteration == live.following - 1:
             if not await self._in_thread(self._is_there, live):  # nothing else proves it
@@ -207,7 +207,7 @@ class Reporter:
     def _take_in(self, item: Item) -> None:
         self._pending.append(item)
         if not self._writing:
-            self._gathering.arrived()
+            self._gathering.note_arrival()
 
     def _flush(self) -> None:
         if self._writing:
@@ -230,7 +230,7 @@ class Reporter:
 
     def _go_on(self) -> None:
         if self._pending:
-            self._gathering.arrived()
+            self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
         """Remove and return the next reports to write, at most one per run; reports of advanced runs are sent back."""
@@ -281,7 +281,7 @@ class Reporter:
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)
             live.drift, live.risk, live.quiet = item.drift, item.risk, item.answer.quiet
-            self._runs.grown(live)
+            self._runs.reweigh(live)
         else:
             self._runs.drop(live.id)
         if item.future.done():

@@ -159,7 +159,7 @@ class Encoder:
         """Learn minimum, centre and scale of each column of ``X`` [n, D]; return the encoder."""
         self.floor_ = X.min(axis=0)
         self.log_ = self.floor_ > 0
-        logged = self._logged(X)
+        logged = self._log_features(X)
         self.centre_, scale = logged.mean(axis=0), logged.std(axis=0)
         self.kept_ = scale > 1e-12
         self.scale_ = np.where(self.kept_, scale, 1.0)
@@ -167,10 +167,10 @@ class Encoder:
 
     def __call__(self, X: Floats) -> Floats:
         """Return ``X`` [n, D] encoded, without columns that were constant in ``fit``; logarithms are always finite."""
-        encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
+        encoded: Floats = ((self._log_features(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
-    def _logged(self, X: Floats) -> Floats:
+    def _log_features(self, X: Floats) -> Floats:
         positive = np.maximum(X, np.maximum(self.floor_, 1e-300) * 1e-3)
         return np.where(self.log_, np.log(np.where(self.log_, positive, 1.0)), X)
 

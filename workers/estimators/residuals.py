@@ -82,7 +82,8 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
 #
 #     residual = run effect + random walk + noise
 #
-# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained_entries`` instead of averaged in.
+# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained_entries`` instead of
+# averaged in.
 
 
 TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier

@@ -82,7 +82,7 @@ class Settings:
         if self.level not in {level.label for level in CLASSES}:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 
-    def skipped(self, level: Level) -> str | None:
+    def skip_reason(self, level: Level) -> str | None:
         """Return in words that ``level`` is above the highest one to play; None if it is to be played."""
         return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
 

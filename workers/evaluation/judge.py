@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, confidence, fixed_decimals, percent
+from app.charts.text import SHARE, amount, confidence, decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import play
@@ -146,32 +146,30 @@ class Judgement:
             doubt = (
                 f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
             )
-            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._stayed}"
+            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._reason_to_stay}"
         against = f"{self._present}: {self._against(self.incumbent, self.needed)}"
         best = self.baselines[self.best].mean()
         beside = (
-            ""
-            if self.incumbent == self.best
-            else f"; the best heuristic, {self.best}, returns {fixed_decimals(best, 5)}"
+            "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {decimals(best, 5)}"
         )
         if not self.better:
-            return f"not promoted: not better than {against}{beside}; {self._stayed}"
+            return f"not promoted: not better than {against}{beside}; {self._reason_to_stay}"
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
         """Return a comparison, in words, of the agent with a rival (a baseline's name or ``CHAMPION``)."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
-        mean, low, high = (fixed_decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
         told = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
             f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
             for row in self.rows(rival)
         )
         return (
-            f"{told}return {fixed_decimals(self.returns.mean(), 5)} against {fixed_decimals(returns.mean(), 5)} (difference {mean}, "
-            f"{self._sure} interval {low} to {high}; {margin}; a gain of "
-            f"{fixed_decimals(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
+            f"{told}return {decimals(self.returns.mean(), 5)} against {decimals(returns.mean(), 5)} "
+            f"(difference {mean}, {self._sure} interval {low} to {high}; {margin}; a gain of "
+            f"{decimals(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
         )
 
     def _detectable(self, rival: Floats, margin: Equivalence) -> float:
@@ -213,7 +211,7 @@ class Judgement:
         return CHAMPION if self.champion is not None else f"{self.incumbent}, the policy in use at that time"
 
     @property
-    def _stayed(self) -> str:
+    def _reason_to_stay(self) -> str:
         return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
@@ -237,7 +235,7 @@ class Judgement:
         }
 
 
-def beats_all(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
+def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
     """Return a reason in words why a supposed optimum is none: another policy is better with 95 % confidence.
 
     ``optimum`` and ``others`` (by name) are returns on the same E episodes, [E]; ``clusters`` as of ``Judgement``.
@@ -249,8 +247,8 @@ def beats_all(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters 
         return None
     best = max(sure, key=lambda name: ahead[name]["mean"])
     return (
-        f"the plan that was computed for the domain model returns {fixed_decimals(optimum.mean(), 5)} on these episodes, and "
-        f"{best} {fixed_decimals(others[best].mean(), 5)}: it is not the optimum of what is compared"
+        f"the plan that was computed for the domain model returns {decimals(optimum.mean(), 5)} on these episodes, and "
+        f"{best} {decimals(others[best].mean(), 5)}: it is not the optimum of what is compared"
     )
 
 

@@ -72,7 +72,7 @@ class Disturbed:
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
-            total = total if conditions is None else total.combined(conditions)
+            total = total if conditions is None else total.combine(conditions)
         return total
 
 

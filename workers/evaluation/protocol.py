@@ -97,16 +97,16 @@ class EvaluationRun:
             level: np.random.SeedSequence([settings.seed, level is not Level.TRAIN]).generate_state(settings.seeds)
             for level in Level
         }
-        self.units = self._planned()
+        self.units = self._plan_units()
         signature = [problem.kind, problem.name, settings.as_dict(), [list(one) for one in self.everybody]]
         self.records = Records(signature, checkpoint)
         self._result: Evaluation | None = None
 
-    def _planned(self) -> list[Unit]:
+    def _plan_units(self) -> list[Unit]:
         """Return all units of work in order; none where all candidates are outdated."""
         if not self.candidates:
             return []
-        levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
+        levels = [one for one in Level if (self.settings.skip_reason(one) or self.problem.unavailable(one)) is None]
         games = [
             Unit("playing", level, one.name, seed)
             for level in levels
@@ -144,9 +144,9 @@ class EvaluationRun:
         """Work for about half a second: play some units, or compute the summary after the last one."""
         begun = self.clock()
         if len(self.records) < len(self.units):
-            self.records.append(self._worked(self.units[len(self.records)]))
+            self.records.append(self._work_on(self.units[len(self.records)]))
             while len(self.records) < len(self.units) and self.clock() - begun < CHUNK_SECONDS:
-                self.records.append(self._worked(self.units[len(self.records)]))
+                self.records.append(self._work_on(self.units[len(self.records)]))
         else:
             self._result = self._summed_up()
         self.records.seconds += self.clock() - begun
@@ -165,16 +165,16 @@ class EvaluationRun:
             raise RuntimeError("the evaluation is not done: call advance() until `done`")
         return self._result
 
-    def _worked(self, unit: Unit) -> Record:
+    def _work_on(self, unit: Unit) -> Record:
         if unit.phase == "tuning":
             seed = int(self.seeds[Level.TRAIN][0])
             tuned = tune(self.problem, self.settings.trials, self.settings.tuning_episodes, seed)
             return Record(details=tuned.as_dict())
         if unit.phase == "checking":
-            return Record(details=self._checked(self.candidates[str(unit.policy)]))
-        return self._played(unit)
+            return Record(details=self._check_candidate(self.candidates[str(unit.policy)]))
+        return self._play_unit(unit)
 
-    def _played(self, unit: Unit) -> Record:
+    def _play_unit(self, unit: Unit) -> Record:
         level, name, settings = Level.FIXED if unit.level is None else unit.level, str(unit.policy), self.settings
         player = self._player(name, level, unit.seed)
         if player is None:
@@ -195,16 +195,16 @@ class EvaluationRun:
         if name == OPTIMUM:
             policy = self.problem.optimum(level, self.settings.seed).policy
         elif name == TUNER:
-            policy = tuner(self.problem, self._tuned)
+            policy = tuner(self.problem, self._tuned_parameters)
         else:
             policy = RandomLegal() if name == RANDOM else self.problem.heuristics[name]
         return None if policy is None else self.problem.player(policy)
 
     @cached_property
-    def _tuned(self) -> Tuned:
+    def _tuned_parameters(self) -> Tuned:
         return Tuned.from_dict(self.records[0].details)
 
-    def _checked(self, candidate: Candidate) -> dict[str, Any]:
+    def _check_candidate(self, candidate: Candidate) -> dict[str, Any]:
         seed, encoder = int(self.seeds[Level.TRAIN][-1]), self.problem.encoder(candidate.contenders[0])
         return check(self.problem, encoder, seed=seed, episodes=self.settings.demonstrations)
 

@@ -222,18 +222,18 @@ class Equivalence:
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) has low ≥ −margin."""
-        return difference["low"] >= -self._rounded
+        return difference["low"] >= -self._rounded_margin
 
     def better(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly above the margin."""
-        return difference["low"] > self._rounded
+        return difference["low"] > self._rounded_margin
 
     def worse(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly below −margin."""
-        return difference["high"] < -self._rounded
+        return difference["high"] < -self._rounded_margin
 
     @property
-    def _rounded(self) -> float:
+    def _rounded_margin(self) -> float:
         return self.margin + ROUNDING * abs(self.reference)
 
     def __str__(self) -> str:

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, fixed_decimals, percent
+from app.charts.text import SHARE, amount, decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
 from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, PolicyEntry, Settings
-from workers.evaluation.judge import beats_all
+from workers.evaluation.judge import refute
 from workers.evaluation.problem import LevelOptimum, Problem
 from workers.evaluation.report.schedules import heat_map_json
 from workers.evaluation.statistics import (
@@ -289,7 +289,7 @@ class Summary:
 
     def _unavailable(self, level: Level) -> str | None:
         none = None if self.level_scores else NOTHING_PLAYED
-        return self.settings.skipped(level) or self.problem.unavailable(level) or none
+        return self.settings.skip_reason(level) or self.problem.unavailable(level) or none
 
     def _level(self, level: Level) -> dict[str, Any]:
         title = TITLES[level][0]
@@ -309,7 +309,7 @@ class Summary:
             else {name: scored.figures(name, self.problem.terms, self.problem.outcomes) for name in scored.scores},
         }
 
-    def _outdated(self, candidate: Candidate) -> str:
+    def _outdated_sentence(self, candidate: Candidate) -> str:
         """Return a sentence that a candidate is outdated, with reason and remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
@@ -320,7 +320,7 @@ class Summary:
         return told if guarded > MOST_GUARDED else ""
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
-        if outdated := self._outdated(candidate):
+        if outdated := self._outdated_sentence(candidate):
             told = f"{candidate.name} is {outdated}. Nothing of it is assessed."
             known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
             return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
@@ -333,7 +333,7 @@ class Summary:
             "class": "none" if reached is None else reached.label,
             "verdict": _verdict_text(candidate.name, reached, verdicts),
             "outdated": None,
-            "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
+            "levels": [self._pass_entry(candidate.name, level, verdicts[level]) for level in CLASSES],
             "heat_map": heat_map_json(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
             "curve": [list(point) for point in candidate.curve] or None,
@@ -347,9 +347,9 @@ class Summary:
         ahead = scored.advantage(name)
         comparison = (
             f"against the best heuristic, {scored.best}: {self._outcomes_in_words(name, scored)}"
-            f"return {fixed_decimals(scored.mean(name), 5)} against {fixed_decimals(scored.mean(scored.best), 5)} "
-            f"(difference {fixed_decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
-            f"{fixed_decimals(ahead.low, 5, signed=True)} to {fixed_decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
+            f"return {decimals(scored.mean(name), 5)} against {decimals(scored.mean(scored.best), 5)} "
+            f"(difference {decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
+            f"{decimals(ahead.low, 5, signed=True)} to {decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")
@@ -365,7 +365,7 @@ class Summary:
             for one, mine, other in zip(self.problem.outcomes, ours.tolist(), theirs.tolist(), strict=True)
         )
 
-    def _passed(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
+    def _pass_entry(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
         scored = self.level_scores.get(level)
         report: dict[str, Any] = {"level": level.label, **verdict._asdict()}
         if scored is None:
@@ -397,12 +397,12 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.beats_all`)."""
+    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.refute`)."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
     best = scored.scores[OPTIMUM]
-    doubt = beats_all(best.ravel(), others, scored.clusters(OPTIMUM, best))
+    doubt = refute(best.ravel(), others, scored.clusters(OPTIMUM, best))
     return found if doubt is None else found._replace(exact=False, reason=doubt)
 
 

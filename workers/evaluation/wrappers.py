@@ -41,7 +41,7 @@ class Conditions(NamedTuple):
     repeated: Floats
     capacity: Floats
 
-    def combined(self, other: Conditions) -> Conditions:
+    def combine(self, other: Conditions) -> Conditions:
         """Return both conditions of one step together: logs and repeated shares add up, the smaller capacity holds."""
         return Conditions(
             self.slowdown + other.slowdown,

@@ -108,7 +108,7 @@ class Agent:
             self.learned, stats = self.learner.update(self.learned, batch, rng)
             self.buffer.correct(batch, stats)
             found.append(stats)
-        return self._summed(found, progress)
+        return self._sum_stats(found, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
         """Run the updates that are due as gradient steps; return their gradients [P], and joint statistics or None.
@@ -125,7 +125,7 @@ class Agent:
             self.buffer.correct(batch, stats)
             gradients.append(learner.backend.to_numpy(gradient))
             found.append(stats)
-        return gradients, self._summed(found, progress)
+        return gradients, self._sum_stats(found, progress)
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
         """Take one optimiser step along a gradient [P] of another process, at the learning rate of ``progress``.
@@ -138,7 +138,7 @@ class Agent:
             raise TypeError(f"{type(learner).__name__} has no gradients")
         self.learned = learner.apply(self.learned, learner.backend.asarray(gradient), progress)
 
-    def _summed(self, found: list[LearnStats], progress: float) -> LearnStats | None:
+    def _sum_stats(self, found: list[LearnStats], progress: float) -> LearnStats | None:
         stats = combine_stats(found)
         if stats is None or stats.exploration is not None:
             return stats

@@ -187,7 +187,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         made: Simulator | JointSimulator = kind.simulator(workload, conditions)
         return made
 
-    def seeded(self, seed: int) -> SimulatorSpec:
+    def with_seed(self, seed: int) -> SimulatorSpec:
         """Return a copy with another seed."""
         return msgspec.structs.replace(self, seed=seed)
 

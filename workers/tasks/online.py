@@ -18,7 +18,7 @@ from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.schemas import OnlineSettings
-from app.charts.text import confidence, fixed_decimals
+from app.charts.text import confidence, decimals
 from app.database.leases import database_time
 from app.database.tables import Workload
 from app.jobs import lease as leases
@@ -137,7 +137,7 @@ def _judge_window(
     if report["champion_worse"]:
         ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
         why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
-        mean, low, high = (fixed_decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
         interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)

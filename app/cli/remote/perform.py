@@ -275,7 +275,7 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
         elif method == "DELETE":
             service.send(method, path, **content)
             named = {name: values[name] for name in operation.parameters}
-            _done(values, named, operation.deleted(values), output, notes)
+            _done(values, named, operation.deletion_message(values), output, notes)
         elif operation.result is not None:
             answer = _result(service, operation, service.call(method, path, **content), values, notes)
             for part in _render_answer(answer, values):

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from app.charts.text import fixed_decimals, moment, percent
+from app.charts.text import decimals, moment, percent
 from app.cli.child import draw_agent
 from app.cli.failures import Json, exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
@@ -230,7 +230,7 @@ def _moment(text: str | None) -> str:
 
 
 def _interval(found: ServiceJson) -> str:
-    mean, low, high = (fixed_decimals(found[part], 5) for part in ("mean", "low", "high"))
+    mean, low, high = (decimals(found[part], 5) for part in ("mean", "low", "high"))
     return f"{mean} (95 % interval {low} to {high})"
 
 
@@ -261,4 +261,4 @@ def bracket(rows: list[ServiceJson]) -> Table:
 
 
 def _score(value: float | None) -> str | None:
-    return None if value is None else fixed_decimals(value, 5)
+    return None if value is None else decimals(value, 5)

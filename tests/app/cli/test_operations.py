@@ -151,4 +151,4 @@ def test_a_command_line_offers_what_its_operation_takes() -> None:
     ],
 )
 def test_a_deletion_is_told_by_what_its_path_names(line: str, values: dict[str, str], told: str) -> None:
-    assert operations()[line].deleted(values) == told
+    assert operations()[line].deletion_message(values) == told

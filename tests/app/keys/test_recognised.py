@@ -36,7 +36,7 @@ class Callers:
         return {"method": method, "path": "/runs/x/iterations/0", "query_string": b"", "headers": pairs}
 
     def recognised(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> bool:
-        return self.guard.recognised(self.scope(*headers, method=method), route) is not None
+        return self.guard.cached_caller(self.scope(*headers, method=method), route) is not None
 
     def admit(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> None:
         asyncio.run(self.guard.admit(self.scope(*headers, method=method), route))

@@ -62,9 +62,9 @@ def test_a_run_is_weighed_again_when_it_grows_and_one_that_is_too_large_displace
         cache.put(one)
     growing.kept = queue(500)
     before = cache.weight
-    cache.grown(growing)
+    cache.reweigh(growing)
     assert cache.weight - before == 490 * 500
     growing.kept = queue(100_000)
-    cache.grown(growing)
+    cache.reweigh(growing)
     assert (cache.get("growing"), cache.weight) == (None, OVERHEAD + 400)
     assert cache.get("other") is not None

@@ -258,7 +258,7 @@ def test_what_is_exported_after_few_updates_is_a_plain_mean_of_them() -> None:
     assert isinstance(learner, NetworkLearner)
     state = learner.init(np.random.default_rng(0))
     for number, progress in enumerate((0.4, 0.5, 0.6, 0.7, 0.8)):
-        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), progress)
+        state = learner.update_average(state.but({"online": state.arrays["online"] * 0 + number}), progress)
     np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 2.5, rtol=1e-6)
 
 
@@ -267,5 +267,5 @@ def test_an_average_of_many_updates_forgets_the_first() -> None:
     assert isinstance(learner, NetworkLearner)
     state = learner.init(np.random.default_rng(0))
     for number in (0, 0, 0, 0, 1):
-        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), 1.0)
+        state = learner.update_average(state.but({"online": state.arrays["online"] * 0 + number}), 1.0)
     np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 0.5, rtol=1e-6)

@@ -80,7 +80,7 @@ class Recorder:
         here = (np.arange(clusters.time.shape[1]) < clusters.counts[at, CAME]) & np.isnan(clusters.completed[at])
         self._shown.append(ChartedState(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
-    def recorded(self) -> Recorded:
+    def recording(self) -> Recorded:
         """Return the recording after the episodes' end; their last interval is not in it.
 
         Raises:
@@ -116,7 +116,7 @@ def record_episodes(world: ClusterWorld, seed: int, player: Player) -> Recorded:
     """
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
-    return recorder.recorded()
+    return recorder.recording()
 
 
 Json = dict[str, Any]

@@ -353,7 +353,7 @@ NOBODY, WIDTH = -1, len(ENTRIES)
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """Allocate GPUs in each cluster by ``allocate_gpus``; return the numbers of jobs that had GPUs and were moved, [B]."""
+    """Allocate GPUs in each cluster by ``allocate_gpus``; return the numbers of moved jobs that had GPUs, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:

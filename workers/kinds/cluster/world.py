@@ -188,14 +188,14 @@ class ClusterWorld(SimulatedWorld):
         )
         before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
         slower = beside_others(self.rules, clusters)
-        spent, found = self._passed(clusters, state, conditions, moved)
-        state = self._measured(state, slower * (clusters.done - before), trained)
-        state = state._replace(converging=self._converged(clusters, state.drawn, state.converging))
+        spent, found = self._pass_interval(clusters, state, conditions, moved)
+        state = self._update_measurements(state, slower * (clusters.done - before), trained)
+        state = state._replace(converging=self._update_convergence(clusters, state.drawn, state.converging))
         self._outcome_increments = self._counts(state, spent, moved)
         if self._learning:
-            _, other = self._passed(state.beside, state, conditions, decide(self.rules, state.beside))
+            _, other = self._pass_interval(state.beside, state, conditions, decide(self.rules, state.beside))
             self._gain = other @ self.weights
-            own = self._converged(state.beside, state.drawn, state.converging_beside)
+            own = self._update_convergence(state.beside, state.drawn, state.converging_beside)
             state = state._replace(converging_beside=own)
         return state._replace(asked=next_weighed_job(clusters, state.weighed)), found
 
@@ -215,7 +215,9 @@ class ClusterWorld(SimulatedWorld):
             moved[b] = apply_allocation(self.rules, state.clusters, b, wanted)
         return moved
 
-    def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
+    def _pass_interval(
+        self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers
+    ) -> tuple[Spent, Floats]:
         """Let an interval pass under ``conditions``; return its amounts, and the reward's terms [B, 5].
 
         ``moved``: number of jobs whose nodes changed before it, [B].
@@ -228,7 +230,7 @@ class ClusterWorld(SimulatedWorld):
         last = self._taken + 1 == self.steps
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
-    def _converged(self, clusters: Clusters, drawn: HiddenJobs, before: Converging) -> Converging:
+    def _update_convergence(self, clusters: Clusters, drawn: HiddenJobs, before: Converging) -> Converging:
         """Return the updated state of convergence of the jobs, [B, L]; ``before`` if the spec has no convergence."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
@@ -236,7 +238,7 @@ class ClusterWorld(SimulatedWorld):
             return before
         return update_convergence(self.layout, convergence, clusters, ahead, before)
 
-    def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
+    def _update_measurements(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
         """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)

@@ -119,7 +119,7 @@ class LearnedInference(SimulatedKind, Online):
         spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
         learned = "learning" in (conditions.purpose, conditions.options.get("part"))
         log = window.learning if learned else window.judged
-        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+        return InferenceWorld(self.layout(spec), [window.adapt(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
         """Pack the arrival times of requests, and the log of batches' seconds over the model's expectation.

@@ -96,7 +96,7 @@ class Window(NamedTuple):
     slower: Floats
     episode_seconds: float
 
-    def followed(self, model: ServiceModel) -> ServiceModel:
+    def adapt(self, model: ServiceModel) -> ServiceModel:
         """Return ``model`` with batch seconds multiplied by the factors measured in the window."""
         return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import confidence, fixed_decimals
+from app.charts.text import confidence, decimals
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, Heuristic, default_heuristic
 from app.kinds.iterative.layout import Layout
@@ -26,7 +26,7 @@ from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
-from workers.evaluation.judge import Judgement, OutcomeValues, beats_all, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.protocol import Chosen, choose
 from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
@@ -224,8 +224,8 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     sure = 1 - 0.05 / (len(played) - 1)
     verdict = Judgement(played[best], {MODEL_PREDICTIVE: usual}, clusters=arena.models, confidence=sure)
     returns = Judgement(usual, played, clusters=arena.models).report()["heuristics"]
-    mean, low, high = (fixed_decimals(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
-    ours, theirs = fixed_decimals(played[best].mean(), 5), fixed_decimals(usual.mean(), 5)
+    mean, low, high = (decimals(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
+    ours, theirs = decimals(played[best].mean(), 5), decimals(usual.mean(), 5)
     evidence = (
         f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
         f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
@@ -478,7 +478,7 @@ def _to_optimum(
         except NoOptimum as error:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
     scores = evaluator.score(optimum.policy)
-    doubt = beats_all(scores.returns, {"the agent": agent.returns, **others})
+    doubt = refute(scores.returns, {"the agent": agent.returns, **others})
     if doubt is not None:
         return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
     optimum_report = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}

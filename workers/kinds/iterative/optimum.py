@@ -282,7 +282,7 @@ class _Programme:
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
         moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
-        shifted = {float(pause): self._paused(k, after, float(pause)) for pause in np.unique(self.pause)}
+        shifted = {float(pause): self._value_after_pause(k, after, float(pause)) for pause in np.unique(self.pause)}
         for action, delta in enumerate(layout.deltas):
             goal = levels + delta
             legal = ((goal >= 0) & (goal < np.array(layout.levels))).all(axis=1)
@@ -291,7 +291,7 @@ class _Programme:
             best[legal] = np.maximum(best[legal], candidate)
         return best
 
-    def _paused(self, k: int, after: Array, pause: float) -> Array:
+    def _value_after_pause(self, k: int, after: Array, pause: float) -> Array:
         """Return the value [A, X, E] at iteration k after ``pause`` seconds for a change of allocation."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
@@ -563,7 +563,7 @@ class _Path:
         labels = _Labels(start, self.stage[0, 0, start], self.sum[0, 0, start], nowhere, nowhere)
         history = []
         for k in range(1, self.layout.iterations):
-            labels = self._extended(k, labels, relaxed)
+            labels = self._extend_labels(k, labels, relaxed)
             history.append(labels)
         low, high = self.multipliers
         excess = labels.total - self.target
@@ -575,7 +575,7 @@ class _Path:
             place = int(step.parent[place])
         return _ActionPath(np.array(actions[::-1], np.intp), float(cost[best]))
 
-    def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
+    def _extend_labels(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
         """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``
         with the least lower bound; at most ``LABELS`` in all.
         """

@@ -162,7 +162,7 @@ def describe_simulator(
 
 
 def parse_options(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
-    """Parse the options that ``describe_simulator`` writes: (whether rewards are averaged over noise, ranges of episodes).
+    """Parse the options of ``describe_simulator``: (whether rewards are averaged over noise, ranges of episodes).
 
     Raises:
         TypeError: an option is neither ``expected`` nor a field of ``Ranges``.
@@ -307,10 +307,10 @@ class IterativeSimulator:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
         self.random.bit_generator.state = state["random"]
-        self._episodes = self._restored(state, "")
-        self._stock = self._restored(state, "stock_")
+        self._episodes = self._restore_episodes(state, "")
+        self._stock = self._restore_episodes(state, "stock_")
 
-    def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
+    def _restore_episodes(self, state: dict[str, Any], name: str) -> _Episodes:
         truth = Truth(*(state[f"{name}{part}"] for part in Truth._fields))
         return self._observe(unpack_states(self.layout, state[f"{name}rows"]), truth)
 
@@ -338,7 +338,7 @@ class IterativeSimulator:
     def begin(self, count: int) -> tuple[State, Truth]:
         """Draw ``count`` runs and run their first iteration: state, and hidden variables."""
         projector = self.projector
-        state = self._unstarted(min(count, VARIETY))
+        state = self._initial_states(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
         which = np.arange(count) % max(len(state.iteration), 1)
         state = State(*(field[which] for field in state))
@@ -356,7 +356,7 @@ class IterativeSimulator:
             return np.zeros(count, np.intp)
         return self.random.integers(0, self.projector.members, count)
 
-    def _unstarted(self, count: int) -> State:
+    def _initial_states(self, count: int) -> State:
         """Draw targets and features of ``count`` runs, and return their states before the first iteration."""
         low, high = np.log(self.ranges.targets)
         ratio = np.exp(self.random.uniform(low, high, (count, 1)))
@@ -386,7 +386,7 @@ class IterativeSimulator:
         levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
         effects = np.tile(mean, (1, self.projector.members)) if self.projector.members > 1 else state.effects
         there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance, effects=effects)
-        there = there._replace(elapsed=self._elapsed(there))
+        there = there._replace(elapsed=self._draw_elapsed(there))
         pick = {
             name: old if new is old else np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
             for name, old, new in zip(State._fields, state, there, strict=True)
@@ -394,7 +394,7 @@ class IterativeSimulator:
         drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
-    def _elapsed(self, state: State) -> SimulatorArray:
+    def _draw_elapsed(self, state: State) -> SimulatorArray:
         """Draw sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times what the rest
         of the run adds under one random constant allocation, and at least 5 % of the target in proportion to progress.
         """

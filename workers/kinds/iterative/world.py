@@ -79,7 +79,7 @@ class IterativeWorld(Disturbed):
         self._state: State | None = None
 
     @property
-    def _followed(self) -> list[Projector]:
+    def _followed_projectors(self) -> list[Projector]:
         return self._members if self.model is None else self.models
 
     @property
@@ -102,7 +102,7 @@ class IterativeWorld(Disturbed):
     @property
     def truth(self) -> Truth:
         """Hidden variables of the B runs, which policies must not read; for optima and tests."""
-        return Truth(self._followed, self._model, self._run_truth.effect)
+        return Truth(self._followed_projectors, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the first allocation and simulate one iteration; return observation [B, D] (D entries) and
@@ -111,7 +111,7 @@ class IterativeWorld(Disturbed):
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
-        state = self._unstarted()
+        state = self._initial_states()
         member = course = np.zeros(self.batch, np.intp)
         if len(self._members) > 1:
             drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
@@ -119,7 +119,7 @@ class IterativeWorld(Disturbed):
         if self._courses.count:
             course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
         followed = member if self.model is None else self.model
-        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[followed]
+        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed_projectors])[followed]
         effect = self._normal() * deviations * self._by_run("effect.spread")
         self._run_truth = undisturbed_truth(self.layout, effect, member, course)
         if self._disturbed and not self.same:
@@ -131,14 +131,14 @@ class IterativeWorld(Disturbed):
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change allocations by ``actions`` [B] within the capacity, and run one iteration.
 
-        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``outcome_increments`` stay those of the
-        last step.
+        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``outcome_increments`` stay those of
+        the last step.
 
         Raises:
             RuntimeError: before the first ``reset``.
         """
         conditions, before = self.conditions(), self.state
-        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
+        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed_projectors])
         truth = self._run_truth
         if drift.any():
             truth = truth._replace(effect=truth.effect + self._normal() * drift[self._model])
@@ -184,7 +184,7 @@ class IterativeWorld(Disturbed):
             return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
-    def _unstarted(self) -> State:
+    def _initial_states(self) -> State:
         """Make states of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
@@ -237,7 +237,7 @@ class IterativeWorld(Disturbed):
         """
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)
-        for index, projector in enumerate(self._followed):
+        for index, projector in enumerate(self._followed_projectors):
             rows = np.flatnonzero(self._model == index)
             there = State(*(field[rows] for field in before))
             logs[rows], pause[rows] = expect(projector, there, levels[rows], features[rows])

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import Judgement, OutcomeValues, beats_all, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
@@ -129,7 +129,7 @@ class SimulatedTraining(TrainingProblem):
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
         best = self._judged(self.load(planned.artifact))
         optimum = _returns(best)
-        doubt = beats_all(optimum, {"the agent": agent, **others}, best.clusters)
+        doubt = refute(optimum, {"the agent": agent, **others}, best.clusters)
         if doubt is not None:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
         report = mean_interval(optimum, best.clusters) | dict(planned.details)

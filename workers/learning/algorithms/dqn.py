@@ -253,10 +253,10 @@ class ValueLearner(NetworkLearner):
 
         Target network and running average are updated too.
         """
-        state = self.stepped(state, gradient, learning_rate(self.config.optimiser, progress))
+        state = self.step_optimiser(state, gradient, learning_rate(self.config.optimiser, progress))
         if state.values["updates"] % self.config.target_every == 0:
-            state = self.blended(state, "target", self.config.target_share)
-        return self.averaged(state, progress)
+            state = self.blend_into(state, "target", self.config.target_share)
+        return self.update_average(state, progress)
 
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator

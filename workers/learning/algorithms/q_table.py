@@ -188,7 +188,7 @@ class TableLearner:
         """
         del rng
         if state.values["cut"] is None:
-            return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
+            return self._observe_batch(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
         slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
         table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
         hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be large
@@ -201,7 +201,7 @@ class TableLearner:
         learned = {"table": table.reshape(-1, self.actions), "visits": visits.reshape(-1, self.actions)}
         return state.but(learned), LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
-    def _watched(self, state: State, observation: Observations) -> State:
+    def _observe_batch(self, state: State, observation: Observations) -> State:
         """Return the state with observations [B, D] added, and with bins once there are `warm_up` observations."""
         seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
         if len(seen) < config.warm_up:

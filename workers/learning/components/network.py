@@ -40,12 +40,12 @@ class Composite(Component):
 
     @override
     def gives(self, inputs: Spaces) -> Spaces:
-        completed = self._completed(inputs)
+        completed = self._complete_inner(inputs)
         return {port: completed.spaces[f"it.{port}"] for port in self.results()}
 
     @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        completed = self._completed(inputs)
+        completed = self._complete_inner(inputs)
         prefix = prefixes(completed)
         return {
             f"{prefix[owner]}{name}": variable
@@ -69,7 +69,7 @@ class Composite(Component):
     def _graph(self) -> Graph:
         return compose(self.takes, [Node("it", self, {port: port for port in self.takes})])
 
-    def _completed(self, inputs: Spaces) -> Completed:
+    def _complete_inner(self, inputs: Spaces) -> Completed:
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
 
 

@@ -395,7 +395,7 @@ def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[W
     Raises PluginError or ValueError where the simulator cannot be made, BuildError where the config does not fit it.
     """
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
-    environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
+    environment, rng = simulator.with_seed(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
     product = product_of(config, agent, environment.batch, post.lanes)

@@ -139,7 +139,7 @@ def test_what_was_slower_is_found(made: tuple[Layout, ServiceModel]) -> None:
     window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
     assert window.slower[0, 0] == pytest.approx(np.log(SLOWER), abs=0.02)
     assert (window.slower[:, 1:] > 0.2).all()  # the others were not measured, and share what slows all of them down
-    assert window.followed(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
+    assert window.adapt(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
 
 
 def test_it_is_the_same_after_a_trip_through_bytes(made: tuple[Layout, ServiceModel]) -> None:

@@ -219,7 +219,7 @@ class System:
         for point, weight in zip(self.points, self.weights, strict=True):
             lasts = float(np.exp(self.log_seconds[variant, size] + self.spread[variant] * point))
             lasts += switching * float(self.layout.switch[0])
-            own = [self._joined(number, rate * lasts) for number, rate in zip(left, self.rate, strict=True)]
+            own = [self._join_queue(number, rate * lasts) for number, rate in zip(left, self.rate, strict=True)]
             seconds += weight * lasts
             loss += weight * sum(self._worth(other) * lost for other, (_, lost) in enumerate(own))
             spread, waited, dropped = self._spread([chances for chances, _ in own], variant)
@@ -229,7 +229,7 @@ class System:
         action = int(self.layout.action_of(user, variant, size))
         return Outcome(action, loss, seconds, chance)
 
-    def _joined(self, number: int, mean: float) -> tuple[Floats, float]:
+    def _join_queue(self, number: int, mean: float) -> tuple[Floats, float]:
         """Return the distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and the mean
         number of dropped requests.
         """

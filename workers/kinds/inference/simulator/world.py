@@ -174,10 +174,10 @@ class InferenceWorld(Disturbed):
         For learners the first call also fits the potential that shapes rewards.
         """
         if self.renews and self.potential is None:
-            self.potential = self._estimated()
+            self.potential = self._fit_potential()
         return self._first_view()
 
-    def _estimated(self) -> Potential:
+    def _fit_potential(self) -> Potential:
         """Fit the shaping potential to a simple rule's decisions, 25 % of them random, from seed 0."""
         kept, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
@@ -404,7 +404,7 @@ class InferenceWorld(Disturbed):
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(ticks)
-            total = total if conditions is None else total.combined(conditions)
+            total = total if conditions is None else total.combine(conditions)
         return total
 
     def _load(self) -> Load:

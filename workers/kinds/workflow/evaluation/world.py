@@ -63,14 +63,16 @@ class DrawnEpisodes:
 
     def __init__(self, known: Sequence[Episode], observation: NDArray[np.float32], after: Mapping[str, Any]) -> None:
         self.known, self.observation, self.after = known, observation, after
-        self._turned: dict[bytes, Turned] = {}
+        self._disturb: dict[bytes, Turned] = {}
 
-    def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
+    def disturb(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
         """Apply ``disturbance`` [B], one per episode; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
-        if key not in self._turned:
-            self._turned = {key: Turned(self.known, disturbance)}  # an evaluation draws its disturbances once per world
-        return self._turned[key]
+        if key not in self._disturb:
+            self._disturb = {
+                key: Turned(self.known, disturbance)
+            }  # an evaluation draws its disturbances once per world
+        return self._disturb[key]
 
 
 class Memory:
@@ -184,14 +186,14 @@ class WorkflowWorld(Disturbed):
     @property
     def truth(self) -> Sequence[Episode]:
         """The episodes with their disturbances, which no policy may read, [B]."""
-        return self._turned.truth
+        return self._disturb.truth
 
     @property
-    def _turned(self) -> Turned:
+    def _disturb(self) -> Turned:
         if self._outcome is None:
             if self._disturbances is None:
                 self._disturbances = self._task_disturbances()
-            self._outcome = self._drawn.turned(self._disturbances)
+            self._outcome = self._drawn.disturb(self._disturbances)
         return self._outcome
 
     def add_scheduler(self, scheduler: EpisodeScheduler) -> int:
@@ -218,7 +220,7 @@ class WorkflowWorld(Disturbed):
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``, cached."""
         episode = self.truth[row]
-        earned = self._turned.earned if action < self.numbered else self._earned
+        earned = self._disturb.earned if action < self.numbered else self._earned
         key = (id(episode), action)
         if key not in earned:
             schedule = self.schedule(row, action)

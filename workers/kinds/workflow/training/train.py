@@ -165,7 +165,7 @@ class SchedulerTrainer:
             if known.sum() < FEWEST_TASKS:
                 continue
             usable.append(selected(trace, known))
-        for one in self._expected(usable):
+        for one in self._predict_run_times(usable):
             cuts = [0, int(SEARCHED * one.tasks), int(CHOSEN * one.tasks), one.tasks]
             for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
                 users = bool((one.user >= 0).any())
@@ -178,7 +178,7 @@ class SchedulerTrainer:
             )
         return found
 
-    def _expected(self, traces: list[Trace]) -> list[Trace]:
+    def _predict_run_times(self, traces: list[Trace]) -> list[Trace]:
         """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""
         if self.predictor is None:
             return predict_traces(traces, Predictor())
@@ -226,7 +226,7 @@ class SchedulerTrainer:
         Raises:
             IncompatibleArtifact: the champion can't be read.
         """
-        chosen, evidence = self._chosen()
+        chosen, evidence = self._choose_policy()
         artifact = save(chosen)
         unseen = self._pieces(2)
         report = {
@@ -239,7 +239,7 @@ class SchedulerTrainer:
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
 
-    def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
+    def _choose_policy(self) -> tuple[Scheduler, dict[str, float]]:
         """Return the shipped agent, or the tuned one or a rule if better with 95 % confidence; and all mean losses."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
