@@ -12,7 +12,7 @@ from workers.evaluation.wrappers import wrap_world
 from workers.inputs import Conditions
 from workers.kinds.cluster.episodes import Source
 from workers.kinds.cluster.kind import CLONING_ENTROPY
-from workers.kinds.cluster.world import ClusterWorld, Ruled
+from workers.kinds.cluster.world import ClusterWorld, RulePolicy
 from workers.learning.execution.serial import Plan, Serial
 from workers.learning.simulator import demonstrate
 from workers.learning.training.request import Request, config_for
@@ -28,7 +28,7 @@ def trained(layout: Layout, source: Source, steps: int, seed: int) -> Published:
 
     config = config_for("ppo", Request("ppo", steps), (), cloning_entropy=CLONING_ENTROPY)
     runner = Serial(config, world(ENVIRONMENTS, 2 * seed), Plan(steps, 1 << 17), seed)
-    shown = demonstrate(world(SHOWN, 2 * seed + 1), Ruled("soonest"), layout.spec.episode_intervals)
+    shown = demonstrate(world(SHOWN, 2 * seed + 1), RulePolicy("soonest"), layout.spec.episode_intervals)
     runner.agent.imitate(shown, np.random.default_rng(seed))
     while not runner.done:
         runner.advance()

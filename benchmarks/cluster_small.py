@@ -34,7 +34,7 @@ from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
 from workers.kinds.cluster.episodes import Episodes, HiddenJobs, usual
 from workers.kinds.cluster.kernels import Clusters, Rules
-from workers.kinds.cluster.world import ClusterWorld, Ruled, empty
+from workers.kinds.cluster.world import ClusterWorld, RulePolicy, empty
 
 JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
 NOBODY = -1
@@ -217,7 +217,7 @@ def rules() -> list[Row]:
     judged = _judged()
     bound = _row("the best that never gives three GPUs", judged.optima(3) / judged.best - 1, "none: a bound")
     names = (AHEAD, "soonest", "srtf", "optimus", "goodput", "equal_share")
-    return [bound, *(_row(name, judged.gaps(Ruled(name)), "") for name in names)]
+    return [bound, *(_row(name, judged.gaps(RulePolicy(name)), "") for name in names)]
 
 
 def learned(seed: int) -> Floats:

@@ -43,7 +43,7 @@ from workers.evaluation.statistics import (
 )
 from workers.evaluation.summary import LevelScores
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.windows import Batches, Stretch, rebuilt
 from workers.kinds.iterative.off_policy import SOFTNESS, Trace, importance
 
@@ -344,7 +344,7 @@ def logged() -> Iterator[Row]:
 
         def minutes(random: Random, lasting: float = lasting) -> list[Bounds]:
             came = counts(random, HALF_HOUR, lasting)
-            log = Recorded([np.zeros(0)], 0.0, float(HALF_HOUR - MINUTE))
+            log = RecordedArrivals([np.zeros(0)], 0.0, float(HALF_HOUR - MINUTE))
             several = log.apart(MINUTE)
             apart = within(came, log.at((np.arange(several) + 0.5) / several)[0], MINUTE)
             anywhere = within(came, random.uniform(0, HALF_HOUR - MINUTE, 32), MINUTE)

@@ -69,14 +69,14 @@ from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge
 from workers.kinds.workflow.training.sequences import Sequence, Source, measure_losses, piece, pieces
 from workers.kinds.workflow.training.train import CHOSEN, LENGTH, load_shipped_policy
-from workers.learning.training.driver import Planned, Training
+from workers.learning.training.driver import PlannedPolicy, Training
 from workers.learning.training.request import Request
 
 PARTS = ("iterative", "workflow", "inference", "cluster")
 JUDGINGS, EXECUTIONS, TRUE_EPISODES = 100, 24, 1_024
 REFUSED, PROMOTED, COST = 0.95, 0.90, 2
 WORSE, BETTER = -0.5 * MARGIN, 2 * MARGIN
-NOTHING = Planned(why_not="no plan competes")
+NOTHING = PlannedPolicy(why_not="no plan competes")
 PLANTED = "planted-1"  # whose law executions follow
 TUNED, MEASURED = 5_000, 6_000  # first seeds of the episodes that handicaps are tuned and measured on
 PROCESSORS, JOBS = 64, 300_000  # of the machine, and in a log of it

@@ -38,7 +38,7 @@ def _check_name(name: str) -> str:
     return name
 
 
-class _Installed:
+class _InstalledNames:
     """Pydantic annotation: validates a name against ``names()`` and lists them as the schema's `enum`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
@@ -50,4 +50,4 @@ class _Installed:
         return {**handler(schema), "enum": list(names())}
 
 
-Algorithm = Annotated[str, _Installed()]
+Algorithm = Annotated[str, _InstalledNames()]

@@ -75,14 +75,14 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
 
 
-class Served(NamedTuple):
+class ServicePeriod(NamedTuple):
     """A period in which a version was champion of a role; ``until`` is None if it still is."""
 
     since: datetime
     until: datetime | None
 
 
-def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
+def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, ServicePeriod]:
     """The last period as champion of each version; versions that were never champion are left out.
 
     If a version is champion of several roles now, its longest present period counts; otherwise the period that ended
@@ -99,11 +99,11 @@ def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> 
         .where(Promotion.workload_id == workload_id)
         .subquery()
     )
-    found: dict[int, Served] = {}
+    found: dict[int, ServicePeriod] = {}
     for row in session.execute(select(spans).where(spans.c.agent_version.in_(versions)).order_by(spans.c.since)):
         known = found.get(row.agent_version)
         if known is None or (known.until is not None and (row.until is None or row.until > known.until)):
-            found[row.agent_version] = Served(row.since, row.until)
+            found[row.agent_version] = ServicePeriod(row.since, row.until)
     return found
 
 

@@ -13,7 +13,7 @@ from app import queue
 from app.agents import combinations, evidence, repository
 from app.agents.algorithms import AUTO_SEEDS
 from app.agents.evidence import JUDGE, Present
-from app.agents.repository import Served
+from app.agents.repository import ServicePeriod
 from app.agents.schemas import (
     AgentRead,
     AgentStatus,
@@ -146,7 +146,7 @@ def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole:
     return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
 
 
-def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool) -> AgentRead:
+def _read(agent: Agent, present: Present, served: ServicePeriod | None, *, whole: bool) -> AgentRead:
     workload, standing = present.workload, present.validity(agent)
     champion = any(agent.version == one.version for one in workload.champions.values())
     was: AgentStatus = "never_promoted" if served is None else "former_champion"
@@ -413,7 +413,7 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
     )
 
 
-class Trained(NamedTuple):
+class TrainingResult(NamedTuple):
     """Result of a training that ``publish`` stores: versions, report, artifact (safetensors), and whether to promote
     it.
     """
@@ -428,7 +428,7 @@ class Trained(NamedTuple):
     reason: str
 
 
-def publish(session: Session, workload_id: str, trained: Trained) -> int:
+def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction, and return its version.
 
     With ``promote`` it becomes the champion in the same transaction: of the default role, or, where the workload has no

@@ -10,7 +10,7 @@ from app.audit import service
 from app.audit.service import AuditRead
 from app.http.dependencies import FromDatabase, Tenant, problems
 from app.http.pagination import Page, Paging, join_pieces, page
-from app.http.streams import Streamed
+from app.http.streams import PiecewiseResponse
 
 router = APIRouter(tags=["audit"])
 
@@ -46,4 +46,4 @@ def list_entries(
     if media is None:
         return page(request, service.list_entries(database, tenant, paging, action), service.read)
     lines = EXPORTS[media](service.every(database, tenant, action))
-    return Streamed(join_pieces(lines), media, stored=False)
+    return PiecewiseResponse(join_pieces(lines), media, stored=False)

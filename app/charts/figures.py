@@ -333,7 +333,7 @@ WIDE = 20
 DASHES = [6, 4]
 
 
-class Learnt(NamedTuple):
+class LearningPoint(NamedTuple):
     """Mean training return of a training after a number of environment steps."""
 
     name: str
@@ -341,7 +341,9 @@ class Learnt(NamedTuple):
     value: float
 
 
-def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
+def learning(
+    learnt: Sequence[LearningPoint], marks: Mapping[str, float], told: str, plans: Collection[str] = ()
+) -> Figure:
     """Learning curves: training return over environment steps.
 
     ``marks``: reference returns by name, as rules; ``plans``: names of those that are plans. ``told``: sentences that

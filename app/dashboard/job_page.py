@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from app.charts.figures import Figure, Learnt, learning
+from app.charts.figures import Figure, LearningPoint, learning
 from app.dashboard.rendering import plain
 from app.database.engine import Database
 from app.database.tables import JobEvent
@@ -69,7 +69,7 @@ def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
 
 def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
     learnt = [
-        Learnt(_training_name(event.data), event.data["steps"], event.data["episode_return"])
+        LearningPoint(_training_name(event.data), event.data["steps"], event.data["episode_return"])
         for event in events
         if isinstance(event.data.get("episode_return"), int | float) and "steps" in event.data
     ]

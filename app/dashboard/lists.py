@@ -28,7 +28,7 @@ from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
 from app.kinds.registry import KINDS, MissingKind
 from app.runs import service as runs
 from app.runs.outcomes import Staleness, stale_reason
-from app.runs.repository import Loaded
+from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
@@ -82,7 +82,7 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     return found, every
 
 
-def run_with_reports(session: Session, loaded: Loaded) -> Shown:
+def run_with_reports(session: Session, loaded: LoadedRun) -> Shown:
     """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
@@ -247,7 +247,7 @@ def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[N
 # Filters and pages of lists.
 
 
-class Chosen(NamedTuple):
+class ListFilter(NamedTuple):
     """Filter of a list of runs or jobs; None: any.
 
     Attributes:
@@ -283,14 +283,14 @@ class Chosen(NamedTuple):
         return None if cursor is None else self.address(cursor=cursor)
 
 
-def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
+def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> ListFilter:
     """Filter of the list of runs by workload, state and outcome; None: any."""
-    return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
+    return ListFilter("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
 
 
-def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:
+def of_jobs(workload: str | None, state: JobState | None = None) -> ListFilter:
     """Filter of the list of jobs by workload and state; None: any."""
-    return Chosen("/ui/jobs", get_args(JobState), workload, state)
+    return ListFilter("/ui/jobs", get_args(JobState), workload, state)
 
 
 class JobTable(NamedTuple):
@@ -309,7 +309,7 @@ class JobTable(NamedTuple):
     again: str | None
 
 
-def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequest) -> JobTable:
+def job_table(database: Database, tenant: str, chosen: ListFilter, request: PageRequest) -> JobTable:
     """The jobs of a filter; raises NotFound if there is no such workload."""
     found, names = jobs.list_jobs(database, tenant, request, chosen.workload, chosen.state)
     lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
@@ -368,6 +368,6 @@ def evaluation_list(
     """One page of evaluations as HTML, newest first, with links to their reports."""
     found, names = evaluations.list_evaluations(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
     lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
-    chosen = Chosen("/ui/evaluations", workload=workload)
+    chosen = ListFilter("/ui/evaluations", workload=workload)
     older = chosen.older(found.cursor)
     return page("evaluations.html", section="evaluations", evaluations=lines, older=older, chosen=chosen)

@@ -111,7 +111,7 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
     return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
 
 
-class Troubled(NamedTuple):
+class TroubledWorkload(NamedTuple):
     """The newest run of a workload with a bad outcome, and the ``number`` of such runs.
 
     ``silent_seconds``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
@@ -126,7 +126,7 @@ class Troubled(NamedTuple):
     number: int
 
 
-def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
+def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[TroubledWorkload]:
     """Runs that are stale or at risk, and those that failed or missed targets since ``since``, by workload and outcome.
 
     A failed or missed run is left out once a later run of its workload met its targets, or completed with reports.
@@ -159,11 +159,11 @@ def troubled_runs(session: Session, tenant: str, since: datetime, rule: Stalenes
         .subquery()
     )
     rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name)).all()
-    grouped = [Troubled(*row) for row in rows]
+    grouped = [TroubledWorkload(*row) for row in rows]
     return sorted(grouped, key=lambda one: ATTENTION.index(one.outcome))
 
 
-class Drifted(NamedTuple):
+class DriftedWorkload(NamedTuple):
     """The newest run of a workload with drift notices, its drift state, and the number of such runs."""
 
     workload: str
@@ -172,7 +172,7 @@ class Drifted(NamedTuple):
     number: int
 
 
-def drifted_runs(session: Session, tenant: str, since: datetime) -> list[Drifted]:
+def drifted_runs(session: Session, tenant: str, since: datetime) -> list[DriftedWorkload]:
     """Runs with drift notices started since ``since``, by workload."""
     alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
     found = (
@@ -188,7 +188,7 @@ def drifted_runs(session: Session, tenant: str, since: datetime) -> list[Drifted
         .subquery()
     )
     rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name))
-    return [Drifted(*row) for row in rows]
+    return [DriftedWorkload(*row) for row in rows]
 
 
 def failed_jobs(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:

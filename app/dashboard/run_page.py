@@ -15,7 +15,7 @@ from app.database.engine import Database
 from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs.outcomes import Staleness
-from app.runs.repository import Loaded
+from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
 DECISIONS = 25
@@ -90,7 +90,7 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
     return Hindsight([], problem) if problem else found[0]
 
 
-def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
+def decisions(session: Session, loaded: LoadedRun, before: int | None) -> tuple[list[DecisionLine], int | None]:
     """Up to 25 decisions before iteration ``before`` (None: the newest), newest first.
 
     The second value is ``before`` of the next older ones, None if there are none.

@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from app.http.caller import Caller
-from app.http.streams import Streamed, run_in_stream_thread
+from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.settings import Settings
 
 LEAST_SECONDS = 1.0
@@ -22,7 +22,7 @@ Look = Callable[[], tuple[Hashable, bool]]
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
     """Event stream: ``changed`` when the first value of ``find`` changes, ``ended`` once its second is True."""
     stream = _stream(request, settings, caller, find)
-    return Streamed(stream, "text/event-stream", events=True, stored=False)
+    return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 
 
 async def _stream(request: Request, settings: Settings, caller: Caller, find: Look) -> AsyncIterator[str]:

@@ -144,7 +144,7 @@ class Context(NamedTuple):
         self.adaptation.going_on, self.adaptation.finished_at = None, self.now
 
 
-class Noticed(NamedTuple):
+class RunNotice(NamedTuple):
     """A drift notice, and its run."""
 
     run: Run
@@ -186,14 +186,14 @@ def _plain(notice: Notice) -> dict[str, Any]:
     return {name: getattr(notice, name) for name in notice.__struct_fields__}
 
 
-def _new(session: Session, workload: Workload, response: DriftResponse) -> list[Noticed]:
+def _new(session: Session, workload: Workload, response: DriftResponse) -> list[RunNotice]:
     """Drift notices of running runs under the present model, later than the last adaptation and its pause."""
     version = _model_version(session, workload)
     last = next(iter(repository.newest(session, workload.id, 1)), None)
     rest = timedelta(seconds=response.pause_seconds)
     after = None if last is None or last.finished_at is None else last.finished_at + rest
     return [
-        Noticed(run, notice)
+        RunNotice(run, notice)
         for run in repository.runs(session, workload.id, drifted=True)
         for notice in restore_drift(run.drift).notices
         if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
@@ -207,7 +207,7 @@ def _model_version(session: Session, workload: Workload) -> int | None:
     return models.latest_version(session, workload.id) if agent is None else agent.model_version
 
 
-def _fit(on: Context, noticed: list[Noticed]) -> None:
+def _fit(on: Context, noticed: list[RunNotice]) -> None:
     """Store the running runs as samples, cut where they drifted, and queue a fit."""
     runs = repository.runs(on.session, on.workload.id)
     here = {run.id: run.next_iteration for run in runs}

@@ -15,7 +15,7 @@ from app.http.pagination import PageRequest, Slice, json_size, paginate
 NAMES_AT_ONCE = 500
 
 
-class Stored(NamedTuple):
+class StoredName(NamedTuple):
     """Name and time of storage of an execution that can be held out."""
 
     name: str
@@ -47,11 +47,11 @@ def _weight(row: Evaluation) -> int:
     return json_size([row.request, row.verdicts])
 
 
-def stored_executions(session: Session, workload_id: str) -> list[Stored]:
+def stored_executions(session: Session, workload_id: str) -> list[StoredName]:
     """Names and times of a workload's executions, oldest first."""
     statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
-    return [Stored(row.name, row.created_at) for row in rows]
+    return [StoredName(row.name, row.created_at) for row in rows]
 
 
 def existing_names(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:

@@ -207,7 +207,7 @@ def list_evaluations(
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
     """Result of an evaluation that ``publish`` stores; `page` is an HTML document."""
 
     spec_version: int
@@ -218,7 +218,7 @@ class Evaluated(NamedTuple):
     page: bytes
 
 
-def publish(session: Session, workload_id: str, evaluated: Evaluated) -> str:
+def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> str:
     """Store an evaluation in the caller's transaction, and return its id."""
     workload = session.get_one(Workload, workload_id)
     evaluation = Evaluation(

@@ -22,7 +22,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.database.base import UtcDateTime
 from app.errors import FieldError, Invalid
-from app.http.streams import Streamed
+from app.http.streams import PiecewiseResponse
 
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
@@ -178,7 +178,7 @@ def stream_page(request: Request, found: Slice[Row], convert: Callable[[Row], It
             yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
         yield f'],"next":{json.dumps(_following(request, found))}}}'
 
-    return Streamed(join_pieces(texts()), "application/json")
+    return PiecewiseResponse(join_pieces(texts()), "application/json")
 
 
 def join_pieces(texts: Iterable[str]) -> Iterator[str]:

@@ -31,7 +31,7 @@ async def run_in_stream_thread(call: Callable[[], T]) -> T:
     return await anyio.to_thread.run_sync(call, limiter=limiter)
 
 
-class Streamed(StreamingResponse):
+class PiecewiseResponse(StreamingResponse):
     """A response that is sent piece by piece.
 
     Args:

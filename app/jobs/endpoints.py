@@ -19,7 +19,7 @@ from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, command, problems
 from app.http.pagination import Page, Paging, page
-from app.http.streams import Streamed, run_in_stream_thread
+from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
@@ -117,7 +117,7 @@ async def follow_job(
     after = _position(last_event_id)
     await run_in_threadpool(service.events, database, caller.tenant, job, after)
     stream = _stream(request, database, settings, caller, job, after)
-    return Streamed(stream, "text/event-stream", events=True, stored=False)
+    return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 
 
 def _position(last_event_id: str | None) -> int:

@@ -122,7 +122,8 @@ def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config:
     """Scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to their order.
 
     ``mask``, ``config`` and ``arrays`` as in ``encode_candidates``, with ``advantage.weight`` [1, H] and
-    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature is added.
+    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of
+    width one, that feature is added.
     """
     hidden = encode_candidates(observation, mask, arrays, config)
     found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]

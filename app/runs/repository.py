@@ -180,7 +180,7 @@ def deciding_row(session: Session, tenant: str, run: str) -> Row[Any] | None:
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
 
-class Loaded(NamedTuple):
+class LoadedRun(NamedTuple):
     """A run with its last iteration (None before the first) and its present outcome.
 
     Attributes:
@@ -199,16 +199,16 @@ class Loaded(NamedTuple):
 
 
 def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
-    """Query for the columns of ``Loaded``."""
+    """Query for the columns of ``LoadedRun``."""
     live = silence(rule)
     columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
 
 
-def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun | None:
     """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
     found = session.execute(_loaded_query(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
-    return Loaded(*found) if found is not None else None
+    return LoadedRun(*found) if found is not None else None
 
 
 def kind(session: Session, tenant: str, run: str) -> str | None:
@@ -230,7 +230,7 @@ ALL = Filter()
 
 def list_runs(
     session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL
-) -> Slice[Loaded]:
+) -> Slice[LoadedRun]:
     """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
@@ -242,15 +242,15 @@ def list_runs(
     found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
     wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
-    def load(ids: Sequence[str]) -> dict[str, Loaded]:
-        return {row[0].id: Loaded(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
+    def load(ids: Sequence[str]) -> dict[str, LoadedRun]:
+        return {row[0].id: LoadedRun(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
 
     return _light(found, load)
 
 
-def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]) -> Slice[Loaded]:
+def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]]) -> Slice[LoadedRun]:
     """The first of these runs, with their last iterations, that fit on a page by their bytes."""
-    rows, weight = list[Loaded](), 0
+    rows, weight = list[LoadedRun](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]
         known = load(some)
@@ -263,7 +263,7 @@ def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]
     return Slice(rows, found.cursor)
 
 
-def _decision(loaded: Loaded) -> dict[str, Any]:
+def _decision(loaded: LoadedRun) -> dict[str, Any]:
     return loaded.last.decision if loaded.last else loaded.run.decision
 
 

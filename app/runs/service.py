@@ -30,7 +30,7 @@ from app.retention import held
 from app.runs import outcomes, repository
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
-from app.runs.repository import Filter, Loaded
+from app.runs.repository import Filter, LoadedRun
 from app.samples import service as samples
 from app.workloads import members
 
@@ -236,7 +236,7 @@ def list_runs(
     workload: str | None = None,
     state: str | None = None,
     outcome: RunOutcome | None = None,
-) -> Slice[Loaded]:
+) -> Slice[LoadedRun]:
     """One page of runs, newest first, filtered by workload, state and outcome (None: any).
 
     ``rule``: when a live run is stale. Raises NotFound if there is no such workload.
@@ -249,18 +249,18 @@ def list_runs(
         return repository.list_runs(session, tenant, request, rule, chosen)
 
 
-def _read(loaded: Loaded) -> RunRead:
+def _read(loaded: LoadedRun) -> RunRead:
     with stored(f"run {loaded.run.id}"):
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
 
-def read_listed(loaded: Loaded) -> RunListed:
+def read_listed(loaded: LoadedRun) -> RunListed:
     """API representation of a run in a list; an unreadable decision is returned as stored, with the problem."""
     decision, problem = read_or_raw(read_decision, _last(loaded))
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 
 
-def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun:
     """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
@@ -272,11 +272,11 @@ def _no_such_run(run: str) -> NotFound:
     return NotFound(f"no run {run!r}; start one with POST /runs")
 
 
-def _last(loaded: Loaded) -> dict[str, Any]:
+def _last(loaded: LoadedRun) -> dict[str, Any]:
     return loaded.last.decision if loaded.last else loaded.run.decision
 
 
-def _beside_decision(loaded: Loaded) -> dict[str, Any]:
+def _beside_decision(loaded: LoadedRun) -> dict[str, Any]:
     run = loaded.run
     return {
         "id": run.id,

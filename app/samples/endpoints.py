@@ -18,7 +18,7 @@ from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, command, problems
 from app.http.idempotency import IdempotentUpload, Once
 from app.http.pagination import Page, Paging, page, stream_page
-from app.http.streams import Streamed
+from app.http.streams import PiecewiseResponse
 from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
@@ -226,7 +226,7 @@ def list_executions(
     """
     media_type = preferred_format(accept, EXPORTS)
     if media_type is not None:
-        return Streamed(export(database, tenant, workload, media_type, execution), media_type)
+        return PiecewiseResponse(export(database, tenant, workload, media_type, execution), media_type)
     answer = stream_page if reports else page
     return answer(request, *service.list_executions(database, tenant, workload, paging, execution, reports=reports))
 

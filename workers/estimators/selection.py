@@ -220,7 +220,7 @@ class _Task:
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
 
 
-class _Searched:
+class _SearchCache:
     """Cache of families whose hyper-parameters were searched on the same rows; each is fitted on first use."""
 
     def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
@@ -246,7 +246,7 @@ class _Choice:
     candidates: dict[str, Candidate]
     errors: dict[str, Floats]
     complexity: dict[str, int]
-    searched: Sequence[_Searched]
+    searched: Sequence[_SearchCache]
 
     def family(self, able: Collection[str]) -> str:
         """Return the name of the chosen family among the names in ``able``."""
@@ -263,14 +263,14 @@ class _Choice:
 
 def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, reported: bool) -> Selection:
     parts, split, nested = folds % PARTS, task.split(rows, folds), list[_Choice]()
-    searched: Sequence[_Searched] = ()
+    searched: Sequence[_SearchCache] = ()
     if reported and split.fold_count > 2:
         rests = [parts != part for part in range(PARTS)]
         nested = [_choose(task, task.split(rows.where(rest), _merge_folds(folds[rest]))) for rest in rests]
         searched = [nested[fold % PARTS].searched[0] for fold in range(split.fold_count)]
     elif reported:
         by_fold = [{form: stages[fold] for form, stages in split.stages.items()} for fold in range(split.fold_count)]
-        searched = [_Searched(task, stages) for stages in by_fold]
+        searched = [_SearchCache(task, stages) for stages in by_fold]
     choice = _choose(task, split, searched)
     able = choice.errors
     family, stages = choice.family(able), split.stages[choice.form][-1]
@@ -302,13 +302,13 @@ def _merge_folds(folds: Integers) -> Integers:
     return (place % INNER).astype(np.intp)
 
 
-def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _Choice:
+def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -> _Choice:
     """Cross-validate the form of the iterations and the families, with hyper-parameters ``searched`` for each fold.
 
     If ``searched`` is empty, hyper-parameters are searched once, on all rows.
     """
     if not searched:
-        searched = [_Searched(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
+        searched = [_SearchCache(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
     form = _form(task, split, searched)
     cells = len(distinct(split.stages[form][-1].rows.X)[0])
     candidates = {
@@ -325,7 +325,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
     return _Choice(form, candidates, errors, complexity, searched)
 
 
-def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
+def _form(task: _Task, split: _Split, searched: Sequence[_SearchCache]) -> Form:
     """Return the form of the iteration effects that cross-validation of one simple family chooses."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
@@ -344,7 +344,7 @@ def _rank_candidates(candidates: Mapping[str, Candidate]) -> list[str]:
     return [c.family for c in sorted(able, key=lambda c: c.log_error)]
 
 
-def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: Form, reading: Reading) -> Candidate:
+def _validate(split: _Split, searched: Sequence[_SearchCache], name: str, form: Form, reading: Reading) -> Candidate:
     held_out = np.empty(len(split.folds))
     try:
         for fold, known in enumerate(searched):
@@ -356,7 +356,7 @@ def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: For
 
 
 def _predict_fold(
-    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+    split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
     """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
     form, rows = _form_of(name, form), split.rows
@@ -386,7 +386,7 @@ def _predict_nested(
 
 
 def _try_predict(
-    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+    split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
     """Predict as ``_predict_fold``; None where the family cannot be fitted to these rows."""
     try:

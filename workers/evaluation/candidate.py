@@ -147,7 +147,7 @@ class RandomLegal:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """Result of the tuner of static settings.
 
     Attributes:
@@ -186,7 +186,7 @@ class Tuned:
         }
 
 
-def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
+def tune(problem: Problem, trials: int, episodes: int, seed: int) -> TuningResult:
     """Search for the static settings of the best mean return on training episodes of one seed.
 
     Black-box search over the problem's tunables by a tree-structured Parzen estimator (Bergstra et al. 2011; Optuna).
@@ -199,7 +199,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
         seed: seed of episodes and search.
     """
     if not problem.tunables() or trials < 1:
-        return Tuned({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
+        return TuningResult({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
     begun, tried = perf_counter(), dict[tuple[int, ...], float]()
 
     def score(values: Mapping[str, int]) -> float:
@@ -212,7 +212,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
     history = _search(problem, score, trials, seed)
     best = max(tried, key=lambda key: tried[key])
     names = [tunable.name for tunable in problem.tunables()]
-    return Tuned(dict(zip(names, best, strict=True)), tried[best], tuple(history), perf_counter() - begun)
+    return TuningResult(dict(zip(names, best, strict=True)), tried[best], tuple(history), perf_counter() - begun)
 
 
 def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[int, float]]:
@@ -235,6 +235,6 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
         optuna.logging.set_verbosity(verbosity)
 
 
-def tuner(problem: Problem, tuned: Tuned) -> Policy | None:
+def tuner(problem: Problem, tuned: TuningResult) -> Policy | None:
     """Return the static policy of the tuner's best settings; None if it found none."""
     return problem.static(tuned.settings) if tuned.settings else None

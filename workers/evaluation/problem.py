@@ -18,14 +18,14 @@ from workers.learning.simulator import Step
 
 # Base classes of worlds.
 #
-# ``Disturbed`` stores the settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
+# ``DisturbedWorld`` stores settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
 # have one common length; subclasses implement `begin`, `advance` and `observe`.
 
 
 VARIETY = 64  # most different parameter sets among the episodes
 
 
-class Disturbed:
+class DisturbedWorld:
     """The part of a ``World`` of B episodes that stores the settings of disturbances, and clears them before episodes.
 
     Attributes:
@@ -76,7 +76,7 @@ class Disturbed:
         return total
 
 
-class SimulatedWorld(Disturbed):
+class SimulatedWorld(DisturbedWorld):
     """Base class of a ``World`` of B episodes of ``steps`` decisions each.
 
     A subclass sets the class attributes, calls ``__init__``, and implements `begin`, `advance` and `observe`. It draws

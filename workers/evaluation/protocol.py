@@ -18,7 +18,7 @@ from workers.evaluation.candidate import (
     Candidate,
     RandomLegal,
     Settings,
-    Tuned,
+    TuningResult,
     list_policies,
     tune,
     tuner,
@@ -201,8 +201,8 @@ class EvaluationRun:
         return None if policy is None else self.problem.player(policy)
 
     @cached_property
-    def _tuned_parameters(self) -> Tuned:
-        return Tuned.from_dict(self.records[0].details)
+    def _tuned_parameters(self) -> TuningResult:
+        return TuningResult.from_dict(self.records[0].details)
 
     def _check_candidate(self, candidate: Candidate) -> dict[str, Any]:
         seed, encoder = int(self.seeds[Level.TRAIN][-1]), self.problem.encoder(candidate.contenders[0])
@@ -228,7 +228,7 @@ MOST_NAMES = 200
 NOT_REQUESTED = "not asked for"
 
 
-class Chosen(NamedTuple):
+class HeldOutChoice(NamedTuple):
     """Names of the held-out executions (or other units ``of``); no candidate learned from ``unseen`` of them."""
 
     names: tuple[str, ...]
@@ -245,14 +245,14 @@ class Chosen(NamedTuple):
 class KeptBack(NamedTuple):
     """The held-out executions, the samples to fit their domain model on, and a description of these in words."""
 
-    chosen: Chosen
+    chosen: HeldOutChoice
     samples: Samples
     note: str
 
 
 def not_requested() -> dict[str, Any]:
     """Return the JSON entry, on held-out samples, of an evaluation whose highest level is below L3."""
-    return Chosen((), 0).report(NOT_REQUESTED, None)
+    return HeldOutChoice((), 0).report(NOT_REQUESTED, None)
 
 
 def choose(
@@ -263,7 +263,7 @@ def choose(
     fewest: int = 1,
     most: int | None = None,
     carries: Callable[[Collection[str]], bool] = bool,
-) -> Chosen:
+) -> HeldOutChoice:
     """Choose the executions to hold out: those named in the request, else a random share, unseen ones first.
 
     Args:
@@ -282,7 +282,7 @@ def choose(
         sizes = range(wanted, max(wanted, len(names) // 2) + 1)
         chosen = ordered[: next((size for size in sizes if carries(ordered[:size])), wanted)]
     chosen = chosen[:most]
-    return Chosen(tuple(chosen), sum(name in request.unseen for name in chosen))
+    return HeldOutChoice(tuple(chosen), sum(name in request.unseen for name in chosen))
 
 
 def draw_order(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.base import (
-    Acted,
     Actions,
+    ActResult,
     Differentiable,
     Experience,
     Exported,
@@ -68,7 +68,7 @@ class Agent:
         """Build report of the learner's graph; None for a learner without a graph."""
         return getattr(self.learner, "report", None)
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> ActResult:
         """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
 
         ``progress`` (0 to 1) sets ε or temperature, ``rng`` draws.

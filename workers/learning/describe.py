@@ -21,7 +21,7 @@ from workers.learning.agent import make_agent
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.backends import BackendError
-from workers.learning.build import Bound, BuildError, Completed
+from workers.learning.build import Bound, BuildError, Completion
 from workers.learning.components.base import Node, Space, reals
 
 
@@ -87,7 +87,7 @@ def describe(bound: Bound) -> Description:
     return Description(inputs, calls, dict(completed.graph.aliases), report.parameters, seconds)
 
 
-def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
+def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
     """Return the call ``path`` and its inner calls; ``wires`` are the whole graph's wires by input port."""
     component, within = node.component, node.component.calls()
     ports = (
@@ -115,13 +115,13 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
     return [found, *inner]
 
 
-def _parameters(completed: Completed, path: str) -> int:
+def _parameters(completed: Completion, path: str) -> int:
     """Return the number of learned parameters that a call owns, inner components included."""
     inside = [owner for owner in completed.variables if owner == path or owner.startswith(f"{path}.")]
     return sum(variable.size for owner in inside for variable in completed.variables[owner].values())
 
 
-def _sharing_paths(completed: Completed, path: str) -> str | None:
+def _sharing_paths(completed: Completion, path: str) -> str | None:
     """Return the paths, joined by ", ", of the other calls that own variables of this one; None if there are none."""
     inside = [name for name in completed.owners if name == path or name.startswith(f"{path}.")]
     owners = {completed.owners[name] for name in inside if completed.variables[completed.owners[name]]}

@@ -16,7 +16,7 @@ from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
-from app.evaluations.service import Evaluated
+from app.evaluations.service import EvaluationResult
 from app.kinds.registry import KINDS
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.inputs import HoldOut, LoggedRun, Workload
@@ -157,10 +157,10 @@ def _resume_checkpoint(job: RunningJob, given: EvaluateInput) -> bytes | None:
     return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 
-def _run_evaluation(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
+def _run_evaluation(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> EvaluationResult:
     from workers.evaluation.report.page import page
 
-    return Evaluated(
+    return EvaluationResult(
         spec_version=given.spec_version,
         model_version=given.model_version,
         request=job.lease.request,

@@ -28,7 +28,7 @@ from workers.inputs import LoggedRun
 from workers.kinds.contract import Competing, Online, learned_kind
 from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
-from workers.learning.training.trial import NO_PLAN, Learned, Trial, learn_window
+from workers.learning.training.trial import NO_PLAN, Trial, WindowResult, learn_window
 from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 from workers.tasks.trained import TrainInput, lead, load, publish
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
     outcome: str
     reason: str
     report: dict[str, Any]
-    learned: Learned | None
+    learned: WindowResult | None
 
 
 def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
@@ -178,7 +178,7 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
     found, seed = verdict.learned, given.request.seed
     named = {"algorithm": found.algorithm, "requested": ONLINE, "seed": seed}
     window = {"number": kept.windows + 1, "rival": given.rivals[DEFAULT_ROLE]}
-    made = agents.Trained(
+    made = agents.TrainingResult(
         spec_version=given.spec_version,
         model_version=given.model_version,
         algorithm=found.algorithm,

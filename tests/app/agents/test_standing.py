@@ -13,7 +13,7 @@ from app import queue
 from app.agents import repository
 from app.agents import service as agents
 from app.agents.evidence import JUDGE, Present, VerdictValidity, trained_for
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
 from app.domain_models import service as models
@@ -66,7 +66,7 @@ def register(database: Database, tenant: str, spec: dict[str, Any], *, promote: 
             artifact = save(HeuristicPolicy({"heuristic": "hold"}), layout)
             report = {**REPORT, "trained_for": terms}
             agents.publish(
-                session, workload.id, Trained(1, 1, name, 0, report, artifact, promoted, f"verdict of {name}")
+                session, workload.id, TrainingResult(1, 1, name, 0, report, artifact, promoted, f"verdict of {name}")
             )
 
 

@@ -17,7 +17,7 @@ from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.wrappers import Conditions as Disturbances
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, ExogenousSeries, HoldOut, Workload
-from workers.kinds.contract import Competing, Fitted, LearnedKind
+from workers.kinds.contract import Competing, FittedModel, LearnedKind
 from workers.kinds.simulated import SimulatedKind
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request
@@ -82,12 +82,12 @@ class Walking(SimulatedKind):
 
     name = "iterative"
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         del seed
         if not workload.samples:
             raise TooLittleData("a walk", "none")
         length = np.mean([values.mean() for _, values in workload.samples])
-        return Fitted(np.float64(length).tobytes(), {"family": "mean"})
+        return FittedModel(np.float64(length).tobytes(), {"family": "mean"})
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
         models = (workload.model, *conditions.held_out)
@@ -173,7 +173,7 @@ def test_a_model_of_held_out_executions_is_fitted_with_the_series_from_outside()
     asked: list[Workload] = []
 
     class Weathered(Walking):
-        def fit(self, workload: Workload, seed: int) -> Fitted:
+        def fit(self, workload: Workload, seed: int) -> FittedModel:
             asked.append(workload)
             return super().fit(workload, seed)
 

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from workers.learning.backends import BackendError, get_backend
 from workers.learning.build import (
     BindError,
-    Completed,
+    Completion,
     ComposeError,
     DeadLockError,
     IncompleteInputError,
@@ -72,7 +72,7 @@ class Outer(Composite):
         return {"sum": "inner.sum"}
 
 
-def nested(pair: Pair, shape: tuple[int, ...] = ()) -> Completed:
+def nested(pair: Pair, shape: tuple[int, ...] = ()) -> Completion:
     """The pair, two levels deep."""
     graph = compose(["x", "y"], [Node("outer", Outer(pair), {"x": "x", "y": "y"})])
     return complete(graph, {"x": reals(*shape), "y": reals()})

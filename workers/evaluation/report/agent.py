@@ -20,7 +20,7 @@ from workers.evaluation.report.page import VERDICT
 
 Json = dict[str, Any]
 Plots = Sequence[tuple[str, str, Any]]
-SEQUENCE = pictures.Scheduled(
+SEQUENCE = pictures.ScheduleSection(
     "One sequence", "One sequence of jobs of those that it was judged on, the middle one by length and load."
 )
 COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")

@@ -17,7 +17,7 @@ from workers.evaluation.report.markup import Markup, count, document, element, j
 Json = dict[str, Any]
 
 
-class Scheduled(NamedTuple):
+class ScheduleSection(NamedTuple):
     """Heading of a section of schedules, and the sentence (``caption``) that explains them."""
 
     heading: str
@@ -37,7 +37,7 @@ def figures(found: Json | None) -> list[Markup]:
     return [figure(chart, caption) for _, caption, chart in charts_of_report(found)]
 
 
-def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) -> list[Markup]:
+def sections(found: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
     """Return the section (at most one) around the figures ``shown`` of a report's pictures; [] without figures."""
     given: Json = found or {}
     if not shown:
@@ -92,7 +92,7 @@ READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)
 
 
 MOST_LINES = 8  # most heuristics in one plot of profiles
-FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
+FIXED = ScheduleSection("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
 
 
 def page(report: Json) -> str:

@@ -137,7 +137,7 @@ class Source(Protocol):
         ...
 
 
-class Spent(NamedTuple):
+class IntervalAmounts(NamedTuple):
     """Amounts of one interval in B clusters with L jobs each.
 
     Attributes:
@@ -157,7 +157,7 @@ class Spent(NamedTuple):
     unfair: Floats
 
 
-def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, intervals: int) -> Spent:
+def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, intervals: int) -> IntervalAmounts:
     """Let one interval pass, and return its amounts.
 
     Args:
@@ -177,11 +177,11 @@ def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, 
     rest = remaining_share(clusters, drawn)
     lacking = np.where(rest > 0, source.lacking(clusters.application, 1.0 - rest), 0.0)
     unfair = unfairness(clusters, drawn, seconds, intervals) - unfair
-    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
+    return IntervalAmounts(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
 
 
 def terms(
-    layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool
+    layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: IntervalAmounts, moved: Integers, *, last: bool
 ) -> Floats:
     """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
     adds the jobs' unfinished work.
@@ -293,7 +293,7 @@ def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
     return np.asarray(before + (place - at) * (after - before), np.float64)
 
 
-class Coming(NamedTuple):
+class ComingJobs(NamedTuple):
     """K jobs of an episode in order of time, [K] each.
 
     Attributes:
@@ -331,7 +331,9 @@ def _check(arrivals: Arrivals) -> None:
     raise TooLittleData(needs, f"{len(arrivals.jobs):,} jobs that came, none of them with its duration")
 
 
-def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
+def draw(
+    arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator
+) -> ComingJobs:
     """Draw the jobs of an episode that begins at an hour of the day.
 
     The jobs of each queue come as a Poisson process at the hour's rate, times a gamma variable per hour with the
@@ -367,7 +369,7 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
     time, chosen, whole = time[order], chosen[order], np.nan_to_num(chosen[order]).astype(np.int64)
     asked = np.clip(whole[:, GPUS], 1, most)
     queues = np.concatenate([np.full(len(part), at) for at, part in enumerate(rows)])[order]
-    return Coming(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
+    return ComingJobs(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
 
 
 # Learning curves of simulated jobs, and convergence as the service judges it.
@@ -408,7 +410,7 @@ def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
     return Ahead(*np.stack(found, axis=-1))
 
 
-class Foreseen(NamedTuple):
+class CurveForecasts(NamedTuple):
     """Forecasts on the drawn curves of A applications.
 
     Attributes:
@@ -420,7 +422,7 @@ class Foreseen(NamedTuple):
     forecasts: Ahead
 
 
-def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
+def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveForecasts | None:
     """Forecast the drawn curves of the applications of several models, in order; None: no application has curves."""
     first, tables = list[int](), list[Ahead]()
     for model, names in known:
@@ -430,7 +432,7 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen
                 tables.append(foreseen(model.curves, own, draw_curves(model.curves, own)))
     if not tables:
         return None
-    return Foreseen(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
+    return CurveForecasts(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
 
 
 def initial_convergence(shape: tuple[int, int]) -> Converging:

@@ -27,7 +27,7 @@ from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
 
-class Recorded(NamedTuple):
+class JobRecording(NamedTuple):
     """Jobs of all episodes under one policy; courses over time are of the episode with the most jobs: K jobs, T
     intervals.
 
@@ -80,7 +80,7 @@ class Recorder:
         here = (np.arange(clusters.time.shape[1]) < clusters.counts[at, CAME]) & np.isnan(clusters.completed[at])
         self._shown.append(ChartedState(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
-    def recording(self) -> Recorded:
+    def recording(self) -> JobRecording:
         """Return the recording after the episodes' end; their last interval is not in it.
 
         Raises:
@@ -93,7 +93,7 @@ class Recorder:
         real, gpus = every[at], np.array([one.gpus for one in self._shown[1:]])
         there = np.array([one.there for one in self._shown[1:]])[:, real]
         known = self._world.source.applications
-        return Recorded(
+        return JobRecording(
             names=[
                 f"{known[kind] if kind != UNKNOWN else 'job'} {number}"
                 for number, kind in enumerate(drawn.believed[at, real].tolist())
@@ -108,7 +108,7 @@ class Recorder:
         )
 
 
-def record_episodes(world: ClusterWorld, seed: int, player: Player) -> Recorded:
+def record_episodes(world: ClusterWorld, seed: int, player: Player) -> JobRecording:
     """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs.
 
     Raises:
@@ -202,7 +202,7 @@ TOLD = (
 
 
 def pictures(
-    layout: Layout, model: ClusterModel, played: Mapping[str, Recorded], compared: Sequence[str], episodes: int
+    layout: Layout, model: ClusterModel, played: Mapping[str, JobRecording], compared: Sequence[str], episodes: int
 ) -> Json:
     """Make all charts of an evaluation, as JSON values.
 
@@ -224,7 +224,7 @@ def pictures(
     return {"title": TITLE, "told": told, "plots": plots}
 
 
-def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+def allocation(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
     """Chart each job's GPUs over time, stacked; a job has the same colour under every policy."""
     first = next(iter(played.values()))
     most = np.argsort(-first.gpus.sum(axis=0), kind="stable")[:MOST_NAMED]
@@ -241,7 +241,7 @@ def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
     }
 
 
-def _stacked_lines(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
+def _stacked_lines(one: JobRecording, chosen: Sequence[int], total: int) -> list[Json]:
     names = one.names
     rest = np.delete(one.gpus, chosen, axis=1).sum(axis=1)
     each = [(names[job], one.gpus[:, job]) for job in chosen]
@@ -249,7 +249,7 @@ def _stacked_lines(one: Recorded, chosen: Sequence[int], total: int) -> list[Jso
     return [_line(one, name, values) for name, values in parts]
 
 
-def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+def queue(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
     """Chart the number of waiting jobs over time, one line per policy."""
     series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
     return {
@@ -262,7 +262,7 @@ def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
     }
 
 
-def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
+def arrivals(layout: Layout, model: ClusterModel, one: JobRecording) -> Json:
     """Chart the GPUs requested over the episode, with the domain model's mean and 90 % band.
 
     Raises:
@@ -300,7 +300,7 @@ def _requests_histogram(time: Floats, asked: NDArray[np.int64], edges: Floats) -
     return np.asarray(np.histogram(time, edges, weights=asked)[0], np.float64)
 
 
-def completion(played: Mapping[str, Recorded]) -> Json:
+def completion(played: Mapping[str, JobRecording]) -> Json:
     """Chart the share of jobs that are finished within a number of hours, one line per policy."""
     series = []
     for name, one in played.items():
@@ -322,7 +322,7 @@ def _hours(layout: Layout) -> Json:
     return {"title": "hours", "domain": [0, layout.spec.interval_seconds * layout.spec.episode_intervals / 3600]}
 
 
-def _line(one: Recorded, name: str, values: NDArray[Any]) -> Json:
+def _line(one: JobRecording, name: str, values: NDArray[Any]) -> Json:
     """Make a step line of ``values`` [T] over hours, with the last step extended to its end."""
     wide = one.begins[1] - one.begins[0] if len(one.begins) > 1 else 1.0
     return _series(name, np.append(one.begins, one.begins[-1:] + wide) / 3600, _last_twice(values))

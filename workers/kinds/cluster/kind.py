@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.kinds.cluster.policies import AHEAD, WITH_MODEL, load
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LearnedCluster(SimulatedKind):
     pictured_episodes = 8
 
     @override
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         from workers.kinds.cluster.fit import fit
 
         return fit(workload, seed)
@@ -72,10 +72,10 @@ class LearnedCluster(SimulatedKind):
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """Return the layout's rules by name, without the one that simulates ahead; the default rule comes first."""
-        from workers.kinds.cluster.world import Ruled
+        from workers.kinds.cluster.world import RulePolicy
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
-        return {name: Ruled(name) for name in names if name != AHEAD}
+        return {name: RulePolicy(name) for name in names if name != AHEAD}
 
     @override
     def load(self, artifact: bytes, spec: Any) -> Policy:

@@ -35,11 +35,11 @@ from workers.inputs import Conditions
 from workers.kinds.cluster.episodes import (
     DRAWN,
     TERMS,
-    Coming,
+    ComingJobs,
     Episodes,
     HiddenJobs,
+    IntervalAmounts,
     Source,
-    Spent,
     courses,
     draw,
     foreseen_of,
@@ -217,7 +217,7 @@ class ClusterWorld(SimulatedWorld):
 
     def _pass_interval(
         self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers
-    ) -> tuple[Spent, Floats]:
+    ) -> tuple[IntervalAmounts, Floats]:
         """Let an interval pass under ``conditions``; return its amounts, and the reward's terms [B, 5].
 
         ``moved``: number of jobs whose nodes changed before it, [B].
@@ -249,7 +249,7 @@ class ClusterWorld(SimulatedWorld):
             demoted=np.where(served, clusters.now[:, None], state.demoted),
         )
 
-    def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
+    def _counts(self, state: Episodes, spent: IntervalAmounts, moved: Integers) -> Floats:
         """Return the outcomes of one interval, [B, 4]: mean hours of jobs, jobs ended, GPU-hours, restarts."""
         hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
         used = (spent.gpus * spent.present).sum(axis=1) / 3600
@@ -381,7 +381,7 @@ class PlayedSource(Source):
             drawn.curve[:] = np.where((drawn.steps > 0) & (first >= 0), first + random.integers(DRAWN, size=shape), -1)
         return found, drawn
 
-    def _fill(self, found: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: Coming, follows: int) -> None:
+    def _fill(self, found: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int) -> None:
         beliefs, believed = self._beliefs[follows], self._beliefs[0]
         of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
         known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
@@ -455,7 +455,7 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
 
 
-class Ruled:
+class RulePolicy:
     """A policy that decides by the layout's rule ``name``. For imitating learners its action changes no weight."""
 
     def __init__(self, name: str) -> None:

@@ -40,7 +40,7 @@ from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.inputs import Conditions as Wanted
 from workers.inputs import Workload
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.training.conclude import Contender, conclude
 from workers.learning.training.driver import Stage, TrainedAgent, Trainer, TrainingProblem
@@ -86,7 +86,7 @@ class _Looks(NamedTuple):
     recent: Transitions
 
 
-class Exploring(Policy, Scaler):
+class ExploringPolicy(Policy, Scaler):
     """A policy that looks ahead, takes 20 % random actions, and turns on random numbers of servers."""
 
     name = "exploring"
@@ -115,11 +115,11 @@ def gather_tasks(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
         world: a world that has not begun.
         seed: seed of the exploration.
     """
-    looks, steps = _play_episodes(world, Exploring(np.random.default_rng(seed)))
+    looks, steps = _play_episodes(world, ExploringPolicy(np.random.default_rng(seed)))
     return Tasks(*_paces(world.layout, looks), *_loads(looks)), steps
 
 
-def _play_episodes(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
+def _play_episodes(world: InferenceWorld, policy: ExploringPolicy) -> tuple[_Looks, int]:
     world.reset()
     window, seen, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
     found: list[_Looks] = []
@@ -310,7 +310,7 @@ STRETCH = 3_600  # seconds of requests from which episodes are drawn
 SHARPNESS = 0.05  # standard deviation of log seconds between variants and sizes
 
 
-class Shifting(Disturbance):
+class PaceShifts(Disturbance):
     """A disturbance that draws when servers change their pace, and when some are lost.
 
     Args:
@@ -348,15 +348,15 @@ def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> In
     truth = replace(model, log_seconds=members)
     world = InferenceWorld(layout, [truth], Wanted(batch, seed), requests(layout, model, seed), believed=model)
     disturbances: list[Any] = world.disturbances
-    disturbances.append(Shifting(seed))
+    disturbances.append(PaceShifts(seed))
     return world
 
 
-def requests(layout: Layout, model: ServiceModel, seed: int) -> Recorded:
+def requests(layout: Layout, model: ServiceModel, seed: int) -> RecordedArrivals:
     """Draw the requests of all users over one hour, with changing levels and bursts."""
     random, window = np.random.default_rng([seed, 1]), layout.spec.control_seconds
     counts = [random.poisson(rate * _level(random) * _bursts(random, window)).astype(np.int64) for rate in usual(model)]
-    return Recorded.of_counts(counts, layout.spec.episode_seconds, seed)
+    return RecordedArrivals.of_counts(counts, layout.spec.episode_seconds, seed)
 
 
 def usual(model: ServiceModel) -> NDArray[np.float64]:

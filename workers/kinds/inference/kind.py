@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from app.kinds.inference.heuristics import ALGORITHM
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Evaluation, Fitted, Online
+from workers.kinds.contract import Evaluation, FittedModel, Online
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.training.driver import Planned, Trainer
+    from workers.learning.training.driver import PlannedPolicy, Trainer
     from workers.learning.training.request import Request
 
 
@@ -33,7 +33,7 @@ class LearnedInference(SimulatedKind, Online):
     pictured_episodes = 16
 
     @override
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         from workers.kinds.inference.estimation.fit import fit
 
         return fit(workload, seed)
@@ -217,21 +217,21 @@ class LearnedInference(SimulatedKind, Online):
         rule = next((name for name in shown if name in rules), next(iter(several)))
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
-    def reference(self, workload: Workload) -> Planned:
+    def reference(self, workload: Workload) -> PlannedPolicy:
         """Compute the optimum of a small system on one server; for others the result's ``why_not`` is the reason."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
-        from workers.learning.training.driver import Planned
+        from workers.learning.training.driver import PlannedPolicy
 
         if workload.spec.policies == "per_user":
-            return Planned(why_not="every user has an agent of its own")
+            return PlannedPolicy(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
             found = solve(layout, model)
         except Intractable as reason:
-            return Planned(why_not=str(reason))
+            return PlannedPolicy(why_not=str(reason))
         artifact = self.save(found.policy(layout), workload.spec)
-        return Planned(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
+        return PlannedPolicy(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
 
     def _score(self, workload: Workload, artifact: bytes) -> float:
         from workers.kinds.simulated.training import SimulatedTraining

@@ -28,7 +28,7 @@ from workers.estimators.base import (
 from workers.estimators.registry import FAMILIES
 from workers.estimators.residuals import (
     MOST,
-    Measured,
+    Measurements,
     Spreads,
     decompose,
     mean_by_execution,
@@ -298,7 +298,7 @@ def _fit_metric(
     )
     spreads = decompose(chosen.residuals, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
-    measured = Measured(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
+    measured = Measurements(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
     return MetricFit(chosen, used, spreads, unexplained_entries(measured, spreads))
 
 

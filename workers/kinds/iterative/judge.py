@@ -27,7 +27,7 @@ from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
 from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
-from workers.evaluation.protocol import Chosen, choose
+from workers.evaluation.protocol import HeldOutChoice, choose
 from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
 from workers.evaluation.wrappers import World, Wrapper
@@ -314,7 +314,7 @@ def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) ->
     return HeldOutModel(fitted.table, chosen.report(None, _note(chosen)))
 
 
-def _note(chosen: Chosen) -> str:
+def _note(chosen: HeldOutChoice) -> str:
     count, unseen = len(chosen.names), chosen.unseen
     if unseen == count:
         return f"L3 follows a domain model of {count} executions that no agent's domain model had been fitted on."

@@ -399,7 +399,7 @@ def hindsight(world: IterativeWorld) -> Hindsight:
     return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - relaxed.bound, 0.0))
 
 
-def _tightest(path: _Path) -> _Relaxed:
+def _tightest(path: _Path) -> _RelaxedPaths:
     """Return the relaxation with the largest lower bound of the cost among the multipliers λ of a bisection."""
     low, high = path.multipliers
     below, above = path.solve(low), path.solve(high)
@@ -411,7 +411,7 @@ def _tightest(path: _Path) -> _Relaxed:
     return tightest
 
 
-class _Relaxed(NamedTuple):
+class _RelaxedPaths(NamedTuple):
     """Shortest paths at one Lagrange multiplier λ.
 
     Attributes:
@@ -540,7 +540,7 @@ class _Path:
     def target(self) -> float:
         return 0.0 if self.summed is None else float(self.start.targets[0, self.summed])
 
-    def solve(self, multiplier: float) -> _Relaxed:
+    def solve(self, multiplier: float) -> _RelaxedPaths:
         """Compute the shortest paths when each unit of the sum costs ``multiplier`` in return."""
         staged = self.stage + multiplier * self.sum
         ahead = np.zeros((self.layout.iterations + 1, self.measured.shape[1]))
@@ -554,9 +554,9 @@ class _Path:
             total = self.sum[self.pause_of[best], k, goal] + total[goal]
         bound = float(staged[0, 0, self.first] + value[self.first]) - multiplier * self.target
         excess = float(self.sum[0, 0, self.first] + total[self.first]) - self.target
-        return _Relaxed(multiplier, bound, excess, ahead)
+        return _RelaxedPaths(multiplier, bound, excess, ahead)
 
-    def search(self, relaxed: _Relaxed) -> _ActionPath:
+    def search(self, relaxed: _RelaxedPaths) -> _ActionPath:
         """Find the best path by a label-setting pass (Joksch 1966) whose lower bounds come from ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
@@ -575,7 +575,7 @@ class _Path:
             place = int(step.parent[place])
         return _ActionPath(np.array(actions[::-1], np.intp), float(cost[best]))
 
-    def _extend_labels(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
+    def _extend_labels(self, k: int, labels: _Labels, relaxed: _RelaxedPaths) -> _Labels:
         """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``
         with the least lower bound; at most ``LABELS`` in all.
         """

@@ -39,7 +39,7 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 
 @dataclass(frozen=True)
-class Guarded(Player):
+class GuardedPlayer(Player):
     """A player that decides behind the guard, as the service does.
 
     Attributes:
@@ -104,8 +104,8 @@ class IterativeProblem(Problem):
         if isinstance(contender, bytes):
             artifact = load(contender)
             check(artifact, self.layout)
-            return Guarded(artifact)
-        return Guarded(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
+            return GuardedPlayer(artifact)
+        return GuardedPlayer(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
 
     @override
     def title(self, contender: bytes | Policy) -> str:

@@ -14,7 +14,7 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.policies.base import RETURN_SCALE
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.evaluation.wrappers import Conditions
 from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
 from workers.kinds.iterative.simulator import Courses, draw_disturbances, undisturbed_truth, unpack_states
@@ -38,7 +38,7 @@ class Truth(NamedTuple):
     effect: Array
 
 
-class IterativeWorld(Disturbed):
+class IterativeWorld(DisturbedWorld):
     """The ``World`` of B runs of one workload: M metrics, O outcomes.
 
     Args:

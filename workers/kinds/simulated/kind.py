@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Competing, Evaluation, Fitted, LearnedKind
+from workers.kinds.contract import Competing, Evaluation, FittedModel, LearnedKind
 from workers.kinds.simulated.problem import SimulatedEnvironment
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
     reads_runs = False
     own: Sequence[str] = ()
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit a domain model; this base class only raises NotImplementedError."""
         raise NotImplementedError
 

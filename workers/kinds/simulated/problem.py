@@ -20,7 +20,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Spaces
 
 if TYPE_CHECKING:
-    from workers.learning.training.driver import Planned
+    from workers.learning.training.driver import PlannedPolicy
 
 
 NO_PLAN = "no plan is known for workloads of this kind"
@@ -107,12 +107,12 @@ class SimulatedEnvironment:
         policy: Policy = made.policy
         return policy
 
-    def reference(self, workload: Workload) -> Planned:
-        """Return a ``Planned`` without artifact, whose ``why_not`` says that this kind has no plan."""
-        from workers.learning.training.driver import Planned
+    def reference(self, workload: Workload) -> PlannedPolicy:
+        """Return a ``PlannedPolicy`` without artifact, whose ``why_not`` says that this kind has no plan."""
+        from workers.learning.training.driver import PlannedPolicy
 
         del workload
-        return Planned(why_not=NO_PLAN)
+        return PlannedPolicy(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
         """Chart the policies ``shown`` by name, the judged one first, as JSON for the report; None: no charts."""

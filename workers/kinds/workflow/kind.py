@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.kinds.contract import Evaluation, Fitted, LearnedKind, Spaces
+from workers.kinds.contract import Evaluation, FittedModel, LearnedKind, Spaces
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.workflow.training.train import SchedulerTrainer
     from workers.learning.simulator import Simulator
-    from workers.learning.training.driver import Planned
+    from workers.learning.training.driver import PlannedPolicy
     from workers.learning.training.request import Request
 
 ONE_TRACE = "there is one trace only, and agents may have learned from it: upload another for L3"
@@ -36,7 +36,7 @@ class Workflow(LearnedKind):
         del spec
         raise ValueError(CANDIDATES)
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit a predictor of run times; ``seed`` is not used.
 
         Raises:
@@ -46,7 +46,7 @@ class Workflow(LearnedKind):
 
         del seed
         fitted = fit_run_times(workload.samples)
-        return Fitted(fitted.predictor.to_bytes(), fitted.report)
+        return FittedModel(fitted.predictor.to_bytes(), fitted.report)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """Make the world of an evaluation; ``conditions.held_out`` are traces.
@@ -71,12 +71,12 @@ class Workflow(LearnedKind):
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
-    def reference(self, workload: Workload) -> Planned:
-        """Return a ``Planned`` without artifact, whose ``why_not`` says that one plan can't suit many episodes."""
-        from workers.learning.training.driver import Planned
+    def reference(self, workload: Workload) -> PlannedPolicy:
+        """Return a ``PlannedPolicy`` without artifact, whose ``why_not`` says that one plan can't suit many episodes."""
+        from workers.learning.training.driver import PlannedPolicy
 
         del workload
-        return Planned(why_not=NO_PLAN)
+        return PlannedPolicy(why_not=NO_PLAN)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
         """Make the trainer that searches priorities on the traces, chooses among candidates, and judges the best.

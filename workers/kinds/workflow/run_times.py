@@ -28,7 +28,7 @@ HELD_OUT = 0.25
 SHORTEST = 10.0  # seconds; shorter run times count as this in relative errors, as in bounded slowdown
 
 
-class Fitted(NamedTuple):
+class FittedPredictor(NamedTuple):
     """A fitted predictor of run times, and a report of JSON-like values on its errors."""
 
     predictor: Predictor
@@ -46,7 +46,7 @@ class TaskRecords(NamedTuple):
     users: list[str]
 
 
-def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
+def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> FittedPredictor:
     """Choose the family with the least median relative error on later tasks of the named traces, and fit it to all.
 
     Raises:
@@ -79,7 +79,7 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
         "users": len({user for part in known for user in part.users if user}),
         "unexplained": [],
     }
-    return Fitted(_fit_predictor(known, str(best["family"])), report)
+    return FittedPredictor(_fit_predictor(known, str(best["family"])), report)
 
 
 def predict_traces(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Buffer,
     Experience,
     Exported,
@@ -286,7 +286,7 @@ class ActorCriticLearner(NetworkLearner):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Draw an action for each of B environments from the policy; ``exploration`` is ignored.
 
         Observations are [B, D], ``mask`` of legal actions [B, N]; returns actions [B], the natural logarithms of
@@ -300,7 +300,7 @@ class ActorCriticLearner(NetworkLearner):
         with self.backend.without_gradient():
             found = self.bound.run(fetches, feeds, self.variables(state))
         carried = [host(found[wire]) for wire in self.seen.fetches]
-        return Acted(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
+        return ActResult(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Return the exported values [B, N] of N actions in the reward's unit: temperature · logits.

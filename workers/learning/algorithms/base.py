@@ -27,7 +27,7 @@ Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
 """A policy's type ("network", "table"), config and arrays, for the artifact."""
 
 
-class Acted(NamedTuple):
+class ActResult(NamedTuple):
     """Result of `act` for B environments.
 
     Attributes:
@@ -176,7 +176,7 @@ class Learner(Protocol):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose an action for each of B environments.
 
         Args:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Batch,
     Buffer,
     Experience,
@@ -199,7 +199,7 @@ class ValueLearner(NetworkLearner):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose the actions [B] of B environments by the online network, with ε or temperature ``exploration`` [B].
 
         Observations are [B, D], ``mask`` of legal actions [B, N]; the returned `log_prob` [B] is 0.
@@ -214,7 +214,7 @@ class ValueLearner(NetworkLearner):
         }
         with self.backend.without_gradient():
             action = self.bound.run(("explore.action",), feeds, {"online": self.views(state, "online")})
-        return Acted(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
+        return ActResult(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Return the Q-values [B, N] of N actions under the exported parameters, for observations [B, D]."""

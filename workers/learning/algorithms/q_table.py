@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from app.policies.artifact import cell
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Batch,
     Buffer,
     Experience,
@@ -169,7 +169,7 @@ class TableLearner:
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose the actions [B] for observations [B, D] ε-greedily among the legal ones (``mask`` [B, N]).
 
         ``exploration`` [B] is ε; the returned `log_prob` [B] is 0.
@@ -178,7 +178,7 @@ class TableLearner:
         noise = rng.random((len(observation), 2), np.float32)
         feeds = {"values": self.values(state, observation), "mask": mask, "noise": noise, "epsilon": exploration}
         action = self.explore.run(self.backend.xp, {}, feeds)["action"]
-        return Acted(action, np.zeros(len(observation), np.float32))
+        return ActResult(action, np.zeros(len(observation), np.float32))
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Return the state with each visited (cell, action) moved toward the mean of its targets, and statistics.

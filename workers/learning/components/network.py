@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.policies import functions
 from workers.learning.backends import Array
-from workers.learning.build import Completed, Graph, complete, compose, prefixes
+from workers.learning.build import Completion, Graph, complete, compose, prefixes
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
 
 # Composite components.
@@ -69,7 +69,7 @@ class Composite(Component):
     def _graph(self) -> Graph:
         return compose(self.takes, [Node("it", self, {port: port for port in self.takes})])
 
-    def _complete_inner(self, inputs: Spaces) -> Completed:
+    def _complete_inner(self, inputs: Spaces) -> Completion:
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
 
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.base import Acted, Experience, Exported, LearnStats
+from workers.learning.algorithms.base import ActResult, Experience, Exported, LearnStats
 from workers.learning.algorithms.buffers import part
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import base as blob
-from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
+from workers.learning.execution.base import ChunkTotals, Executor, Live, PacedTraining, Plan
 from workers.learning.simulator import JointSimulator, MaskedObservation, Role
 
 # Independent learners: each treats the others as part of its environment (Tan, 1993).
@@ -54,7 +54,7 @@ class IndependentAgents:
         """Total number of transitions in the agents' replay memories."""
         return sum(agent.buffer.size for agent in self.agents.values())
 
-    def act(self, seen: Mapping[str, MaskedObservation], progress: float) -> dict[str, Acted]:
+    def act(self, seen: Mapping[str, MaskedObservation], progress: float) -> dict[str, ActResult]:
         """Return every agent's actions [B] by its own observations; ``progress`` (0 to 1) sets the exploration."""
         return {
             name: agent.act(seen[name].observation, seen[name].mask, progress, self.rngs[name])
@@ -95,7 +95,7 @@ class IndependentAgents:
 # Training of several agents in one process: all act, the simulator steps, each learns from its own slab.
 
 
-class Joint(Paced, Executor):
+class Joint(PacedTraining, Executor):
     """Executor of independent agents on one simulator, with chunks and checkpoints like `Serial`.
 
     Attributes:

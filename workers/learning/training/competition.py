@@ -9,7 +9,7 @@ import numpy as np
 from workers.learning.execution import Executor
 from workers.learning.execution import base as blob
 from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
-from workers.learning.training.driver import Planned, Stage, TrainedAgent, Trainer, TrainingProblem
+from workers.learning.training.driver import PlannedPolicy, Stage, TrainedAgent, Trainer, TrainingProblem
 from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
@@ -44,7 +44,7 @@ class Competition(Trainer):
         self.records = [TrialRecord(entry) for entry in found]
         self.candidates: list[Candidate | None] = [None] * len(found)
         self.yardsticks: dict[str, float] = {}
-        self._planned: Planned | None = None
+        self._planned: PlannedPolicy | None = None
 
     @property
     def stages(self) -> Sequence[Stage]:
@@ -167,4 +167,4 @@ class Competition(Trainer):
             if kept is not None:
                 self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), float(kept))
         if "planned" in arrays:
-            self._planned = Planned.unpack(arrays["planned"].tobytes())
+            self._planned = PlannedPolicy.unpack(arrays["planned"].tobytes())

@@ -73,7 +73,7 @@ def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry
 
 @pytest.mark.parametrize("found", [None, {}, {"title": "t", "told": "t", "plots": []}])
 def test_where_there_is_nothing_no_section_is_made(found: dict[str, Any] | None) -> None:
-    scheduled = page.Scheduled("One sequence", "told")
+    scheduled = page.ScheduleSection("One sequence", "told")
     assert page.sections(found, scheduled, page.figures(found)) == []
 
 

@@ -22,7 +22,7 @@ from workers.evaluation.report.charts import definition
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, record_episodes
+from workers.kinds.cluster.evaluation import GPUS, JobRecording, given_back, pictures, record_episodes
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 SEED, EPISODES = 2, 3
@@ -37,13 +37,13 @@ def known() -> Workload:
 
 
 @pytest.fixture(scope="module")
-def played(known: Workload) -> dict[str, Recorded]:
+def played(known: Workload) -> dict[str, JobRecording]:
     rules = KIND.baselines(known)
     worlds = {name: KIND.world(known, Conditions(EPISODES, SEED)) for name in ("soonest", "fifo")}
     return {name: record_episodes(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
 
 
-def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, JobRecording]) -> None:
     for name, one in played.items():
         world = KIND.world(known, Conditions(EPISODES, SEED))
         counted = play(world, Level.SEEDS, SEED, Bare(KIND.baselines(known)[name])).outcomes
@@ -56,7 +56,7 @@ def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[st
     np.testing.assert_array_equal(first.time, second.time)
 
 
-def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
     found = pictures(Layout(SPEC), model, played, list(played), EPISODES)
     assert json.loads(json.dumps(found)) == found
@@ -101,7 +101,7 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
     assert [problem.action_name(action) for action in (0, 3)] == ["the job's weight × 1", "the job's weight × 0.5"]
 
 
-def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
     plain = Layout(SPEC.model_copy(update={"convergence": None}))
     found = pictures(plain, model, played, list(played), EPISODES)

@@ -32,7 +32,7 @@ from workers.kinds.inference.simulator.world import Clients
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.joint import IndependentAgents
-from workers.learning.training.driver import Planned
+from workers.learning.training.driver import PlannedPolicy
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
 MADE = layout(
@@ -266,7 +266,7 @@ def test_rules_that_differ_by_their_scaler_play_once_where_servers_stay_on(monke
     arrays: dict[str, Any] = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
     arrays |= {f"{name}.bias": np.zeros(rows, np.float32) for name, (rows, _) in shapes.items()}
     artifact = KIND.save(NetworkPolicy.build(config, arrays), fixed.spec)
-    found = SimulatedTraining(KIND, workload, 0).judge(artifact, Planned(), None, 0.0)["heuristics"]
+    found = SimulatedTraining(KIND, workload, 0).judge(artifact, PlannedPolicy(), None, 0.0)["heuristics"]
     assert [*rules] == [*found] == [*KIND.baselines(Workload(MADE.spec))]
     assert found["lookahead"] == found["lookahead+expected_return"]
     assert len(played) == 1 + len(set(map(id, rules.values()))) == 6

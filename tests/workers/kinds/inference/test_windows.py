@@ -19,7 +19,7 @@ from workers.evaluation.statistics import Level, estimate
 from workers.inputs import Conditions, LoggedRun, Workload
 from workers.kinds.contract import Online
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.windows import Stretch, Window, rebuilt, stretch
 from workers.learning.execution import base as blob
 from workers.learning.training.request import Bracket, Entry, Request
@@ -126,7 +126,7 @@ def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, Se
 
 def test_windows_of_a_log_don_t_overlap() -> None:
     """Half an hour has 29 minutes beside one in which the last begins."""
-    log = Recorded([np.arange(1_800.0)], 0.0, 1_740.0)
+    log = RecordedArrivals([np.arange(1_800.0)], 0.0, 1_740.0)
     count = log.apart(60.0)
     begins, _ = log.at((np.arange(count) + 0.5) / count)
     assert count == 29
@@ -181,7 +181,7 @@ def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(made: tuple[L
 
 def test_episodes_know_the_rates_of_late() -> None:
     times = [np.arange(0.25, 100.0, 0.5), np.arange(0.125, 100.0, 0.25)]
-    log = Recorded(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
+    log = RecordedArrivals(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
     assert np.asarray(log.late) == pytest.approx(np.array([[2.0, 4.0]] * 2), rel=0.02)
     begins, late = log.at(np.array([0.0, 0.49, 0.5, 1.0]))
     assert begins.tolist() == [10.0, 10.0, 50.0, 50.0]

@@ -20,7 +20,7 @@ from app.kinds.inference.samples import SECONDS as CONTENT_SECONDS
 from workers.estimators.base import LEVEL, Floats, Prediction, TooLittleData
 from workers.estimators.forecasting.back_test import SECONDS, count_by_class, forecasters
 from workers.inputs import Drifts, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.inference.estimation.arrivals import (
     Arrivals,
     Series,
@@ -163,7 +163,7 @@ def _error_report(folds: list[_Fold]) -> dict[str, float | None]:
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
 
-def fit(workload: Workload, seed: int) -> Fitted:
+def fit(workload: Workload, seed: int) -> FittedModel:
     """Fit service times, each user's arrivals and forecasts of requests to all samples.
 
     Raises:
@@ -186,7 +186,7 @@ def fit(workload: Workload, seed: int) -> Fitted:
     made, told = forecasts(layout, older, levels, seed)
     model = replace(tabulate_service(layout, service, rows, tested.factor, arrivals), forecasts=made)
     report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
-    return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
+    return FittedModel(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:

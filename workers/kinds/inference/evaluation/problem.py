@@ -19,7 +19,7 @@ from app.kinds.inference.samples import VARIANT, Content
 from app.kinds.inference.samples import Requests as LoggedRequests
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
-from workers.evaluation.protocol import Chosen, KeptBack, choose, draw_order
+from workers.evaluation.protocol import HeldOutChoice, KeptBack, choose, draw_order
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Samples
 from workers.kinds.inference.simulator import kernels
@@ -215,11 +215,11 @@ def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> K
     return KeptBack(chosen, [*kept, *measured], f"{note}, with the measured batches of all")
 
 
-def _end(name: str, content: Content, request: HoldOut) -> tuple[Chosen, list[tuple[str, Content]]]:
+def _end(name: str, content: Content, request: HoldOut) -> tuple[HeldOutChoice, list[tuple[str, Content]]]:
     time = content.requests.time
     late = time >= time[-1] - request.share * (time[-1] - time[0])
     requests = LoggedRequests(*(column[late] for column in content.requests))
-    return Chosen((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
+    return HeldOutChoice((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
 
 
 def _enough(contents: Sequence[Content], variants: int) -> bool:
@@ -234,7 +234,7 @@ def _measured_executions(data: Mapping[str, Content]) -> list[tuple[str, Content
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
 
 
-def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
+def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> HeldOutChoice:
     """Choose a share of the users to hold out, first users that no agent's model has seen; at least one, never all.
 
     With a single user the result has no names.
@@ -244,7 +244,7 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     unseen = [name for place, name in enumerate(users) if place not in seen]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
     names = draw_order(users, unseen, seed)[:wanted]
-    return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
+    return HeldOutChoice(tuple(names), sum(name in unseen for name in names), USERS)
 
 
 def exchange_users(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:

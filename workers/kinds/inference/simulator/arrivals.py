@@ -202,7 +202,7 @@ def arrival_times(
 FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
 
 
-class Recorded(NamedTuple):
+class RecordedArrivals(NamedTuple):
     """Recorded arrivals of U users and the beginnings of episodes, all in seconds.
 
     Attributes:
@@ -219,7 +219,7 @@ class Recorded(NamedTuple):
     late: Floats | None = None
 
     @classmethod
-    def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
+    def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> RecordedArrivals:
         """Make a recording from each user's ``counts`` of requests in n seconds, [n]: random instants in each second.
 
         Episodes of ``episode_seconds`` may begin anywhere.
@@ -228,7 +228,7 @@ class Recorded(NamedTuple):
         times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
         return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
 
-    def beginning(self, begins: Floats, window: float) -> Recorded:
+    def beginning(self, begins: Floats, window: float) -> RecordedArrivals:
         """Copy the recording with episodes that begin at ``begins``, where users' smoothed rates are known.
 
         Args:

@@ -22,11 +22,11 @@ from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.quality import jain
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Load, Potential, Recorded, Transition
+from workers.kinds.inference.simulator.arrivals import Load, Potential, RecordedArrivals, Transition
 from workers.learning.simulator import JointSimulator, MaskedObservation, Role, Step
 
 Floats = NDArray[np.float64]
@@ -68,7 +68,7 @@ class Ticks:
         return getattr(self._world, name)
 
 
-class InferenceWorld(Disturbed):
+class InferenceWorld(DisturbedWorld):
     """B episodes of a workload, each at its next decision: a batch for an idle server, or the number of servers.
 
     Args:
@@ -99,7 +99,7 @@ class InferenceWorld(Disturbed):
         layout: Layout,
         models: Sequence[ServiceModel],
         conditions: Conditions,
-        recorded: Recorded | None = None,
+        recorded: RecordedArrivals | None = None,
         believed: ServiceModel | None = None,
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)

@@ -270,7 +270,7 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
     if reason is None:
         best = solve(episode.trace, episode.nodes, episode.weights, start)
         if best.exact:
-            policy = SchedulerPolicy(Fixed(best.schedule, replay_scheduler(best.schedule)))
+            policy = SchedulerPolicy(FixedScheduler(best.schedule, replay_scheduler(best.schedule)))
             return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
         start, reason = best.schedule, f"given up after {best.branches} branches"
     value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
@@ -278,7 +278,7 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
     expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
     reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
     return LevelOptimum(
-        SchedulerPolicy(Fixed(schedule, replay_scheduler(schedule))),
+        SchedulerPolicy(FixedScheduler(schedule, replay_scheduler(schedule))),
         expected=expected,
         error=-expected,
         reason=reason_text,
@@ -290,7 +290,7 @@ def replay_scheduler(schedule: Schedule) -> ReplayedSchedule:
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
-class Fixed(EpisodeScheduler):
+class FixedScheduler(EpisodeScheduler):
     """A scheduler that replays a given schedule to the second in its own episode, and uses another scheduler in others.
 
     Args:

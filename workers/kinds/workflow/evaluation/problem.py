@@ -31,7 +31,7 @@ from workers.kinds.workflow.evaluation.pictures import OUTCOMES, picture, window
 from workers.kinds.workflow.evaluation.schedulers import (
     ORDERS,
     EpisodeScheduler,
-    Ruled,
+    RuleScheduler,
     placement_schedulers,
     rule_schedulers,
     uses_one_pool,
@@ -159,7 +159,7 @@ class WorkflowProblem(Problem):
         if not self.pool:
             return Always(values["strategy"], "static")
         rule, mechanism, fill = RULES[values["rule"]], MECHANISMS[values["mechanism"]], ORDERS[values["fill"]]
-        return SchedulerPolicy(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
+        return SchedulerPolicy(RuleScheduler(rule, mechanism, fill, self.layout.spec.limits_per_user))
 
     @cached_property
     @override
@@ -283,7 +283,7 @@ def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler
     how = spec.backfilling, spec.backfill_order, spec.limits_per_user
     policy = artifact.policy
     if isinstance(policy, StrategyPolicy):
-        return Ruled(policy.name, *how)
+        return RuleScheduler(policy.name, *how)
     if not isinstance(policy, PriorityPolicy):
         raise IncompatibleArtifact(f"{policy.name} orders no tasks")
     return AgentScheduler(policy.name, policy, *how)

@@ -37,7 +37,7 @@ class EpisodeScheduler(Protocol):
 
 
 @dataclass(frozen=True)
-class Ruled:
+class RuleScheduler:
     """A scheduler of batch jobs on one pool, by names of a rule, a mechanism, and a rule ``fill`` of overtaking.
 
     ``limits`` are the limits of each user. Conservative backfilling ignores ``fill``.
@@ -72,7 +72,7 @@ class Ruled:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanScheduler:
     """A scheduler that plans a workflow by ``strategy`` with estimates; every node keeps to its order of tasks."""
 
     strategy: str
@@ -88,7 +88,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Dispatched:
+class DispatchScheduler:
     """A scheduler that assigns tasks to nodes by ``strategy`` (a name) at run time, when they are ready."""
 
     strategy: str
@@ -175,15 +175,15 @@ def rule_schedulers(limits: Limits, backfilling: str, fill: str = "fcfs") -> dic
     """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
     overtaking ``fill``, four rules with all mechanisms, and EASY with overtaking by sjf.
     """
-    own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
-    full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
-    schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
+    own = [RuleScheduler(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
+    full = [RuleScheduler(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
+    schedulers = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits)]
     return {scheduler.name: scheduler for scheduler in schedulers}
 
 
 def placement_schedulers(*, at_once: bool) -> dict[str, EpisodeScheduler]:
     """Make schedulers by name: every strategy at run time, and as a plan if all tasks are submitted ``at_once``."""
-    schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
+    schedulers: list[EpisodeScheduler] = [DispatchScheduler(name) for name in planning.STRATEGIES]
     if at_once:
-        schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]
+        schedulers = [*(PlanScheduler(name) for name in planning.STRATEGIES), *schedulers]
     return {scheduler.name: scheduler for scheduler in schedulers}

@@ -16,7 +16,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import (
     ENTRIES,
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 MOST_TASKS = 1_500_000  # in the cache; about 160 bytes each
 
 
-class Turned:
+class DisturbedEpisodes:
     """B episodes under one set of disturbances.
 
     Attributes:
@@ -63,16 +63,15 @@ class DrawnEpisodes:
 
     def __init__(self, known: Sequence[Episode], observation: NDArray[np.float32], after: Mapping[str, Any]) -> None:
         self.known, self.observation, self.after = known, observation, after
-        self._disturb: dict[bytes, Turned] = {}
+        self._turned: dict[bytes, DisturbedEpisodes] = {}
 
-    def disturb(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
+    def disturb(self, disturbance: Sequence[TaskDisturbance]) -> DisturbedEpisodes:
         """Apply ``disturbance`` [B], one per episode; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
-        if key not in self._disturb:
-            self._disturb = {
-                key: Turned(self.known, disturbance)
-            }  # an evaluation draws its disturbances once per world
-        return self._disturb[key]
+        if key not in self._turned:
+            # an evaluation draws its disturbances once per world
+            self._turned = {key: DisturbedEpisodes(self.known, disturbance)}
+        return self._turned[key]
 
 
 class Memory:
@@ -122,7 +121,7 @@ class View(NamedTuple):
     mask: NDArray[np.bool_]
 
 
-class WorkflowWorld(Disturbed):
+class WorkflowWorld(DisturbedWorld):
     """B episodes of one workload: a step is a whole episode, scheduled by the scheduler whose number is the action.
 
     Args:
@@ -165,7 +164,7 @@ class WorkflowWorld(Disturbed):
         self.paid = np.zeros(batch, np.float32)
         self.outcome_increments: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
         self._begun = False
-        self._outcome: Turned | None = None
+        self._outcome: DisturbedEpisodes | None = None
         self._disturbances: list[TaskDisturbance] | None = None
 
     @property
@@ -186,10 +185,10 @@ class WorkflowWorld(Disturbed):
     @property
     def truth(self) -> Sequence[Episode]:
         """The episodes with their disturbances, which no policy may read, [B]."""
-        return self._disturb.truth
+        return self._disturbed_episodes.truth
 
     @property
-    def _disturb(self) -> Turned:
+    def _disturbed_episodes(self) -> DisturbedEpisodes:
         if self._outcome is None:
             if self._disturbances is None:
                 self._disturbances = self._task_disturbances()
@@ -220,7 +219,7 @@ class WorkflowWorld(Disturbed):
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``, cached."""
         episode = self.truth[row]
-        earned = self._disturb.earned if action < self.numbered else self._earned
+        earned = self._disturbed_episodes.earned if action < self.numbered else self._earned
         key = (id(episode), action)
         if key not in earned:
             schedule = self.schedule(row, action)

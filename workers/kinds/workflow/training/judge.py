@@ -19,7 +19,7 @@ from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.kinds.workflow.evaluation.episodes import Episode, describe_episode, reference
 from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queue_outcomes, window
 from workers.kinds.workflow.evaluation.problem import AgentScheduler
-from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
+from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, RuleScheduler
 from workers.kinds.workflow.simulator.simulate import Figures, figures
 from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, play_sequence
 
@@ -41,7 +41,7 @@ class Stage:
 
     def rule(self, name: str) -> AgentScheduler:
         """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of overtaking)."""
-        rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
+        rule_name = RuleScheduler(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
     @property
