@@ -71,7 +71,7 @@ class Renewal:
     def _may_need(self, session: Session, one: ChampionAgent) -> bool:
         """Whether an agent needs an evaluation now; agents that need none are remembered."""
         found: Need = "none"
-        with self._alone(one):
+        with self._isolate_errors(one):
             found = _need(session, session.get(Workload, one.workload_id), one.version)
         if found == "none":
             self._settled.add(one)
@@ -80,7 +80,7 @@ class Renewal:
     def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
         """Queue an agent's evaluation unless another process did; returns its job's id, else None."""
         job = None
-        with self._alone(one), database.session() as session:
+        with self._isolate_errors(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
             agent = agents.find(session, one.workload_id, one.version)
             first = not repository.is_busy(session) and _need(session, workload, one.version) == "evaluation"
@@ -89,7 +89,7 @@ class Renewal:
         return job
 
     @contextmanager
-    def _alone(self, one: ChampionAgent) -> Iterator[None]:
+    def _isolate_errors(self, one: ChampionAgent) -> Iterator[None]:
         """Context manager: log an agent's error and skip the agent from then on; database errors pass."""
         try:
             yield

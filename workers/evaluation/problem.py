@@ -18,7 +18,7 @@ from workers.learning.simulator import Step
 
 # Base classes of worlds.
 #
-# ``DisturbedWorld`` stores settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
+# ``DisturbedWorld`` stores disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
 # have one common length; subclasses implement `begin`, `advance` and `observe`.
 
 

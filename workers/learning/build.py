@@ -293,7 +293,7 @@ class _Flow:
                 raise _not_given(node.name, port, wire)
             inputs[port] = self.spaces[wire]
         try:
-            outputs, needed = node.component.gives(inputs), node.component.variables(inputs)
+            outputs, needed = node.component.output_spaces(inputs), node.component.variables(inputs)
         except SpaceError as error:
             raise SpaceMismatchError(f"node {node.name!r}: {error}") from error
         owner = self._first.setdefault(id(node.component), node.name)

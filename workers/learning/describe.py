@@ -93,7 +93,7 @@ def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str
     ports = (
         component.results()
         if within
-        else component.gives({port: completed.spaces[wire] for port, wire in wires.items()})
+        else component.output_spaces({port: completed.spaces[wire] for port, wire in wires.items()})
     )
     found = Call(
         path,

@@ -28,7 +28,7 @@ BACKEND_MODULES = {"torch", "tensorflow", "array_api_compat"}
 class Square(Component):
     takes: ClassVar = ("values",)
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         return {"values": inputs["values"]}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:

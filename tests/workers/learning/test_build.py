@@ -28,7 +28,7 @@ SPACES = {"observation": reals(6), "mask": spaces.MultiBinary(3), "action": spac
 class Add(Component):
     takes: ClassVar = ("left", "right")
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "left")
         return {"sum": inputs["left"]}
 

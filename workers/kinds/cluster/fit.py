@@ -114,7 +114,7 @@ def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
-        return _alone(whole or usable or curves, _test_forecasts([], usable, np.arange(len(usable))), len(curves))
+        return _fit_class(whole or usable or curves, _test_forecasts([], usable, np.arange(len(usable))), len(curves))
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
         _test_forecasts(
@@ -245,7 +245,7 @@ def _factor(distance: Floats) -> float:
     return float(told[place - 1]) if place <= len(told) else math.nan
 
 
-def _alone(curves: Sequence[Curve], tested: ForecastTests, count: int) -> CurveFit:
+def _fit_class(curves: Sequence[Curve], tested: ForecastTests, count: int) -> CurveFit:
     start, end = curves[0].iteration[0], max(one.iteration[-1] for one in curves)
     grid, empty = np.linspace(start, max(end, start + 1e-9), POINTS), np.zeros(POINTS)
     report = _report(tested, PARAMETRIC, count)

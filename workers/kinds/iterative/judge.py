@@ -444,7 +444,7 @@ def judge(
     return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum, played)}
 
 
-def alone(
+def evaluate_unguarded(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
     """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval), ``optimum`` and the gap to it.

@@ -16,7 +16,14 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
-from workers.kinds.iterative.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrate_hysteresis, judge
+from workers.kinds.iterative.judge import (
+    CrossFit,
+    Evaluator,
+    TooFewHalves,
+    evaluate_unguarded,
+    calibrate_hysteresis,
+    judge,
+)
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, describe_simulator
 from workers.learning.simulator import SimulatorSpec
@@ -96,8 +103,8 @@ class IterativeTraining(TrainingProblem):
         return calibrate_hysteresis(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
-    def alone(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
-        return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
+        return evaluate_unguarded(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
 
     @override
     def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:

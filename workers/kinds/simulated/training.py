@@ -78,7 +78,7 @@ class SimulatedTraining(TrainingProblem):
         return artifact
 
     @override
-    def alone(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         scores = self._judged(self.load(artifact))
         found = mean_interval(_returns(scores), scores.clusters)
         return {"return": found} | self._to_optimum(_returns(scores), planned, {})

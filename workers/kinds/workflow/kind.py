@@ -72,7 +72,7 @@ class Workflow(LearnedKind):
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Return a ``PlannedPolicy`` without artifact, whose ``why_not`` says that one plan can't suit many episodes."""
+        """Return a ``PlannedPolicy`` without artifact; ``why_not`` says that one plan can't suit many episodes."""
         from workers.learning.training.driver import PlannedPolicy
 
         del workload

@@ -159,7 +159,7 @@ class RolloutBuffer:
 
     def entry(self, batch: int) -> Host:
         """Return a zero-filled rollout [batch, T, …] by port."""
-        return {port: empty(space, batch) for port, space in self.rollout.gives(self.rollout.spaces).items()}
+        return {port: empty(space, batch) for port, space in self.rollout.output_spaces(self.rollout.spaces).items()}
 
     def clear(self) -> None:
         """Delete the stored rollout, and the slabs of the incomplete one."""

@@ -30,7 +30,7 @@ class Estimator(Component):
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of `advantage` and `target`, [T] each; raises SpaceError for vectors of other lengths."""
         steps = self.vector(inputs, "reward")
         for port in self.takes:
@@ -112,7 +112,7 @@ class Normalise(Component):
     takes: ClassVar = ("advantage",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "advantage")
         return {"advantage": inputs["advantage"]}
 
@@ -151,7 +151,7 @@ class Draw(Component):
         self.action_space = action_space
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "logits")
         for port in ("mask", "noise"):
             if self.vector(inputs, port) != actions:
@@ -172,7 +172,7 @@ class LogProbability(Component):
     takes: ClassVar = ("logits", "mask", "action")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "logits")
         if self.vector(inputs, "mask") != actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per logit of {inputs['logits']}")
@@ -203,7 +203,7 @@ class Surrogate(Component):
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "divergence": reals(), "cut": reals()}
@@ -236,7 +236,7 @@ class NegativeLogLikelihood(Component):
     takes: ClassVar = ("log_prob",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "log_prob")
         return {"loss": reals()}
 
@@ -257,7 +257,7 @@ class ValueLoss(Component):
         self.clip = clip
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}
@@ -281,7 +281,7 @@ class ActorCriticLoss(Component):
         self.value_weight = value_weight
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}

@@ -68,7 +68,7 @@ def conclude(
     artifact = problem.calibrate(_artifact(contenders, planned, chosen))
     verdict = problem.judge(artifact, planned, champion, request.equivalence_margin)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
-    report |= _effort(contenders, learner) | {"learned": _alone(problem, contenders, planned, learner)}
+    report |= _effort(contenders, learner) | {"learned": _unguarded_results(problem, contenders, planned, learner)}
     report |= {"candidates": _candidates(records, planned if request.plans else None)}
     report |= {"parent": None if request.start is None else request.start.version}
     report |= {"bracket": _bracket(contenders, planned if request.plans else None, chosen)}
@@ -89,14 +89,14 @@ def _artifact(contenders: Sequence[Contender], planned: PlannedPolicy, chosen: i
     return artifact
 
 
-def _alone(
+def _unguarded_results(
     problem: TrainingProblem, contenders: Sequence[Contender], planned: PlannedPolicy, learner: int | None
 ) -> dict[str, Any] | None:
     """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry
-    return {"algorithm": entry.algorithm, "seed": entry.seed} | problem.alone(
+    return {"algorithm": entry.algorithm, "seed": entry.seed} | problem.evaluate_unguarded(
         _artifact(contenders, planned, learner), planned
     )
 

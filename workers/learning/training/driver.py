@@ -255,7 +255,7 @@ class TrainingProblem(Protocol):
         """Return the artifact with the settings that are fixed after learning, such as a hysteresis."""
         ...
 
-    def alone(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         """Return a policy's results on fresh episodes without the guard.
 
         They are the mean ``return``, the ``optimum``'s, and ``gap_to_optimum`` (a share); the latter None if unknown.
