@@ -91,7 +91,7 @@ def promotions(
     summary="Read an agent",
     responses=problems(404),
 )
-def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
+def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
     """Get one version of the workload's agent, with its report."""
     return service.get(database, tenant, workload, version)
 

@@ -70,7 +70,7 @@ def request_training(
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
         job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)
-        answer = jobs.read(job, workload.name)
+        answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
 
@@ -135,7 +135,9 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
     return agent
 
 
-def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
+def to_response(
+    session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False
+) -> list[AgentRead]:
     """API representation of agents; ``whole`` includes the large pictures of their reports.
 
     Raises:
@@ -143,10 +145,10 @@ def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole:
     """
     served = repository.last_served(session, workload.id, [agent.version for agent in found])
     present = Present(session, workload, found)
-    return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
+    return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in found]
 
 
-def _read(agent: Agent, present: Present, served: ServicePeriod | None, *, whole: bool) -> AgentRead:
+def _to_response(agent: Agent, present: Present, served: ServicePeriod | None, *, whole: bool) -> AgentRead:
     workload, standing = present.workload, present.validity(agent)
     champion = any(agent.version == one.version for one in workload.champions.values())
     was: AgentStatus = "never_promoted" if served is None else "former_champion"
@@ -175,7 +177,7 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
     """One version of a workload's agent, with its report; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return read(session, workload, [require(session, workload, version)], whole=True)[0]
+        return to_response(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
 def list_agents(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
@@ -183,7 +185,7 @@ def list_agents(database: Database, tenant: str, name: str, request: PageRequest
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
         found = repository.list_agents(session, workload.id, request)
-        return Slice(read(session, workload, found.rows), found.cursor)
+        return Slice(to_response(session, workload, found.rows), found.cursor)
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:

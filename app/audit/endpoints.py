@@ -44,6 +44,6 @@ def list_entries(
     """List promotions, changes, deletions and key operations, and who made them, newest first."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
-        return page(request, service.list_entries(database, tenant, paging, action), service.read)
+        return page(request, service.list_entries(database, tenant, paging, action), service.to_response)
     lines = EXPORTS[media](service.every(database, tenant, action))
     return PiecewiseResponse(join_pieces(lines), media, stored=False)

@@ -65,7 +65,7 @@ def add(session: Session, tenant: str, action: str, target: str, detail: dict[st
     )
 
 
-def read(row: AuditEntry) -> AuditRead:
+def to_response(row: AuditEntry) -> AuditRead:
     """API representation of an audit entry."""
     return AuditRead(
         id=row.id,
@@ -90,7 +90,7 @@ def every(database: Database, tenant: str | None, action: str | None = None) -> 
     request = PageRequest(MAXIMUM_LIMIT)
     while True:
         found = list_entries(database, tenant, request, action)
-        yield from map(read, found.rows)
+        yield from map(to_response, found.rows)
         if found.cursor is None:
             return
         request = PageRequest(MAXIMUM_LIMIT, found.cursor)

@@ -148,11 +148,11 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
-        agent = agents.read(session, row, [agents.require(session, row, version)])[0]
+        agent = agents.to_response(session, row, [agents.require(session, row, version)])[0]
         stored = repository.artifact(session, row.id, version)
         workload = workloads.read_listed(row)
     judged = evaluations.list_evaluations(database, tenant, PageRequest(JUDGED), row.name)[0].rows
-    read = [evaluations.read(one, row.name) for one in judged]
+    read = [evaluations.to_response(one, row.name) for one in judged]
     views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
     now, does, problems = list[Any](), list[Any](), list[str]()
     if views is not None and compiled is not None:

@@ -312,7 +312,7 @@ class JobTable(NamedTuple):
 def job_table(database: Database, tenant: str, chosen: ListFilter, request: PageRequest) -> JobTable:
     """The jobs of a filter; raises NotFound if there is no such workload."""
     found, names = jobs.list_jobs(database, tenant, request, chosen.workload, chosen.state)
-    lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
+    lines = [jobs.to_response(job, names[job.workload_id]) for job in found.rows]
     moving = any(job.state not in FINAL_STATES for job in lines)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
     return JobTable(lines, chosen.workload, chosen.older(found.cursor), again)
@@ -367,7 +367,7 @@ def evaluation_list(
 ) -> HTMLResponse:
     """One page of evaluations as HTML, newest first, with links to their reports."""
     found, names = evaluations.list_evaluations(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
-    lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
+    lines = [evaluations.to_response(one, names[one.workload_id]) for one in found.rows]
     chosen = ListFilter("/ui/evaluations", workload=workload)
     older = chosen.older(found.cursor)
     return page("evaluations.html", section="evaluations", evaluations=lines, older=older, chosen=chosen)

@@ -91,7 +91,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
     versions = agents.list_agents(database, tenant, row.name, PageRequest(AGENTS)).rows
     judged, _ = evaluations.list_evaluations(database, tenant, PageRequest(JOBS), row.name)
-    found = [evaluations.read(one, row.name) for one in judged.rows]
+    found = [evaluations.to_response(one, row.name) for one in judged.rows]
     charts, answers, problems = (
         _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
     )

@@ -51,7 +51,7 @@ def list_models(
 ) -> Page[ModelRead]:
     """List versions of the workload's domain model, newest first."""
     found, name = service.list_models(database, tenant, workload, paging)
-    return page(request, found, lambda model: service.read(model, name))
+    return page(request, found, lambda model: service.to_response(model, name))
 
 
 @router.get(
@@ -61,7 +61,7 @@ def list_models(
     summary="Read a domain model",
     responses=problems(404),
 )
-def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
+def get_model(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
     """Get one version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
 

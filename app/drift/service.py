@@ -23,7 +23,7 @@ LISTED = 20
 logger = logging.getLogger(__name__)
 
 
-def read(database: Database, tenant: str, name: str) -> DriftRead:
+def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
     """A workload's drift settings and its last 20 adaptations.
 
     Raises:
@@ -37,11 +37,11 @@ def read(database: Database, tenant: str, name: str) -> DriftRead:
             return DriftRead(
                 workload=workload.name,
                 response=DriftResponse.model_validate(workload.drift or {}),
-                adaptations=[_read(one) for one in found],
+                adaptations=[_to_response(one) for one in found],
             )
 
 
-def _read(one: Adaptation) -> AdaptationRead:
+def _to_response(one: Adaptation) -> AdaptationRead:
     return AdaptationRead.model_validate(
         {
             "id": one.id,
@@ -72,7 +72,7 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
             _check(workload, response)
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
         audit.add(session, tenant, "drift.respond", f"workload {workload.name}", response.model_dump(mode="json"))
-    return read(database, tenant, name)
+    return get_drift(database, tenant, name)
 
 
 def _check(workload: Workload, response: DriftResponse) -> None:

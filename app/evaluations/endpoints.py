@@ -65,7 +65,7 @@ def list_evaluations(
 ) -> Page[EvaluationRead]:
     """List completed evaluations, newest first, without their figures."""
     found, names = service.list_evaluations(database, tenant, paging, workload)
-    return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
+    return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 
 @router.get(
@@ -75,7 +75,7 @@ def list_evaluations(
     summary="Read an evaluation",
     responses=problems(404),
 )
-def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
+def get_evaluation(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
     """Get one evaluation with all its figures."""
     return service.get(database, tenant, evaluation)
 

@@ -49,7 +49,7 @@ def request_evaluation(
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
-        answer = jobs.read(queue(session, workload, request), workload.name)
+        answer = jobs.to_response(queue(session, workload, request), workload.name)
         record(session, answer)
         return answer
 
@@ -153,7 +153,7 @@ def _verdict(stored: Verdict) -> Verdict:
     return stored.model_copy(update={"current": stored.judge >= JUDGE})
 
 
-def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
+def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
     """API representation of an evaluation without figures; ``workload``: its workload's name; raises BrokenRow."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))

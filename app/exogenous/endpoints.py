@@ -47,7 +47,7 @@ def list_series(
 ) -> Page[SeriesRead]:
     """List the workload's exogenous series by name."""
     found, name = service.list_series(database, tenant, workload, paging)
-    return page(request, found, lambda series: service.read(series, name))
+    return page(request, found, lambda series: service.to_response(series, name))
 
 
 @router.get(
@@ -57,7 +57,7 @@ def list_series(
     summary="Read a series",
     responses=problems(404),
 )
-def read(
+def list_rows(
     workload: WorkloadName,
     series: SeriesName,
     request: Request,

@@ -131,7 +131,7 @@ def put(database: Database, tenant: str, name: str, series: str, issue: Exogenou
                 f"with these, workload {workload.name!r} would have {stored:,} rows: {message}",
                 errors=[FieldError("/rows", message, len(issue.rows))],
             )
-        return read(_require(session, workload, series), workload.name)
+        return to_response(_require(session, workload, series), workload.name)
 
 
 def _check_times(issue: ExogenousIssue) -> None:
@@ -162,7 +162,7 @@ def _require(session: Session, workload: Workload, series: str) -> Series:
     return found
 
 
-def read(found: Series, workload: str) -> SeriesRead:
+def to_response(found: Series, workload: str) -> SeriesRead:
     """API representation of a series' summary."""
     return SeriesRead(workload=workload, **found._asdict())
 

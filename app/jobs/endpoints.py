@@ -49,7 +49,7 @@ def list_jobs(
 ) -> Page[JobRead]:
     """List jobs, newest first."""
     found, names = service.list_jobs(database, tenant, paging, workload, state)
-    return page(request, found, lambda job: service.read(job, names[job.workload_id]))
+    return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
 
 
 @router.get(

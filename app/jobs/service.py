@@ -121,7 +121,7 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
     return {"state": state, "progress": progress, **more}
 
 
-def read(job: Job, workload: str) -> JobRead:
+def to_response(job: Job, workload: str) -> JobRead:
     """API representation of a job; `workload` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"job {job.id}"):
         return JobRead(
@@ -155,17 +155,17 @@ def require(session: Session, tenant: str, job_id: str) -> Job:
     return job
 
 
-def _read(session: Session, job: Job) -> JobRead:
+def _to_response(session: Session, job: Job) -> JobRead:
     name = repository.workload_names(session, [job.workload_id]).get(job.workload_id)
     if name is None:  # its workload was deleted between the two statements
         raise NotFound(f"no job {job.id!r}")
-    return read(job, name)
+    return to_response(job, name)
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
     """API representation of a tenant's job by id; raises NotFound if there is none."""
     with database.reading() as session:
-        return _read(session, require(session, tenant, job_id))
+        return _to_response(session, require(session, tenant, job_id))
 
 
 def list_jobs(
@@ -211,7 +211,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         if job.state != "cancelled":
             audit.add(session, tenant, "job.cancel", f"job {job_id}")
         session.expire_all()
-        return _read(session, require(session, tenant, job_id))
+        return _to_response(session, require(session, tenant, job_id))
 
 
 def delete(database: Database, tenant: str, job_id: str) -> None:

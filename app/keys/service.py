@@ -152,7 +152,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
     with database.session() as session:
         ring.add(session, row)
         audit.add(session, tenant, "key.create", f"key {made.id}", {"scopes": row.scopes, "name": row.name})
-        answer = KeyMade(key=None, **read(row).model_dump())
+        answer = KeyMade(key=None, **to_response(row).model_dump())
         record(session, answer)
     return answer.model_copy(update={"key": made.text})
 
@@ -161,7 +161,7 @@ def _order_scopes(scopes: Collection[str]) -> list[str]:
     return [scope for scope in SCOPES if scope in scopes]
 
 
-def read(row: Key) -> KeyRead:
+def to_response(row: Key) -> KeyRead:
     """API representation of a key, without its secret."""
     return KeyRead(
         id=row.id,
@@ -184,7 +184,7 @@ def list_keys(database: Database, tenant: str, request: PageRequest) -> Slice[Ke
 def every(database: Database) -> list[KeyRead]:
     """Keys of all tenants, ordered by tenant and time."""
     with database.reading() as session:
-        return [read(row) for row in ring.every(session)]
+        return [to_response(row) for row in ring.every(session)]
 
 
 def revoke(database: Database, tenant: str | None, key: str, now: datetime | None = None) -> None:

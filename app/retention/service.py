@@ -43,7 +43,7 @@ def workloads_with_retention(database: Database, settings: Settings) -> list[tup
     return [(workload, retention) for workload, retention in each if is_limited(retention)]
 
 
-def read(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
+def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
     """API representation of a workload's retention.
 
     Raises:
@@ -66,7 +66,7 @@ def put(database: Database, settings: Settings, tenant: str, name: str, given: R
         workload = workloads.require(session, tenant, name, lock=True)
         workload.retention = given.model_dump(exclude_unset=True) or None
         audit.add(session, tenant, "retention.put", f"workload {workload.name}", workload.retention)
-    return read(database, settings, tenant, name)
+    return get_retention(database, settings, tenant, name)
 
 
 # Deletion of due rows: batch by batch, each archived first, by one process at a time.

@@ -90,7 +90,7 @@ def list_runs(
 @router.get(
     "/{run}", operation_id="read_run", openapi_extra=command("run show"), summary="Read a run", responses=problems(404)
 )
-def read(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
+def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
     """Get a run with its last decision."""
     return service.get(database, tenant, run, rule)
 

@@ -131,7 +131,7 @@ class Reporter:
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:
-                    _read(item)
+                    _convert_report(item)
                 self._take_in(item)
                 answer = await item.future
                 if isinstance(answer, bytes):
@@ -316,7 +316,7 @@ def _item(live: Live, compiled: Compiled, iteration: int, given: _DecodedReport,
     return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
 
 
-def _read(item: Item) -> None:
+def _convert_report(item: Item) -> None:
     """Convert the item's report for the engine.
 
     Raises:

@@ -225,7 +225,7 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
         BrokenRow, MissingKind: its decision can't be parsed here.
     """
     with database.reading() as session:
-        return _read(load(session, tenant, run, rule))
+        return _to_response(load(session, tenant, run, rule))
 
 
 def list_runs(
@@ -249,7 +249,7 @@ def list_runs(
         return repository.list_runs(session, tenant, request, rule, chosen)
 
 
-def _read(loaded: LoadedRun) -> RunRead:
+def _to_response(loaded: LoadedRun) -> RunRead:
     with stored(f"run {loaded.run.id}"):
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
@@ -350,7 +350,7 @@ def end(
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             session.flush()
-        found = _read(load(session, tenant, run, rule))
+        found = _to_response(load(session, tenant, run, rule))
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
         return found

@@ -211,7 +211,7 @@ def list_executions(
         whole = reports and codec.tells_reports
         found = _page(session, workload, request, execution, data=whole)
     _summarise(database, codec, [row for row in found.rows if row.summary is None])
-    return found, partial(_read, workload.kind, codec, reports=whole)
+    return found, partial(_decode_execution, workload.kind, codec, reports=whole)
 
 
 def _page(
@@ -223,7 +223,7 @@ def _page(
     return found
 
 
-def _read(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
+def _decode_execution(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
     try:
         with stored(f"execution {execution.name!r}"):
             return codec.read(execution, reports=reports)

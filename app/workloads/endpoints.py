@@ -71,7 +71,7 @@ def list_workloads(request: Request, database: FromDatabase, tenant: Tenant, pag
     summary="Read a workload",
     responses=problems(404),
 )
-def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
+def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Get a workload with its current spec."""
     return service.get(database, tenant, workload)
 

@@ -45,7 +45,7 @@ def workload(
 ) -> Workload:
     """Return a workload; samples, exogenous series and drifts (up to ``until``; None: all) only if ``with_samples``."""
     spec = read_spec(row.spec)
-    told = members.read(session, row.tenant, spec)
+    told = members.describe_members(session, row.tenant, spec)
     if not with_samples:
         return Workload(spec, model.data, members=told)
     found = _samples(session, row, until)

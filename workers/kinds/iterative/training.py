@@ -20,8 +20,8 @@ from workers.kinds.iterative.judge import (
     CrossFit,
     Evaluator,
     TooFewHalves,
-    evaluate_unguarded,
     calibrate_hysteresis,
+    evaluate_unguarded,
     judge,
 )
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
