@@ -4,8 +4,8 @@ In shapes, B counts examples (environments or transitions) and N actions; … st
 
 A component names its inputs (`takes`), derives the spaces of its outputs from those of its inputs (`output_spaces`),
 lists its variables (`variables`), and computes outputs from variables and inputs (`run`) with the functions of the
-array namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy) storage,
-allocated from spaces and serialisable.
+array namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy)
+storage, allocated from spaces and serialisable.
 
 A component may be a composite: its `calls` are nodes, each a call of an inner component, and its `results` name the
 inner wire of each output.
