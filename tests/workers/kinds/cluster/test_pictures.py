@@ -114,6 +114,6 @@ def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapp
     assert given_back(model.curves, 0, Tolerance(0.99, 0.0, 1.0)).freed == pytest.approx(0)  # three jobs have ended
     soon = given_back(curves, 0, Tolerance(0.99, 0.0, 1.0))
     assert soon.freed > 0.5
-    assert soon.kept[0] == 1
-    assert 1 / GPUS <= soon.kept[-1] < 0.5  # some gain more than was expected, and are restored
+    assert soon.kept_share[0] == 1
+    assert 1 / GPUS <= soon.kept_share[-1] < 0.5  # some gain more than was expected, and are restored
     assert 0 < soon.lost < 1

@@ -69,7 +69,7 @@ def test_attempts_taken_back_leave_nothing(graph: tuple[int, Edges], nodes: int,
             assert plan_of(at.order, at.node, edges, work, fleet).end.tolist() == at.end.tolist()
         restore_times(at, begin, until)
         move_position(at, new, old)
-        at.node[at.moved[:count][::-1]] = at.left[:count][::-1]
+        at.node[at.moved[:count][::-1]] = at.previous_node[:count][::-1]
         after = (at.order, at.turn, at.node, at.end, at.cause)
         assert all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
 
