@@ -164,7 +164,7 @@ def problem(error: StewardError, instance: str | None = None) -> dict[str, Any]:
     return document
 
 
-def refused(error: InvalidInput) -> StewardError:
+def as_steward_error(error: InvalidInput) -> StewardError:
     """A kind's InvalidInput as an error for callers: Conflict for a Contradiction, else Invalid."""
     family = Conflict if isinstance(error, Contradiction) else Invalid
     return family(str(error), errors=[FieldError(*issue) for issue in error.errors])

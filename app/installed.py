@@ -10,10 +10,10 @@ from pathlib import Path
 
 def points(group: str) -> EntryPoints:
     """Entry points of a group; metadata is read again only after a folder of the module path has changed."""
-    return _read(group, tuple((folder, _changed(folder)) for folder in sys.path))
+    return _read(group, tuple((folder, _changed_at(folder)) for folder in sys.path))
 
 
-def _changed(folder: str) -> int:
+def _changed_at(folder: str) -> int:
     """Time of the last change to the folder's list of files, in nanoseconds; 0 if there is no such folder."""
     try:
         return Path(folder).stat().st_mtime_ns

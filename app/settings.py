@@ -16,12 +16,12 @@ MEBIBYTE = 1024 * 1024
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(lambda value: str(value).lower())]
 
 
-def _listed(value: object) -> object:
+def _split_list(value: object) -> object:
     """A comma-separated text as a tuple of lower-case parts."""
     return tuple(part.strip().lower() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
 
-Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_list)]
 """Tuple of names, comma-separated in the environment."""
 Days = Annotated[float, Field(gt=0, le=36_500)]
 

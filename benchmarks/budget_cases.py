@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Job, Key
 from app.domain_models import service as domain_models
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Verdict
-from app.evaluations.service import Evaluated
+from app.evaluations.service import EvaluationResult
 from app.kinds.forecasting.answer import Forecaster, written
 from app.kinds.forecasting.families import Last
 from app.kinds.forecasting.series import Series
@@ -307,11 +307,13 @@ def _judged(world: World) -> str:
         for _number in range(40):
             with database.session() as session:
                 domain_models.publish(session, identifier, version, REPORT, b"x")
-                trained = Trained(version, 1, "dqn", 0, {"algorithm": "dqn", **REPORT}, b"x", False, "good " * 200)
+                trained = TrainingResult(
+                    version, 1, "dqn", 0, {"algorithm": "dqn", **REPORT}, b"x", False, "good " * 200
+                )
                 agents.publish(session, identifier, trained)
         verdicts = [Verdict(agent=at + 1, level="L2", reason="r" * 500) for at in range(8)]
         request = {"agents": [*range(1, 9)], "held_out": {"executions": _executions(world)}}
-        found = Evaluated(version, 1, request, verdicts, {"levels": [REPORT] * 4}, b"<p>word</p>" * 90_000)
+        found = EvaluationResult(version, 1, request, verdicts, {"levels": [REPORT] * 4}, b"<p>word</p>" * 90_000)
         with database.session() as session:
             world.kept["evaluation"], *_others = [evaluations.publish(session, identifier, found) for _ in range(4)]
         return name
@@ -392,7 +394,7 @@ def _deleted_evaluation(world: World) -> Sent:
     name = _judged(world)
     with world.database.session() as session:
         workload = workloads.require(session, TENANT, name)
-        found = Evaluated(1, 1, {}, [], {"levels": [REPORT] * 4}, b"x" * 1_000_000)
+        found = EvaluationResult(1, 1, {}, [], {"levels": [REPORT] * 4}, b"x" * 1_000_000)
         return Sent("DELETE", f"/evaluations/{evaluations.publish(session, workload.id, found)}", headers={})
 
 

@@ -25,7 +25,7 @@ from tests.pollux.measured import read_applications
 from tests.pollux.simulator import Settings, Submission, read_log
 from tests.pollux.tables import clusters, tabled
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.kernels import ENDED, THERE, Rules, decided, passed, settled
+from workers.kinds.cluster.kernels import ENDED, THERE, Rules, allocate_gpus, apply_allocation, pass_interval
 
 SECONDS, BINS, HOUR = 600.0, 144, 6
 JUNE, JULY, JOBS_AN_HOUR = range(61, 73), range(91, 107), 12.0
@@ -65,9 +65,9 @@ def played(rules: Rules, names: Sequence[str], day: Day, horizon: Floats) -> flo
     while cluster.counts[0, ENDED] < len(day.log):
         at = min(int(cluster.now[0] // SECONDS), len(horizon) - 1)
         now = rules._replace(constants=USUAL._replace(horizon_seconds=float(horizon[at])))
-        passed(rules, cluster, 0)
+        pass_interval(rules, cluster, 0)
         if cluster.counts[0, THERE]:
-            settled(rules, cluster, 0, decided(now, cluster, 0))
+            apply_allocation(rules, cluster, 0, allocate_gpus(now, cluster, 0))
     return float(cluster.completed.mean())
 
 

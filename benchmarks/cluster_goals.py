@@ -31,7 +31,7 @@ from tests.pollux.measured import ONE_GPU, Application, read_applications
 from tests.pollux.simulator import Settings, Submission, draw, read_log
 from tests.pollux.tables import clusters, play, tabled
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.kernels import ENDED, Clusters, Rules, decided, passed, settled
+from workers.kinds.cluster.kernels import ENDED, Clusters, Rules, allocate_gpus, apply_allocation, pass_interval
 
 PARTS = ("priorities", "data")
 DRAWS, HIGH, LOW = 64, 0.6, 1.3
@@ -149,8 +149,8 @@ def _correlated(name: str, load: float, seed: int, power: float) -> tuple[float,
     played = played._replace(factor=SIZES[size][None] ** power)
     used = np.zeros(JOBS)
     while played.counts[0, ENDED] < JOBS:
-        passed(rules, played, 0)
-        settled(rules, played, 0, decided(rules, played, 0))
+        pass_interval(rules, played, 0)
+        apply_allocation(rules, played, 0, allocate_gpus(rules, played, 0))
         used += played.gpus[0] * SETTINGS.interval
     at_once = used / np.maximum(played.running[0], SETTINGS.interval)
     by_size = (float(spearmanr(SIZES[size], one).statistic) for one in (at_once, used))

@@ -30,7 +30,16 @@ from benchmarks.problems import data
 from workers.estimators.base import NORMAL_90, distinct
 from workers.estimators.registry import FAMILIES
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation import INPUTS, Fitted, Measured, Shared, fit_pairs, fit_steps, foretold, likeliest
+from workers.kinds.cluster.estimation import (
+    INPUTS,
+    SharedSteps,
+    StepFit,
+    StepMeasurements,
+    fit_pairs,
+    fit_steps,
+    foretold,
+    likeliest,
+)
 
 Row = dict[str, Any]
 PARTS = ("throughput", "curves", "interference")
@@ -41,7 +50,7 @@ MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])
 DRAWS, STEPS, NOISE = 20, 90, 0.1
 
 
-def within(measured: Measured, fitted: Fitted) -> tuple[Floats, Floats]:
+def within(measured: StepMeasurements, fitted: StepFit) -> tuple[Floats, Floats]:
     """Predicted seconds, and whether what was measured is within the 90 % interval, [n] each; for what was held out."""
     logs = np.stack([np.log(member.median(measured.inputs)) for member in fitted.members])
     centre, apart = logs.mean(axis=0), NORMAL_90 * logs.std(axis=0)
@@ -57,13 +66,13 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
         return [row for part in parts for row in made[part]()]
 
 
-def measured(application: str) -> Measured:
+def measured(application: str) -> StepMeasurements:
     """Steps of an application, as Pollux's authors measured them."""
     with (data() / f"pollux-osdi21/traces/{application}/placements.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     gpus, nodes = [sum(map(int, row["placement"])) for row in rows], [len(row["placement"]) for row in rows]
     local, seconds = ([float(row[name]) for row in rows] for name in ("local_bsz", "step_time"))
-    return Measured(*(np.array(column, np.float64) for column in (gpus, nodes, local, seconds)))
+    return StepMeasurements(*(np.array(column, np.float64) for column in (gpus, nodes, local, seconds)))
 
 
 def _throughput() -> list[Row]:
@@ -81,7 +90,7 @@ def _throughput() -> list[Row]:
     return [*rows, _row("seconds of a step, geometric mean of the ratios", whole, "× Pollux's model", None, None, "")]
 
 
-def _split(steps: Measured, *, few: bool, seed: int) -> tuple[float, float, float, float]:
+def _split(steps: StepMeasurements, *, few: bool, seed: int) -> tuple[float, float, float, float]:
     """Errors in % of ours, Pollux's model and Ernest, and the share within our intervals."""
     first, place = distinct(steps.gpus, steps.nodes)
     order = np.random.default_rng(seed).permutation(len(first))
@@ -96,7 +105,7 @@ def _split(steps: Measured, *, few: bool, seed: int) -> tuple[float, float, floa
     return errors[0], errors[1], errors[2], float(inside.mean())
 
 
-def _error(told: Floats, asked: Measured) -> float:
+def _error(told: Floats, asked: StepMeasurements) -> float:
     return float(100 * np.abs(told / asked.seconds - 1).mean())
 
 
@@ -130,11 +139,11 @@ def _planted(seed: int) -> float:
     rng = np.random.default_rng(seed)
     one, other = rng.integers(0, 3, STEPS), rng.integers(0, 3, STEPS)
     log = np.log(MATRIX[one, other]) + rng.normal(0, NOISE, STEPS)
-    found, _ = fit_pairs(Shared(one, np.eye(3)[other], log), 3, seed)
+    found, _ = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, seed)
     return float(np.abs(np.exp(found.log_slowdown) / MATRIX - 1).max())
 
 
-def colocated() -> Shared:
+def colocated() -> SharedSteps:
     """Lucid's pairs: each tells of both jobs how much slower they were."""
     with (data() / "helios-venus-lucid/colocate_info.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -146,7 +155,7 @@ def colocated() -> Shared:
     one, other = (np.array([names[name] for name in side]) for side in sides)
     speed = np.array([[float(row[f"speed{side}"]) for row in rows] for side in (1, 2)])
     application, beside = np.concatenate([one, other]), np.eye(len(names))[np.concatenate([other, one])]
-    shared, log = Shared(application, beside, np.zeros(2 * len(rows))), -np.log(np.maximum(speed.ravel(), 1e-3))
+    shared, log = SharedSteps(application, beside, np.zeros(2 * len(rows))), -np.log(np.maximum(speed.ravel(), 1e-3))
     return shared._replace(log=log)
 
 

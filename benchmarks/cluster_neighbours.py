@@ -25,7 +25,7 @@ from tests.pollux.adaptive import AdaptiveSimulator, Experience
 from tests.pollux.measured import read_applications
 from tests.pollux.simulator import draw, read_log
 from workers.evaluation.statistics import mean_interval
-from workers.kinds.cluster.estimation import Shared, fit_pairs
+from workers.kinds.cluster.estimation import SharedSteps, fit_pairs
 
 LOGS, STEPS, NOISE, WORST = 8, 300, 0.1, 2.5
 Row = dict[str, Any]
@@ -37,7 +37,7 @@ def planted(seed: int, count: int) -> tuple[Floats, Floats]:
     truth = numbers.uniform(0.0, np.log(WORST), (count, count))
     one, other = numbers.integers(0, count, STEPS), numbers.integers(0, count, STEPS)
     log = truth[one, other] + numbers.normal(0, NOISE, STEPS)
-    known, _ = fit_pairs(Shared(one, np.eye(count)[other], log), count, seed)
+    known, _ = fit_pairs(SharedSteps(one, np.eye(count)[other], log), count, seed)
     return truth, known.log_slowdown
 
 

@@ -32,9 +32,9 @@ from tests.pollux.tables import moment
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
-from workers.kinds.cluster.episodes import Drawn, Episodes, usual
+from workers.kinds.cluster.episodes import Episodes, HiddenJobs, usual
 from workers.kinds.cluster.kernels import Clusters, Rules
-from workers.kinds.cluster.world import ClusterWorld, Ruled, empty
+from workers.kinds.cluster.world import ClusterWorld, RulePolicy, empty
 
 JOBS, GPUS, INTERVAL, RESTART, INTERVALS = 3, 4, 60.0, 30.0, 48
 NOBODY = -1
@@ -138,7 +138,7 @@ class SmallSource:
             patience=np.inf,
         )
 
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         """See ``Source``: in the order of the systems, or any of them."""
         del model
         count = len(load)
@@ -147,7 +147,7 @@ class SmallSource:
         found.application[:] = which[:, None] * JOBS + np.arange(JOBS)
         zeros, steps = np.zeros((count, JOBS)), self.need[which].astype(np.float64)
         unknown, none = zeros + np.nan, np.full(zeros.shape, -1)
-        return found, Drawn(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0], unknown, none)
+        return found, HiddenJobs(zeros, steps, zeros + INTERVAL, found.application, zeros[:, 0], unknown, none)
 
     def coming(self, second_of_day: Floats) -> Floats:
         """See ``Source``: nobody is."""
@@ -157,7 +157,7 @@ class SmallSource:
         """See ``Source``: nothing is hidden."""
         return moment(self.rules, episodes, b)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> None:
         """See ``Source``: nobody tells how well it learns."""
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
@@ -217,7 +217,7 @@ def rules() -> list[Row]:
     judged = _judged()
     bound = _row("the best that never gives three GPUs", judged.optima(3) / judged.best - 1, "none: a bound")
     names = (AHEAD, "soonest", "srtf", "optimus", "goodput", "equal_share")
-    return [bound, *(_row(name, judged.gaps(Ruled(name)), "") for name in names)]
+    return [bound, *(_row(name, judged.gaps(RulePolicy(name)), "") for name in names)]
 
 
 def learned(seed: int) -> Floats:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from app.agents.evidence import interval as shadow_interval
-from app.drift.realised import compared
+from app.drift.realised import compare_blocks
 from app.kinds.inference.example import SPEC
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -43,7 +43,7 @@ from workers.evaluation.statistics import (
 )
 from workers.evaluation.summary import LevelScores
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.windows import Batches, Stretch, rebuilt
 from workers.kinds.iterative.off_policy import SOFTNESS, Trace, importance
 
@@ -140,7 +140,7 @@ def _plain() -> Iterator[Case]:
         return [of(share_interval((random.random(256) < chance).astype(np.float64)))]
 
     def realised(random: Random) -> list[Bounds]:
-        return [of(compared([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
+        return [of(compare_blocks([*normal(random, 8)], [*(2 * normal(random, 4))]).difference)]
 
     for count in (5, 30, 256):
         for draw in (normal, skewed):
@@ -344,7 +344,7 @@ def logged() -> Iterator[Row]:
 
         def minutes(random: Random, lasting: float = lasting) -> list[Bounds]:
             came = counts(random, HALF_HOUR, lasting)
-            log = Recorded([np.zeros(0)], 0.0, float(HALF_HOUR - MINUTE))
+            log = RecordedArrivals([np.zeros(0)], 0.0, float(HALF_HOUR - MINUTE))
             several = log.apart(MINUTE)
             apart = within(came, log.at((np.arange(several) + 0.5) / several)[0], MINUTE)
             anywhere = within(came, random.uniform(0, HALF_HOUR - MINUTE, 32), MINUTE)

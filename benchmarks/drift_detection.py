@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.drift.detector import NOTHING, Report, observed
+from app.drift.detector import NOTHING, Report, observe_residuals
 from app.kinds.contract.engine import Residual, Residuals, counted, measured
 
 Row = dict[str, Any]
@@ -81,7 +81,7 @@ def ours(residuals: Iterator[Residual], most: int) -> int | None:
     """The report at which a drift is noticed."""
     kept = NOTHING
     for number in range(most):
-        kept = observed(kept, Residuals(1, [next(residuals)]), Report(number, 1, NOW), STATED)
+        kept = observe_residuals(kept, Residuals(1, [next(residuals)]), Report(number, 1, NOW), STATED)
         if kept.notices:
             return number
     return None

@@ -29,8 +29,8 @@ import psutil
 
 from benchmarks.problems import planted_one
 from workers.kinds.iterative.simulator import TRAINING
-from workers.kinds.iterative.simulator import described as simulator_of
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, named
+from workers.kinds.iterative.simulator import describe_simulator as simulator_of
+from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, built_in_config
 from workers.learning.execution import Plan, make_executor
 from workers.learning.execution.processes import Processes
 from workers.learning.execution.serial import Serial
@@ -111,7 +111,7 @@ def share(name: str, watched: tuple[str, ...], part: str) -> float:
 
 def config_of(name: str, changes: dict[str, int]) -> Config:
     """A named config on the CPU, with changes where it is a DQN."""
-    config, place = named(name), DeviceConfig(device="cpu")
+    config, place = built_in_config(name), DeviceConfig(device="cpu")
     if isinstance(config, DQN):
         return msgspec.structs.replace(config, place=place, **changes)
     return msgspec.structs.replace(config, place=place) if isinstance(config, ActorCritic) else config

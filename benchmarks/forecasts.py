@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from app.kinds.forecasting.answer import Forecaster, Forward
 from app.kinds.forecasting.series import DAY, Floats, Series, unscaled
 from benchmarks.problems import data
-from workers.estimators.forecasting.back_test import DAILY, back_test, chosen, daily_course, played
+from workers.estimators.forecasting.back_test import DAILY, back_test, build_forecaster, daily_course, replay_family
 from workers.estimators.forecasting.families import (
     ALL,
     ARIMA,
@@ -31,8 +31,8 @@ from workers.estimators.forecasting.families import (
     HYBRID,
     LAST,
     WEEK_BEFORE,
-    Asked,
-    fitted,
+    FitTask,
+    fit_families,
 )
 
 Row = dict[str, Any]
@@ -106,13 +106,15 @@ PARTS = tuple(TASKS)
 
 
 def _rows(name: str, task: Task) -> Iterator[Row]:
-    asked = Asked(task.series.until(task.known), (round(HOUR / task.series.seconds),), 0, ALL)
+    asked = FitTask(task.series.until(task.known), (round(HOUR / task.series.seconds),), 0, ALL)
     seeds = [asked._replace(seed=seed) for seed in range(SEEDS)]
-    families = [fitted(one, task.known) for one in seeds]
+    families = [fit_families(one, task.known) for one in seeds]
     each, told = [errors(task, one) for one in families], back_test(asked)
     mae = {family: float(np.mean([one[family] for one in each])) for family in each[0]}
     spread = {family: float(np.std([one[family] for one in each], ddof=1)) for family in mae}
-    answers = [answered(task, *chosen(name, one, told, own)) for one, own in zip(seeds, families, strict=True)]
+    answers = [
+        answered(task, *build_forecaster(name, one, told, own)) for one, own in zip(seeds, families, strict=True)
+    ]
     for peer in (LAST, ARIMA, GRU, HYBRID, DAY_BEFORE, WEEK_BEFORE, BOOSTING):
         if peer in mae:
             yield _compared(name, task, peer, answers, mae) | {"all": mae, "spread": spread}
@@ -121,10 +123,10 @@ def _rows(name: str, task: Task) -> Iterator[Row]:
 
 def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
     """Mean absolute errors in counts, of what was not fitted."""
-    asked = Asked(task.series, (round(HOUR / task.series.seconds),), 0, ALL)
+    asked = FitTask(task.series, (round(HOUR / task.series.seconds),), 0, ALL)
     found = {}
     for name, family in families.items():
-        ((medians, came),) = played(family, asked, task.known, len(task.series.counts))
+        ((medians, came),) = replay_family(family, asked, task.known, len(task.series.counts))
         found[name] = float(np.abs(unscaled(medians, task.series.unit) - unscaled(came, task.series.unit)).mean())
     return found
 

@@ -15,11 +15,11 @@ from workers.kinds.workflow.simulator import annealing
 from workers.kinds.workflow.simulator.annealing import (
     SHORT,
     candidates,
+    compute_times,
     course,
+    move_position,
     order_of,
     plan,
-    timed,
-    turned,
     turns_open,
 )
 from workers.kinds.workflow.simulator.world import compilable, kernel
@@ -59,9 +59,9 @@ def bred(
                 child.node[task] = j
             elif third >= 0.5:
                 low, high = turns_open(child, graph, task)
-                turned(child, child.turn[task], low + int(second * (high - low + 1)))
+                move_position(child, child.turn[task], low + int(second * (high - low + 1)))
         worst = int(np.argmax(ends))
-        end = timed(child, graph, work, fleet, none, 0, ends[worst])[0]
+        end = compute_times(child, graph, work, fleet, none, 0, ends[worst])[0]
         if end < ends[worst]:
             orders[worst], nodes[worst], ends[worst] = child.order, child.node, end
 

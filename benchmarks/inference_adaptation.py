@@ -49,14 +49,14 @@ from workers.kinds.inference.adaptation import (
     MetaLearner,
     Tasks,
     fit_load,
-    gathered,
-    joined,
+    gather_tasks,
+    join_tasks,
     per_part,
     planner,
-    varied,
+    vary_world,
     world_seed,
 )
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import OUTCOMES, InferenceWorld
 
 SHIFT_AT, APART = 20, 80  # seconds: of an episode, and from the begin of one to the next
@@ -89,10 +89,10 @@ def adaptive_policies(
     worlds, watched = list[Tasks](), 0
     while watched < budget:
         own = world_seed(seed, len(worlds))
-        tasks, decisions = gathered(varied(layout, model, WORLD_EPISODES, own), own)
+        tasks, decisions = gather_tasks(vary_world(layout, model, WORLD_EPISODES, own), own)
         worlds.append(tasks)
         watched += decisions
-    together = joined(worlds)
+    together = join_tasks(worlds)
     load, fits = fit_load(together, per_part(layout, model)), dict[int, Fit]()
     for count in steps:
         learner = MetaLearner(together, seed, count)
@@ -172,7 +172,7 @@ class Scene(NamedTuple):
 
     layout: Layout
     model: ServiceModel
-    log: Recorded
+    log: RecordedArrivals
     pace: float
 
 
@@ -192,7 +192,7 @@ def scene(data: Path, load: str, shift: Shift, episodes: int, seed: int) -> Scen
     after = (second >= SHIFT_AT) & (second < layout.spec.episode_seconds + SHIFT_AT)
     grown = counts + random.binomial(counts, np.where(after, shift.rate - 1, 0.0))
     first = random.binomial(grown, np.where(after, shift.share, SHARE))
-    log = Recorded.of_counts([first, grown - first], layout.spec.episode_seconds, seed)
+    log = RecordedArrivals.of_counts([first, grown - first], layout.spec.episode_seconds, seed)
     rate = before.mean() * np.array([[SHARE], [1 - SHARE]])
     variation = np.full(2, _variation(before, layout.spec.control_seconds))
     measured = np.ones((1, len(layout.variants)), np.bool_)

@@ -38,11 +38,11 @@ from benchmarks.inference_small import trained
 from tests.workers.kinds.inference.hindsight import bounded
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.statistics import Level, mean_interval
-from workers.evaluation.wrappers import wrapped
+from workers.evaluation.wrappers import wrap_world
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.estimation.arrivals import Series, fit_arrivals
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.training.trial import environments
 
@@ -78,8 +78,8 @@ def _row(name: str, value: float, goal: str, peer: str = "", peer_value: float |
 class Load(NamedTuple):
     """Requests of two users on training days, and on later ones."""
 
-    train: Recorded
-    test: Recorded
+    train: RecordedArrivals
+    test: RecordedArrivals
 
 
 def serving(data: Path, cores: int = CORES) -> tuple[Layout, NDArray[np.float64]]:
@@ -137,7 +137,10 @@ def load(counts: NDArray[np.int64], ends: tuple[int, int], window: float, seed: 
     shared = np.random.default_rng(seed).binomial(counts, SHARE)
     users, begins = (shared, counts - shared), (0, ends[0])
     return Load(
-        *(Recorded.of_counts([own[a:b] for own in users], window, seed) for a, b in zip(begins, ends, strict=True))
+        *(
+            RecordedArrivals.of_counts([own[a:b] for own in users], window, seed)
+            for a, b in zip(begins, ends, strict=True)
+        )
     )
 
 
@@ -147,7 +150,7 @@ def halves(times: NDArray[np.float64], window: float, seed: int) -> Load:
     parts = [(times >= begin) & (times < begin + middle) for begin in (0.0, middle)]
     return Load(
         *(
-            Recorded([times[part & own] - begin for own in (first, ~first)], 0.0, middle - window)
+            RecordedArrivals([times[part & own] - begin for own in (first, ~first)], 0.0, middle - window)
             for part, begin in zip(parts, (0.0, middle), strict=True)
         )
     )
@@ -163,7 +166,7 @@ def met(name: str, data: Path, window: float) -> Load:
     return load(planted(name, 12_000, seed), (6_000, 12_000), window, seed)
 
 
-def believed(layout: Layout, seconds: NDArray[np.float64], log: Recorded) -> ServiceModel:
+def believed(layout: Layout, seconds: NDArray[np.float64], log: RecordedArrivals) -> ServiceModel:
     """The domain model: seconds are known, arrivals are what the project's own estimator says of the training days."""
     control, every = layout.spec.control_seconds, []
     for own in log.times:
@@ -244,13 +247,13 @@ def learned(known: Players, seeds: int, steps: int) -> Policy:
     return tried[_best(tried, layout.spec.weights.cost)].policy
 
 
-def _world(layout: Layout, model: ServiceModel, log: Recorded, windows: int = 0) -> InferenceWorld:
+def _world(layout: Layout, model: ServiceModel, log: RecordedArrivals, windows: int = 0) -> InferenceWorld:
     """Its windows are evenly apart; by default as many as there are without an overlap, at most ``WINDOWS``."""
     several = windows or min(WINDOWS, log.apart(layout.spec.episode_seconds))
     return InferenceWorld(layout, [model], Conditions(several, TEST_SEED), log)
 
 
-def _tried(layout: Layout, model: ServiceModel, log: Recorded, policies: Sequence[Policy]) -> list[Tried]:
+def _tried(layout: Layout, model: ServiceModel, log: RecordedArrivals, policies: Sequence[Policy]) -> list[Tried]:
     return [
         Tried(one, play(_world(layout, model, log, CHOOSING), Level.SEEDS, TEST_SEED, Bare(one)).terms)
         for one in policies
@@ -309,7 +312,7 @@ def _priced(layout: Layout, price: float) -> Layout:
     return Layout(layout.spec.model_copy(update={"weights": weights}))
 
 
-def _point(layout: Layout, model: ServiceModel, log: Recorded, policy: Policy) -> Point:
+def _point(layout: Layout, model: ServiceModel, log: RecordedArrivals, policy: Policy) -> Point:
     scores = play(_world(layout, model, log), Level.SEEDS, TEST_SEED, Bare(policy))
     quality, cost = scores.outcomes[:, 0], scores.outcomes[:, 4] * 3600 / layout.spec.episode_seconds
     return Point(f"{policy.name} at {layout.spec.weights.cost:g}", quality, cost)
@@ -321,10 +324,10 @@ def _shown(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def windows_on(layout: Layout, model: ServiceModel, log: Recorded) -> list[list[NDArray[np.float64]]]:
+def windows_on(layout: Layout, model: ServiceModel, log: RecordedArrivals) -> list[list[NDArray[np.float64]]]:
     """When each user's requests come in each test window, seconds, in the order in which all play them."""
     world, window = _world(layout, model, log), layout.spec.episode_seconds
-    wrapped(world, Level.SEEDS, TEST_SEED).reset()
+    wrap_world(world, Level.SEEDS, TEST_SEED).reset()
     return [
         [times[(times >= origin) & (times < origin + window)] - origin for times in log.times]
         for origin in world.load.origin

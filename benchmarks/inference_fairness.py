@@ -58,7 +58,7 @@ from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.execution.serial import Serial
 from workers.learning.simulator import Step
-from workers.learning.training.request import Request, configured
+from workers.learning.training.request import Request, config_for
 
 ONE, USERS, LATE = "one agent", "agents of users", "one agent, paid at the end"
 ENVIRONMENTS, CHOOSING, EPISODES = 128, 64, 128
@@ -142,7 +142,7 @@ def alone(
     """PPO that decides for all, in a world ``of`` this sort."""
     layout, model = system(users, fairness, "one")
     world = of(layout, [model], Conditions(ENVIRONMENTS, seed, "learning"))
-    runner = Serial(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
+    runner = Serial(config_for("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return _policy(runner.agent.export())
@@ -152,7 +152,7 @@ def together(users: Sequence[User], fairness: float, steps: int, seed: int) -> P
     """PPO of each user."""
     layout, model = system(users, fairness, "per_user")
     world = Clients(InferenceWorld(layout, [model], Conditions(ENVIRONMENTS, seed, "learning")))
-    runner = Joint(configured("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
+    runner = Joint(config_for("ppo", Request(), (), continuing=True), world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()
     return Together(layout, {name: _policy(one) for name, one in runner.agent.export().items()}, OFFERING)

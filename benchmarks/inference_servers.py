@@ -29,7 +29,7 @@ from benchmarks.inference_peers import scalers
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 STARTS = (0, 8, 60)
@@ -64,7 +64,7 @@ def case(name: str) -> Case:
     return Case(layout, believed(layout, seconds, parts.train), parts)
 
 
-def scored(one: Case, log: Recorded, most: int, policy: Policy) -> Scores:
+def scored(one: Case, log: RecordedArrivals, most: int, policy: Policy) -> Scores:
     """What a policy earns in windows of a stream that don't overlap."""
     several = min(most, log.apart(WINDOW))
     world = InferenceWorld(one.layout, [one.model], Conditions(several, TEST_SEED), log)

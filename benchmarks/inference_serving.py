@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.contract.engine import Pending, Snapshot
@@ -145,7 +145,7 @@ def steward(folder: Path) -> Iterator[int]:
         with database.session() as session:
             workload = workloads.require(session, "default", "bench")
             domain_models.publish(session, workload.id, 1, {"family": "none"}, model(layout).to_bytes())
-            trained = Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, network(layout), True, "as said")
+            trained = TrainingResult(1, 1, "dqn", 0, {"algorithm": "dqn"}, network(layout), True, "as said")
             agents.publish(session, workload.id, trained)
         database.dispose()
         time.sleep(1.5)  # the API looks for a new champion twice a second

@@ -38,12 +38,12 @@ from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.inference.windows import Batches, Stretch, Window, rebuilt
 from workers.kinds.simulated.training import WindowTraining
 from workers.learning.training.request import Request
-from workers.learning.training.trial import NO_PLAN, Learned, learned
+from workers.learning.training.trial import NO_PLAN, WindowResult, learn_window
 
 WINDOW_SECONDS = 300
 BEFORE, AFTER = 1, 2  # windows
@@ -101,8 +101,8 @@ class Scene(NamedTuple):
 
     layout: Layout
     model: ServiceModel
-    before: Recorded
-    after: Recorded
+    before: RecordedArrivals
+    after: RecordedArrivals
     shifted: ServiceModel
     windows: Sequence[Met]
 
@@ -180,16 +180,16 @@ def _times(users: Sequence[NDArray[np.int64]], random: np.random.Generator) -> l
     return [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in users]
 
 
-def _recorded(users: Sequence[NDArray[np.int64]], layout: Layout, random: np.random.Generator) -> Recorded:
+def _recorded(users: Sequence[NDArray[np.int64]], layout: Layout, random: np.random.Generator) -> RecordedArrivals:
     return begun(_times(users, random), layout, len(users[0]), 1.0)
 
 
-def begun(times: Sequence[NDArray[np.float64]], layout: Layout, seconds: float, apart: float) -> Recorded:
+def begun(times: Sequence[NDArray[np.float64]], layout: Layout, seconds: float, apart: float) -> RecordedArrivals:
     """Requests of so many seconds, from 0 on, met by episodes that begin so far apart."""
     spec = layout.spec
     last = seconds - spec.episode_seconds
     begins = np.arange(spec.control_seconds, last + 1e-9, apart)
-    return Recorded(times, 0.0, last).beginning(begins, spec.control_seconds)
+    return RecordedArrivals(times, 0.0, last).beginning(begins, spec.control_seconds)
 
 
 def _batches(layout: Layout, model: ServiceModel, random: np.random.Generator) -> Batches:
@@ -217,7 +217,7 @@ class Online:
 
     name = "online"
 
-    def __init__(self, scene: Scene, begun: Learned, request: Request) -> None:
+    def __init__(self, scene: Scene, begun: WindowResult, request: Request) -> None:
         self.scene, self.request = scene, request
         self.learned, self.answering = begun, begun.artifact
         self.alone, self.seconds, self.look = [self._load(begun.artifact)], list[float](), 0
@@ -237,7 +237,7 @@ class Online:
         self.look += 1
         problem = training(self.scene, rebuilt_window, self.request.seed, self.look)
         begin = time.process_time()
-        self.learned = learned(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
+        self.learned = learn_window(problem, self.request, len(self.alone), self.learned.learner, lambda _: None)
         self.seconds.append(time.process_time() - begin)
         self.alone.append(self._load(self.learned.artifact))
         margin = self.request.equivalence_margin
@@ -263,12 +263,12 @@ class Replayed:
         self._left.pop(0)
 
 
-def learnt(scene: Scene, log: Recorded, model: ServiceModel, request: Request) -> Learned:
+def learnt(scene: Scene, log: RecordedArrivals, model: ServiceModel, request: Request) -> WindowResult:
     """PPO on requests and service times."""
     slower = (model.log_seconds - scene.model.log_seconds)[0, ..., 0]
     whole = Window(log, log, slower, scene.layout.spec.episode_seconds).to_bytes()
     problem = training(scene, whole, request.seed)
-    return learned(problem, request, 0, b"", lambda _: None)
+    return learn_window(problem, request, 0, b"", lambda _: None)
 
 
 def training(scene: Scene, window: bytes, seed: int, look: int = 1) -> WindowTraining:

@@ -37,8 +37,8 @@ from workers.kinds.inference.evaluation.optimum import System, solve
 from workers.kinds.inference.kind import KIND
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.execution.serial import Plan, Serial
-from workers.learning.simulator import standardised
-from workers.learning.training.request import COMPETING, Request, configured
+from workers.learning.simulator import with_standardisation
+from workers.learning.training.request import COMPETING, Request, config_for
 
 ENVIRONMENTS, EPISODES, TEST_SEED, SEEDS = 512, 256, 2_027, 10
 GOAL, GOAL_SERVED = 0.03, 0.01
@@ -73,8 +73,8 @@ def trained(
     made: Callable[[], InferenceWorld], name: str, steps: int, seed: int, entries: tuple[int, ...] = ()
 ) -> Policy:
     """What an algorithm learns in a world of learners; ``entries``: by which a table is cut."""
-    config = configured(name, Request(name, steps), entries, continuing=KIND.continuing)
-    config, world = standardised(config, made(), seed), made()
+    config = config_for(name, Request(name, steps), entries, continuing=KIND.continuing)
+    config, world = with_standardisation(config, made(), seed), made()
     runner = Serial(config, world, Plan(steps, 1 << 17), seed)
     while not runner.done:
         runner.advance()

@@ -26,7 +26,7 @@ import numpy as np
 from app.kinds.iterative.layout import Layout
 from benchmarks.problems import planted_one
 from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator
-from workers.learning.algorithms.config import DQN, named
+from workers.learning.algorithms.config import DQN, built_in_config
 from workers.learning.execution.serial import Plan, Serial
 
 SPEED_GOAL, PPO_GOAL = 100.0, 20.0
@@ -64,7 +64,7 @@ def results() -> list[Row]:
 
 def our_speed(seed: int, algorithm: str = "dqn") -> float:
     """Steps a second of our learner, after its memory has been filled once."""
-    problem, config = planted_one(), named(algorithm)
+    problem, config = planted_one(), built_in_config(algorithm)
     if isinstance(config, DQN):
         config = msgspec.structs.replace(config, batch=BATCH, updates_per_slab=EXAMPLES * ENVIRONMENTS // BATCH)
     else:

@@ -67,16 +67,16 @@ from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.kinds.workflow.kind import Workflow
 from workers.kinds.workflow.training.judge import judge
-from workers.kinds.workflow.training.sequences import Sequence, Source, measured, piece, pieces
-from workers.kinds.workflow.training.train import CHOSEN, LENGTH, shipped
-from workers.learning.training.driver import Planned, Training
+from workers.kinds.workflow.training.sequences import Sequence, Source, measure_losses, piece, pieces
+from workers.kinds.workflow.training.train import CHOSEN, LENGTH, load_shipped_policy
+from workers.learning.training.driver import PlannedPolicy, Training
 from workers.learning.training.request import Request
 
 PARTS = ("iterative", "workflow", "inference", "cluster")
 JUDGINGS, EXECUTIONS, TRUE_EPISODES = 100, 24, 1_024
 REFUSED, PROMOTED, COST = 0.95, 0.90, 2
 WORSE, BETTER = -0.5 * MARGIN, 2 * MARGIN
-NOTHING = Planned(why_not="no plan competes")
+NOTHING = PlannedPolicy(why_not="no plan competes")
 PLANTED = "planted-1"  # whose law executions follow
 TUNED, MEASURED = 5_000, 6_000  # first seeds of the episodes that handicaps are tuned and measured on
 PROCESSORS, JOBS = 64, 300_000  # of the machine, and in a log of it
@@ -350,9 +350,9 @@ def _example(name: str) -> tuple[Any, Workload]:
 
 def workflow() -> Planted:
     """The priorities that ship, which answer, and others that are off."""
-    best = shipped()
+    best = load_shipped_policy()
     logs = {first: [one for seed in range(first, first + LOGS) for one in judged(seed)] for first in (TUNED, MEASURED)}
-    least = {first: float(measured(best, sequences).mean()) for first, sequences in logs.items()}
+    least = {first: float(measure_losses(best, sequences).mean()) for first, sequences in logs.items()}
 
     def off(share: float) -> PriorityPolicy:
         weights = best.weights.copy()
@@ -361,7 +361,7 @@ def workflow() -> Planted:
 
     def loss(share: float, first: int = TUNED) -> float:
         """Over that of the priorities that ship, as a share of it."""
-        return float(measured(off(share), logs[first]).mean()) / least[first] - 1
+        return float(measure_losses(off(share), logs[first]).mean()) / least[first] - 1
 
     handicaps = tuned(lambda share: loss(share) - COARSE / 2), tuned(lambda share: loss(share) - 2 * COARSE)
     worse, champion, usual = save(off(handicaps[0])), save(off(handicaps[1])), save(best)

@@ -31,7 +31,7 @@ from app.policies.network import NetworkPolicy
 from benchmarks.problems import Problem, alone, problem
 from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.optimum import solve
-from workers.kinds.iterative.simulator import ExpectedSimulator, described
+from workers.kinds.iterative.simulator import ExpectedSimulator, describe_simulator
 from workers.learning.algorithms.config import PPO, DeviceConfig, Entropy
 from workers.learning.execution import Plan, make_executor
 
@@ -123,7 +123,7 @@ def our_time(bar: Bar, settings: Settings, seed: int) -> float:
         place=DeviceConfig(device="cpu"),
     )
     start = time.process_time()
-    simulator = described(bar.problem.spec, bar.problem.table, ENVIRONMENTS, seed, expected=True)
+    simulator = describe_simulator(bar.problem.spec, bar.problem.table, ENVIRONMENTS, seed, expected=True)
     learner = make_executor("serial", config, simulator, Plan(LIMIT_STEPS, LOOK), seed, time.process_time)
     spent = time.process_time() - start
     while spent < LIMIT_SECONDS and not learner.done:

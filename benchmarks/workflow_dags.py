@@ -30,7 +30,7 @@ from app.kinds.workflow.trace import Trace
 from benchmarks.genetic_plans import genetic
 from tests.workers.kinds.workflow.generated import generated
 from workers.kinds.workflow.simulator.annealing import SearchObjective, agent, bound, plan, rest
-from workers.kinds.workflow.simulator.dag import agent_plan, followed, simulated
+from workers.kinds.workflow.simulator.dag import agent_plan, follow_plan, plan_and_follow
 from workers.kinds.workflow.simulator.simulate import Schedule, figures
 
 SPEEDS = {"mixed": (0.5, 1.0, 1.0, 2.0), "equal": (1.0,)}
@@ -181,12 +181,12 @@ def front(trace: Trace, number: int) -> Floats:
         worth = figures(trace, on, schedule)
         return worth.makespan, worth.cost
 
-    both = np.array([told(simulated(trace, on, name)) for name in ("heft", "cheapest")])
+    both = np.array([told(plan_and_follow(trace, on, name)) for name in ("heft", "cheapest")])
     shares = np.linspace(0, 1, STEPS)[:, None]
     wanted = np.exp((1 - shares) * np.log(both[0]) + shares * np.log(both[1]))
     wanted = np.concatenate((wanted, both[1:] * [1.0, MORE]))
     plans = [agent_plan(trace, on, SearchObjective(1 / seconds, 1 / money), seed=number) for seconds, money in wanted]
-    return np.concatenate((both, [told(followed(trace, on, made)) for made in plans]))
+    return np.concatenate((both, [told(follow_plan(trace, on, made)) for made in plans]))
 
 
 def front_rows(traces: list[Trace]) -> list[Row]:

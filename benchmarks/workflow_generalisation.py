@@ -27,7 +27,7 @@ from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS
 from app.kinds.workflow.scheduling.planning import PREDICTION, SAF
 from app.kinds.workflow.scheduling.rules import FCFS, RULES
 from app.kinds.workflow.trace import Trace
-from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.pool import initial_play, play_rules
 from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.sequences import piece
 
@@ -113,9 +113,9 @@ def by_rule(row: Row, mechanism: int, rule: int, fill: int) -> Floats:
     """Mean bounded slowdown of each window under a rule, [W]."""
     found = []
     for window in row.windows:
-        play = opened(window, row.machine)
+        play = initial_play(window, row.machine)
         play_rules(play, mechanism, rule, fill)
-        found.append(slowdown(window, play.begun))
+        found.append(slowdown(window, play.start))
     return np.array(found)
 
 

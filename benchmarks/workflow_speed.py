@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.scheduling.dispatch import EASY, Head, Pool, Tasks, decide
 from app.kinds.workflow.scheduling.rules import FCFS
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.pool import initial_play, play_rules
 
 GOAL_MS, PROCESSORS, REPEATS, QUEUE = 20.0, 100, 21, 5000
 Floats = NDArray[np.float64]
@@ -82,10 +82,10 @@ def queue_of(seed: int) -> float:
 
 def compiled(trace: Trace) -> tuple[Floats, float]:
     """Starts, and seconds of processor time."""
-    play = opened(trace, PROCESSORS)
+    play = initial_play(trace, PROCESSORS)
     begun = time.process_time()
     play_rules(play, EASY, FCFS, FCFS)
-    return play.begun, time.process_time() - begun
+    return play.start, time.process_time() - begun
 
 
 def peer(trace: Trace) -> tuple[Floats, float]:

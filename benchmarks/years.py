@@ -25,7 +25,7 @@ from sqlalchemy import Connection, bindparam, insert, text
 
 from app.database.base import UtcDateTime, new_id
 from app.database.engine import Database
-from app.database.packing import packed
+from app.database.packing import pack_iteration
 from app.database.tables import Iteration, Run, Workload
 from benchmarks.api_speed import ITERATIONS, SPEC, Row, publish
 from benchmarks.api_speed import _post as post
@@ -130,7 +130,7 @@ def _packs(told: tuple[Any, Any], rng: random.Random) -> list[bytes]:
     for number in range(DRAWN):
         given = {**report, "metrics": dict.fromkeys(report["metrics"], round(rng.lognormvariate(3.0, 0.2), 4))}
         answer = _answer(decision, RUN_ID, number % ITERATIONS, rng)
-        found.append(packed(RUN_ID, _json(given), _json(answer)))
+        found.append(pack_iteration(RUN_ID, _json(given), _json(answer)))
     return found
 
 

@@ -183,7 +183,7 @@ class Housekeeper:
         if time.monotonic() < self._prune_at or (self._pruning is not None and self._pruning.poll() is None):
             return
         self._prune_at = time.monotonic() + self.settings.prune_seconds
-        if retention.concerned(database, self.settings):
+        if retention.workloads_with_retention(database, self.settings):
             self._pruning = subprocess.Popen(child_command("workers.prune"), start_new_session=True)
 
     def _housekeeping(self, database: Database, pause: float) -> None:

@@ -13,7 +13,7 @@ class PluginError(LookupError):
 
 def names(group: str) -> tuple[str, ...]:
     """Return the names of all plug-ins of an entry-point group, sorted, without importing them."""
-    return tuple(_found(group))
+    return tuple(_entry_points(group))
 
 
 @cache
@@ -23,7 +23,7 @@ def load(group: str, name: str) -> Any:
     Raises:
         PluginError: the plug-in is not installed, or cannot be imported.
     """
-    found = _found(group)
+    found = _entry_points(group)
     if name not in found:
         raise PluginError(f"{group} has no {name!r}; installed are {', '.join(found) or 'none'}")
     entry = found[name]
@@ -35,5 +35,5 @@ def load(group: str, name: str) -> Any:
 
 
 @cache
-def _found(group: str) -> dict[str, EntryPoint]:
+def _entry_points(group: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in sorted(entry_points(group=group), key=lambda entry: entry.name)}

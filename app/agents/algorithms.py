@@ -21,28 +21,28 @@ CONTESTS = ("auto", "planner", ONLINE)
 """Names that are no single algorithm: a contest of several and the planner; the planner alone; repeated training."""
 
 
-def own() -> frozenset[str]:
+def kind_specific_names() -> frozenset[str]:
     """Names of the algorithms that belong to a single kind."""
     return frozenset(name for kind in KINDS.values() for name in kind.training.own)
 
 
 def names() -> tuple[str, ...]:
     """All algorithm names that a training request may give, read from the packages installed now."""
-    return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | own()))
+    return (*CONTESTS, *sorted({point.name for point in points(GROUP)} | kind_specific_names()))
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     known = names()
     if name not in known:
         raise ValueError(f"must be one of {', '.join(known)}")
     return name
 
 
-class _Installed:
+class _InstalledNames:
     """Pydantic annotation: validates a name against ``names()`` and lists them as the schema's `enum`."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(_known, handler(source))
+        return core_schema.no_info_after_validator_function(_check_name, handler(source))
 
     def __get_pydantic_json_schema__(
         self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
@@ -50,4 +50,4 @@ class _Installed:
         return {**handler(schema), "enum": list(names())}
 
 
-Algorithm = Annotated[str, _Installed()]
+Algorithm = Annotated[str, _InstalledNames()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from app.agents.algorithms import ONLINE, names, own
+from app.agents.algorithms import ONLINE, kind_specific_names, names
 from app.agents.schemas import TrainRequest
 from app.database.tables import Agent
 from app.errors import FieldError, Invalid
@@ -28,7 +28,7 @@ def check(request: TrainRequest) -> None:
     Raises:
         Invalid: with one field error for each contradictory field.
     """
-    errors = [*_unlearned(request), *_tabular(request), *_online(request), *_beginnings(request)]
+    errors = [*_unlearned_errors(request), *_tabular(request), *_online(request), *_beginnings(request)]
     if errors:
         raise Invalid("; ".join(f"{error.pointer[1:]} {error.message}" for error in errors), errors=errors)
 
@@ -44,7 +44,7 @@ def check_kind(request: TrainRequest, kind: str) -> None:
     if request.imitate is not None and "imitate" not in options.unused and request.imitate not in options.experts:
         message = f"must be one of {', '.join(options.experts)} for a workload of kind {kind}"
         errors.append(FieldError("/imitate", message, request.imitate))
-    registered = (name for name in names() if name != ONLINE and name not in own())
+    registered = (name for name in names() if name != ONLINE and name not in kind_specific_names())
     known = [*(options.algorithms or registered), *[ONLINE] * options.online, *options.own]
     if request.algorithm in options.own:
         errors += _useless(request, UNLEARNED, f"must be left out with algorithm {request.algorithm!r}, a kind's own")
@@ -84,7 +84,7 @@ def check_start(request: TrainRequest, agent: Agent) -> None:
         raise Invalid(f"algorithm {message}", errors=[FieldError("/algorithm", message, request.algorithm)])
 
 
-def _unlearned(request: TrainRequest) -> list[FieldError]:
+def _unlearned_errors(request: TrainRequest) -> list[FieldError]:
     if request.algorithm != "planner":
         return []
     return _useless(request, UNLEARNED, "must be left out with algorithm 'planner', which learns nothing")

@@ -62,11 +62,11 @@ def train(
     summary="List agents",
     responses=problems(404),
 )
-def listed(
+def list_agents(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[AgentRead]:
     """List versions of the workload's agent, newest first."""
-    return page(request, service.listed(database, tenant, workload, paging), lambda agent: agent)
+    return page(request, service.list_agents(database, tenant, workload, paging), lambda agent: agent)
 
 
 @router.get(
@@ -91,7 +91,7 @@ def promotions(
     summary="Read an agent",
     responses=problems(404),
 )
-def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
+def get_agent(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> AgentRead:
     """Get one version of the workload's agent, with its report."""
     return service.get(database, tenant, workload, version)
 

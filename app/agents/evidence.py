@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.agents import repository
 from app.agents.schemas import GainInterval, Requirement, ShadowRead
-from app.charts.text import confidence, fixed, moment
+from app.charts.text import confidence, decimals, moment
 from app.database.engine import check_deadline
 from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
@@ -42,7 +42,7 @@ MOST_NAMED = 3
 State = Literal["current", "re_evaluate", "outdated"]
 
 
-class Standing(NamedTuple):
+class VerdictValidity(NamedTuple):
     """Whether an agent's verdict holds now; ``reason`` says why not, and is empty if it holds."""
 
     state: State
@@ -86,7 +86,7 @@ class Present:
     @cached_property
     def _judged(self) -> frozenset[int]:
         """Versions of the agents that the present judge has evaluated."""
-        return repository.evaluated(self.session, self.workload.id, JUDGE)
+        return repository.evaluated_versions(self.session, self.workload.id, JUDGE)
 
     @cached_property
     def _untrainable(self) -> str:
@@ -107,16 +107,16 @@ class Present:
         """Ids of the open evaluation jobs of the workload."""
         return repository.evaluating(self.session, self.workload.id)
 
-    def standing(self, agent: Agent) -> Standing:
+    def validity(self, agent: Agent) -> VerdictValidity:
         """Whether an agent's verdict holds now, with the reason if it doesn't."""
         outdated = self.outdated(agent)
         if outdated:
-            return Standing("outdated", outdated)
+            return VerdictValidity("outdated", outdated)
         if judge_of(agent.report) >= JUDGE or agent.version in self._judged:
-            return Standing("current")
+            return VerdictValidity("current")
         job = (agent.report.get(REEVALUATION) or {}).get("job")
         running = f"; job {job} evaluates it" if job is not None and job in self._going_on else ""
-        return Standing("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{running}")
+        return VerdictValidity("re_evaluate", f"re-evaluate: an earlier version of the judge made its verdict{running}")
 
     @cached_property
     def _champion(self) -> str:
@@ -145,10 +145,10 @@ class Present:
         if rival not in rules or not isinstance(gain, Mapping) or best is None:
             return "a heuristic"
         answered = f"a heuristic, which was {rival} when the agent was trained"
-        if judge_of(report) < JUDGE or self.standing(agent).state == "outdated":
+        if judge_of(report) < JUDGE or self.validity(agent).state == "outdated":
             return f"{answered}; no verdict that holds now says that the agent is better"
         margin = float(report.get("equivalence_margin", 0.0)) * abs(float(best["mean"]))
-        mean, low, high = (fixed(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(float(gain[part]), 5, signed=True) for part in ("mean", "low", "high"))
         compared = "the agent is not shown to be better"
         if float(gain["low"]) > margin:
             compared = "the agent is better"
@@ -156,7 +156,8 @@ class Present:
             compared = f"{rival} is as good"
         return (
             f"{answered}; {compared}: on the same episodes the agent's return differs by {mean} "
-            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; margin {fixed(margin, 5)})"
+            f"({confidence(float(report.get('confidence', 0.95)))} interval {low} to {high}; "
+            f"margin {decimals(margin, 5)})"
         )
 
 
@@ -184,21 +185,21 @@ def shadow(session: Session, workload: Workload, version: int) -> ShadowRead:
     )
     statement = select(Iteration).where(Iteration.run_id.in_(newest)).order_by(Iteration.run_id, Iteration.iteration)
     with session.scalars(statement.execution_options(yield_per=AT_ONCE)) as rows:
-        runs = [_counted(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
+        runs = [_count_decisions(run) for _, run in groupby(rows, key=lambda row: row.run_id)]
     return _summary(workload.name, version, runs)
 
 
-class _Counted(NamedTuple):
-    """Counts of a shadow's decisions in one run; ``gain``: sum of the expected gains in return, valid if ``known``."""
+class _ShadowCounts(NamedTuple):
+    """Counts of a shadow's decisions in one run; ``gain``: sum of the expected gains in return, if ``gain_known``."""
 
     decisions: int
     failures: int
     agreed: int
-    known: bool
+    gain_known: bool
     gain: float
 
 
-def _counted(run: Iterator[Iteration]) -> _Counted:
+def _count_decisions(run: Iterator[Iteration]) -> _ShadowCounts:
     """Count the shadow's decisions of one run, reading its iterations one by one; raises DeadlinePassed."""
     check_deadline()
     decisions, failures, agreed, known, gain = 0, 0, 0, False, 0.0
@@ -208,10 +209,10 @@ def _counted(run: Iterator[Iteration]) -> _Counted:
             gain += step["gain"] or 0.0
             failures += step["problem"] is not None
             agreed += step["problem"] is None and bool(step["agrees"])
-    return _Counted(decisions, failures, agreed, known, gain)
+    return _ShadowCounts(decisions, failures, agreed, known, gain)
 
 
-def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRead:
+def _summary(workload: str, version: int, runs: Sequence[_ShadowCounts]) -> ShadowRead:
     decisions, failures = sum(run.decisions for run in runs), sum(run.failures for run in runs)
     answered = decisions - failures
     return ShadowRead(
@@ -221,7 +222,7 @@ def _summary(workload: str, version: int, runs: Sequence[_Counted]) -> ShadowRea
         decisions=decisions,
         failures=failures,
         agreement=sum(run.agreed for run in runs) / answered if answered else None,
-        gain=interval([run.gain for run in runs]) if any(run.known for run in runs) else None,
+        gain=interval([run.gain for run in runs]) if any(run.gain_known for run in runs) else None,
     )
 
 
@@ -273,7 +274,7 @@ def _missing_shadow(session: Session, workload: Workload, version: int, margin: 
             f"shadow: nothing tells what its steps would have gained in a workload of kind {workload.kind}, only that "
             f"{seen.agreement or 0.0:.0%} were what was done; leave it out of `require`"
         )
-    return _judged("shadow", seen.gain, margin)
+    return _gain_in_words("shadow", seen.gain, margin)
 
 
 def _missing_off_policy(session: Session, workload: Workload, version: int, margin: float) -> str:
@@ -294,10 +295,10 @@ def _missing_off_policy(session: Session, workload: Workload, version: int, marg
         return f"off_policy: {scored.get('reason', 'it could not be scored')}"
     if scored["runs"] < FEWEST_RUNS:
         return f"off_policy: needs {FEWEST_RUNS} logged runs, has {scored['runs']}"
-    return _judged("off_policy", GainInterval(**scored["replay"]["advantage"]), margin)
+    return _gain_in_words("off_policy", GainInterval(**scored["replay"]["advantage"]), margin)
 
 
-def _judged(name: str, gain: GainInterval | None, margin: float) -> str:
+def _gain_in_words(name: str, gain: GainInterval | None, margin: float) -> str:
     if gain is None or gain.low is None or gain.low < -margin:
         gained = "nothing" if gain is None else f"{gain.mean:+.5f} (95 % interval {gain.low:+.5f} to {gain.high:+.5f})"
         return f"{name}: it may be worse than what was done: expected gain in return per run {gained}"

@@ -47,7 +47,7 @@ def steps_per_second(session: Session, workload_id: str) -> float | None:
     return next((rate for rate in rates if rate > 0), None)
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
+def list_agents(session: Session, workload_id: str, request: PageRequest) -> Slice[Agent]:
     """One page of a workload's agents, newest first, without artifacts."""
     statement = select(Agent).where(Agent.workload_id == workload_id)
     return paginate(
@@ -75,14 +75,14 @@ def artifact(session: Session, workload_id: str, version: int) -> Artifact | Non
     return None if row is None else Artifact(row.id, row.version, row.model_version, row.artifact)
 
 
-class Served(NamedTuple):
+class ServicePeriod(NamedTuple):
     """A period in which a version was champion of a role; ``until`` is None if it still is."""
 
     since: datetime
     until: datetime | None
 
 
-def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, Served]:
+def last_served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[int, ServicePeriod]:
     """The last period as champion of each version; versions that were never champion are left out.
 
     If a version is champion of several roles now, its longest present period counts; otherwise the period that ended
@@ -99,11 +99,11 @@ def served(session: Session, workload_id: str, versions: Sequence[int]) -> dict[
         .where(Promotion.workload_id == workload_id)
         .subquery()
     )
-    found: dict[int, Served] = {}
+    found: dict[int, ServicePeriod] = {}
     for row in session.execute(select(spans).where(spans.c.agent_version.in_(versions)).order_by(spans.c.since)):
         known = found.get(row.agent_version)
         if known is None or (known.until is not None and (row.until is None or row.until > known.until)):
-            found[row.agent_version] = Served(row.since, row.until)
+            found[row.agent_version] = ServicePeriod(row.since, row.until)
     return found
 
 
@@ -115,7 +115,7 @@ def last_promotion_of(session: Session, workload_id: str, role: str, version: in
     return session.scalar(statement.order_by(Promotion.created_at.desc(), Promotion.id.desc()).limit(1))
 
 
-def evaluated(session: Session, workload_id: str, judge: int) -> frozenset[int]:
+def evaluated_versions(session: Session, workload_id: str, judge: int) -> frozenset[int]:
     """Versions of the agents that this version of the judge, or a newer one, has evaluated and not called outdated."""
     newest = select(Evaluation.verdicts).where(Evaluation.workload_id == workload_id)
     rows = session.scalars(newest.order_by(Evaluation.created_at.desc()).limit(LARGEST_SEARCH))

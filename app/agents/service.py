@@ -13,7 +13,7 @@ from app import queue
 from app.agents import combinations, evidence, repository
 from app.agents.algorithms import AUTO_SEEDS
 from app.agents.evidence import JUDGE, Present
-from app.agents.repository import Served
+from app.agents.repository import ServicePeriod
 from app.agents.schemas import (
     AgentRead,
     AgentStatus,
@@ -70,7 +70,7 @@ def request_training(
         if request.start_from is not None:
             combinations.check_start(request, require_start(session, workload, request.start_from))
         job = jobs.create(session, job_type="train", workload_id=workload.id, request=stored_request, tenant=tenant)
-        answer = jobs.read(job, workload.name)
+        answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
 
@@ -135,19 +135,21 @@ def require_start(session: Session, workload: Workload, version: int) -> Agent:
     return agent
 
 
-def read(session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False) -> list[AgentRead]:
+def to_response(
+    session: Session, workload: Workload, found: Sequence[Agent], *, whole: bool = False
+) -> list[AgentRead]:
     """API representation of agents; ``whole`` includes the large pictures of their reports.
 
     Raises:
         BrokenRow: an agent's row is invalid.
     """
-    served = repository.served(session, workload.id, [agent.version for agent in found])
+    served = repository.last_served(session, workload.id, [agent.version for agent in found])
     present = Present(session, workload, found)
-    return [_read(agent, present, served.get(agent.version), whole=whole) for agent in found]
+    return [_to_response(agent, present, served.get(agent.version), whole=whole) for agent in found]
 
 
-def _read(agent: Agent, present: Present, served: Served | None, *, whole: bool) -> AgentRead:
-    workload, standing = present.workload, present.standing(agent)
+def _to_response(agent: Agent, present: Present, served: ServicePeriod | None, *, whole: bool) -> AgentRead:
+    workload, standing = present.workload, present.validity(agent)
     champion = any(agent.version == one.version for one in workload.champions.values())
     was: AgentStatus = "never_promoted" if served is None else "former_champion"
     with stored(f"agent {agent.version} of {workload.name!r}"):
@@ -175,15 +177,15 @@ def get(database: Database, tenant: str, name: str, version: int) -> AgentRead:
     """One version of a workload's agent, with its report; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return read(session, workload, [require(session, workload, version)], whole=True)[0]
+        return to_response(session, workload, [require(session, workload, version)], whole=True)[0]
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
+def list_agents(database: Database, tenant: str, name: str, request: PageRequest) -> Slice[AgentRead]:
     """One page of a workload's agents, newest first, without pictures; raises NotFound without such a workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        found = repository.listed(session, workload.id, request)
-        return Slice(read(session, workload, found.rows), found.cursor)
+        found = repository.list_agents(session, workload.id, request)
+        return Slice(to_response(session, workload, found.rows), found.cursor)
 
 
 def shadow(database: Database, tenant: str, name: str, version: int) -> ShadowRead:
@@ -413,7 +415,7 @@ def _promotion(workload: Workload, role: str, previous: int | None, reason: str)
     )
 
 
-class Trained(NamedTuple):
+class TrainingResult(NamedTuple):
     """Result of a training that ``publish`` stores: versions, report, artifact (safetensors), and whether to promote
     it.
     """
@@ -428,7 +430,7 @@ class Trained(NamedTuple):
     reason: str
 
 
-def publish(session: Session, workload_id: str, trained: Trained) -> int:
+def publish(session: Session, workload_id: str, trained: TrainingResult) -> int:
     """Store a trained agent as the workload's newest version, in the caller's transaction, and return its version.
 
     With ``promote`` it becomes the champion in the same transaction: of the default role, or, where the workload has no

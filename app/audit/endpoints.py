@@ -9,8 +9,8 @@ from fastapi import APIRouter, Header, Query, Request
 from app.audit import service
 from app.audit.service import AuditRead
 from app.http.dependencies import FromDatabase, Tenant, problems
-from app.http.pagination import Page, Paging, joined, page
-from app.http.streams import Streamed
+from app.http.pagination import Page, Paging, join_pieces, page
+from app.http.streams import PiecewiseResponse
 
 router = APIRouter(tags=["audit"])
 
@@ -31,7 +31,7 @@ _TEXT: dict[str, Any] = {"schema": {"type": "string"}}
         **problems(),
     },
 )
-def listed(
+def list_entries(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -44,6 +44,6 @@ def listed(
     """List promotions, changes, deletions and key operations, and who made them, newest first."""
     media = next((media for media in EXPORTS if media in accept.lower()), None)
     if media is None:
-        return page(request, service.listed(database, tenant, paging, action), service.read)
+        return page(request, service.list_entries(database, tenant, paging, action), service.to_response)
     lines = EXPORTS[media](service.every(database, tenant, action))
-    return Streamed(joined(lines), media, stored=False)
+    return PiecewiseResponse(join_pieces(lines), media, stored=False)

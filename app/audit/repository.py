@@ -14,17 +14,17 @@ def add(session: Session, entry: AuditEntry) -> None:
     session.add(entry)
 
 
-def listed(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+def list_entries(session: Session, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of entries, newest first, of a tenant and of an action, or prefix such as `key`; None: of all."""
     keys = [AuditEntry.created_at, AuditEntry.id]
-    return paginate(session, _chosen(tenant, action), keys, request, descending=True, weigh=_weight)
+    return paginate(session, _entries_query(tenant, action), keys, request, descending=True, weigh=_weight)
 
 
 def _weight(row: AuditEntry) -> int:
     return json_size([row.actor, row.target, row.detail])
 
 
-def _chosen(tenant: str | None, action: str | None) -> Select[AuditEntry]:
+def _entries_query(tenant: str | None, action: str | None) -> Select[AuditEntry]:
     statement: Select[AuditEntry] = select(AuditEntry)
     if tenant is not None:
         statement = statement.where(AuditEntry.tenant == tenant)

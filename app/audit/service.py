@@ -65,7 +65,7 @@ def add(session: Session, tenant: str, action: str, target: str, detail: dict[st
     )
 
 
-def read(row: AuditEntry) -> AuditRead:
+def to_response(row: AuditEntry) -> AuditRead:
     """API representation of an audit entry."""
     return AuditRead(
         id=row.id,
@@ -79,18 +79,18 @@ def read(row: AuditEntry) -> AuditRead:
     )
 
 
-def listed(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
+def list_entries(database: Database, tenant: str | None, request: PageRequest, action: str | None) -> Slice[AuditEntry]:
     """One page of audit entries, newest first, of a tenant and an action (or its prefix); None: of all."""
     with database.reading() as session:
-        return repository.listed(session, tenant, request, action)
+        return repository.list_entries(session, tenant, request, action)
 
 
 def every(database: Database, tenant: str | None, action: str | None = None) -> Iterator[AuditRead]:
     """Iterate over all audit entries, newest first, with one query per page; tenant None: of all tenants."""
     request = PageRequest(MAXIMUM_LIMIT)
     while True:
-        found = listed(database, tenant, request, action)
-        yield from map(read, found.rows)
+        found = list_entries(database, tenant, request, action)
+        yield from map(to_response, found.rows)
         if found.cursor is None:
             return
         request = PageRequest(MAXIMUM_LIMIT, found.cursor)

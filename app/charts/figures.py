@@ -26,19 +26,19 @@ class Figure(NamedTuple):
 
     Attributes:
         title: heading of the chart.
-        told: one or two sentences that explain its marks.
+        caption: one or two sentences that explain its marks.
         spec: its Vega-Lite definition, without width or colours.
         columns, rows: the same data as a table, for screen readers; None for an empty cell.
     """
 
     title: str
-    told: str
+    caption: str
     spec: Json
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
 
 
-def layered(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
+def layer_charts(*layers: Json, height: int = HEIGHT, **more: Any) -> Json:
     """A Vega-Lite definition of overlaid layers, ``height`` in pixels; empty layers are left out.
 
     ``more``: further members of the definition.
@@ -64,7 +64,7 @@ def quantity(field: str, title: str | None, *, zero: bool = True, **more: Any) -
     return {"field": field, "type": "quantitative", "title": title, "scale": scale, **more}
 
 
-def counted(values: Iterable[float]) -> Json:
+def count_axis(values: Iterable[float]) -> Json:
     """Axis options for counts: one tick per whole number up to 4, otherwise steps of at least 1."""
     most = max(values, default=0.0)
     return {"values": [*range(int(most) + 1)], "format": "d"} if 0 < most <= FEW else {"tickMinStep": 1}
@@ -75,7 +75,7 @@ def category(field: str, title: str | None, order: Sequence[str] | None = None, 
     return {"field": field, "type": "nominal", "title": title, "sort": None if order is None else list(order), **more}
 
 
-def coloured(field: str, order: Sequence[str], title: str | None = None) -> Json:
+def colour_channel(field: str, order: Sequence[str], title: str | None = None) -> Json:
     """A Vega-Lite channel that colours a field's names in ``order``; with a legend if there are at least two names."""
     legend = {"orient": "top", "direction": "horizontal"} if len(order) > 1 else None
     return category(field, title, order, scale={"domain": list(order)}, legend=legend)
@@ -120,7 +120,7 @@ def response(
         {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
         {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "expected", curve, band),
         layer("point", "sample", [one._asdict() for one in samples], {"x": x, "y": quantity("value", metric)}),
         layer("line", "fitted", curve, {"x": x, "y": quantity("median", metric), "tooltip": tips}),
@@ -137,13 +137,13 @@ def responses(title: str, resource: str, metric: str, fitted: Mapping[str, Seque
     """
     curves = [{"name": name, **one._asdict()} for name, curve in fitted.items() for one in curve]
     x = quantity("amount", resource, zero=False, axis={"grid": False, "tickMinStep": 1})
-    colour = {"color": coloured("name", list(fitted))}
+    colour = {"color": colour_channel("name", list(fitted))}
     tips = [
         {"field": "name", "type": "nominal", "title": "of"},
         {"field": "amount", "type": "quantitative", "title": resource, "format": ".4~g"},
         {"field": "median", "type": "quantitative", "title": metric, "format": ".4~g"},
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "bands", curves, {"x": x, "y": quantity("low", metric), "y2": {"field": "high"}, **colour}),
         layer(
             "line", "series", curves, {"x": x, "y": quantity("median", metric), **colour, "tooltip": tips}, point=True
@@ -161,7 +161,7 @@ def doubt(title: str, resource: str, points: Sequence[Sample], best: float | Non
     """
     x = quantity("amount", resource, zero=False, axis={"grid": False})
     rows = [one._asdict() for one in points]
-    spec = layered(
+    spec = layer_charts(
         layer("area", "expected", rows, {"x": x, "y": quantity("value", "spread", axis={"format": "%"})}),
         {} if best is None else layer("rule", "reference", [{"amount": best}], {"x": x}),
         height=110,
@@ -261,7 +261,7 @@ def steps_map(title: str, resource: str, cells: Sequence[Cell], told: str) -> Fi
         {"field": name, "type": "quantitative", "title": title, "format": ".4~g"}
         for name, title in (("iteration", "iteration"), ("amount", resource), ("change", "change"))
     ]
-    spec = layered(
+    spec = layer_charts(
         layer("rect", "ground", every, {"x": x, "y": y}),
         layer("rect", "cell", moving, {"x": x, "y": y, "color": colour, "tooltip": tips}),
         height=220,
@@ -301,10 +301,10 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
 
     ``axis`` labels the values; ``told``: sentences that explain the marks; ``number``: D3 format of the values.
     """
-    rows = [{**one._asdict(), "label": f"{one.name}\u2002{_told(one.value, number)}"} for one in ranked]
+    rows = [{**one._asdict(), "label": f"{one.name}\u2002{_bar_label(one.value, number)}"} for one in ranked]
     y = category("label", None, [row["label"] for row in rows], axis={"labelLimit": 240})
     x = quantity("value", axis, axis={"format": number, "tickCount": 5})
-    spec = layered(
+    spec = layer_charts(
         layer("bar", "bar", [row for row in rows if row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
         layer("bar", "other", [row for row in rows if not row["chosen"]], {"x": x, "y": y}, height={"band": 0.6}),
         layer(
@@ -319,7 +319,7 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
     return Figure(title, told, spec, ["name", axis, "from", "to"], table)
 
 
-def _told(value: float, number: str) -> str:
+def _bar_label(value: float, number: str) -> str:
     """Number in a bar's label, in per cent for a ``number`` format with %."""
     if number.endswith("%"):
         return f"{text.number(100 * value)} %"
@@ -333,7 +333,7 @@ WIDE = 20
 DASHES = [6, 4]
 
 
-class Learnt(NamedTuple):
+class LearningPoint(NamedTuple):
     """Mean training return of a training after a number of environment steps."""
 
     name: str
@@ -341,7 +341,9 @@ class Learnt(NamedTuple):
     value: float
 
 
-def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, plans: Collection[str] = ()) -> Figure:
+def learning(
+    learnt: Sequence[LearningPoint], marks: Mapping[str, float], told: str, plans: Collection[str] = ()
+) -> Figure:
     """Learning curves: training return over environment steps.
 
     ``marks``: reference returns by name, as rules; ``plans``: names of those that are plans. ``told``: sentences that
@@ -352,11 +354,11 @@ def learning(learnt: Sequence[Learnt], marks: Mapping[str, float], told: str, pl
     scale = _scale([*(one.value for one in learnt), *marks.values()])
     y = quantity("value", "training return", zero=False, scale=scale)
     rules = [{"name": name, "value": value} for name, value in marks.items()]
-    colour = {"color": coloured("name", names)} if len(names) > 1 else {}
+    colour = {"color": colour_channel("name", names)} if len(names) > 1 else {}
     role = "series" if len(names) > 1 else "measured"
     rows = [one._asdict() for one in learnt]
     text = {"y": y, "x": {"value": 4}, "text": {"field": "name"}}
-    spec = layered(
+    spec = layer_charts(
         layer("line", role, rows, {"x": x, "y": y, **colour}, point={"size": 20}),
         layer("rule", "other", [rule for rule in rules if rule["name"] not in plans], {"y": y}, strokeDash=DASHES),
         layer("rule", "reference", [rule for rule in rules if rule["name"] in plans], {"y": y}),

@@ -47,19 +47,19 @@ def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
         return "0"
     if size < SMALLEST:
         return "< 0.000001" if value > 0 else "> -0.000001"
-    places = max(digits - 1 - math.floor(math.log10(_rounded(size, digits))), 0)
+    places = max(digits - 1 - math.floor(math.log10(_round_significant(size, digits))), 0)
     text = f"{value:{'+' if signed else ''},.{places}f}"
     return text.rstrip("0").rstrip(".") if places else text
 
 
-def _rounded(value: float, digits: int = 3) -> float:
+def _round_significant(value: float, digits: int = 3) -> float:
     """The value rounded to ``digits`` significant digits, from which the unit and the number of places are chosen."""
     if not math.isfinite(value) or abs(value) < ROUNDING:
         return value
     return round(value, digits - 1 - math.floor(math.log10(abs(value))))
 
 
-def fixed(value: float, places: int, *, signed: bool = False) -> str:
+def decimals(value: float, places: int, *, signed: bool = False) -> str:
     """A number with ``places`` decimals and thousands separators, never “-0”; ``signed``: “+” if positive."""
     shown = round(value, places) or 0.0  # not -0.0
     return f"{shown:{'+' if signed else ''},.{places}f}"
@@ -67,13 +67,13 @@ def fixed(value: float, places: int, *, signed: bool = False) -> str:
 
 def percent(share: float, places: int = 1) -> str:
     """A share of 1 in per cent with ``places`` digits after the point: “4.2 %”."""
-    return f"{fixed(100 * share, places)} %"
+    return f"{decimals(100 * share, places)} %"
 
 
 def confidence(share: float) -> str:
     """A confidence level (share of 1) in per cent, with enough digits to differ from 100 %: “95 %”, “99.955 %”."""
     places = max(1 - math.floor(math.log10(max(100 * (1 - share), 1e-9))), 0)
-    return f"{fixed(100 * share, places).rstrip('0').rstrip('.') if places else fixed(100 * share, 0)} %"
+    return f"{decimals(100 * share, places).rstrip('0').rstrip('.') if places else decimals(100 * share, 0)} %"
 
 
 def interval(mean: float, low: float, high: float, *, signed: bool = False) -> str:
@@ -83,7 +83,7 @@ def interval(mean: float, low: float, high: float, *, signed: bool = False) -> s
         texts = [number(part, 4, signed=signed) for part in parts]
     else:
         places = min(max(1 - math.floor(math.log10(spread)), 0), MOST_DIGITS)
-        texts = [fixed(part, places, signed=signed) for part in parts]
+        texts = [decimals(part, places, signed=signed) for part in parts]
     return f"{texts[0]} [{texts[1]}, {texts[2]}]"
 
 
@@ -97,7 +97,7 @@ def amount(value: float, unit: str) -> str:
     sign = bool(unit) and not any(letter.isalnum() or letter == "%" for letter in unit.split("/")[0])
     if sign or (len(unit) == CODE_LENGTH and unit.isupper()):
         size = abs(value)
-        figure = fixed(size, 2) if _rounded(size) >= 1 and round(size, 2) < 1_000 else number(size)
+        figure = decimals(size, 2) if _round_significant(size) >= 1 and round(size, 2) < 1_000 else number(size)
         figure = figure.removeprefix("< ")
         minus = "-" if value < 0 and figure != "0" else ""
         below = ("> " if value < 0 else "< ") if ROUNDING <= size < SMALLEST else ""
@@ -113,7 +113,7 @@ def money(value: float) -> str:
 def seconds(value: float) -> str:
     """A duration given in seconds, in s, ms or µs: “1.3 s”, “62 ms”, “484 µs”."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if abs(_rounded(value)) >= size:
+        if abs(_round_significant(value)) >= size:
             return f"{number(value / size)} {unit}"
     return "0 s" if abs(value) < 1e-9 else f"{number(value / 1e-6)} µs"
 

@@ -7,7 +7,17 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from app.charts.figures import LIGHT_COLOURS, Figure, Json, coloured, counted, layer, layered, quantity, span
+from app.charts.figures import (
+    LIGHT_COLOURS,
+    Figure,
+    Json,
+    colour_channel,
+    count_axis,
+    layer,
+    layer_charts,
+    quantity,
+    span,
+)
 
 # Charts over time in seconds: curves, counts, shares, and Gantt charts.
 
@@ -63,14 +73,14 @@ def courses(title: str, axis: str, series: Mapping[str, Course], told: str, *, s
     rows = [{"name": name, "at": at, "value": value} for name, course in series.items() for at, value in course]
     ends = [at for course in series.values() for at, _ in course]
     values = [float(value) for course in series.values() for _, value in course]
-    y = quantity("value", axis, axis=counted(values) if all(value.is_integer() for value in values) else {})
+    y = quantity("value", axis, axis=count_axis(values) if all(value.is_integer() for value in values) else {})
     encoding = {"x": time(ends), "y": y, "tooltip": _tips("value", axis)}
     if len(series) > 1:
-        encoding["color"] = coloured("name", list(series))
+        encoding["color"] = colour_channel("name", list(series))
     mark: Json = {"interpolate": "step-after"} if steps else {}
     if any(len(course) == 1 for course in series.values()):  # of which there is no line
         mark["point"] = True
-    spec = layered(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
+    spec = layer_charts(layer("line", "series" if len(series) > 1 else "measured", rows, encoding, **mark))
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["value"]] for r in rows])
 
 
@@ -79,20 +89,20 @@ def counts(title: str, axis: str, found: Mapping[str, Course], width: float, tol
 
     ``axis`` labels the counts; ``told``: sentences that explain the marks.
     """
-    rows = _stacked(found, width)
+    rows = _stack_rows(found, width)
     encoding = {
         "x": time([row["at"] for row in rows]),
         "x2": {"field": "until"},
-        "y": quantity("low", axis, axis=counted(row["high"] for row in rows)),
+        "y": quantity("low", axis, axis=count_axis(row["high"] for row in rows)),
         "y2": {"field": "high"},
-        "color": coloured("name", list(found)),
+        "color": colour_channel("name", list(found)),
         "tooltip": _tips("count", axis),
     }
-    spec = layered(layer("rect", "block", rows, encoding))
+    spec = layer_charts(layer("rect", "block", rows, encoding))
     return Figure(title, told, spec, ["of", "seconds", axis], [[r["name"], r["at"], r["count"]] for r in rows])
 
 
-def _stacked(found: Mapping[str, Course], width: float) -> list[Json]:
+def _stack_rows(found: Mapping[str, Course], width: float) -> list[Json]:
     tops: dict[float, float] = {}
     rows: list[Json] = []
     for name, course in found.items():
@@ -118,7 +128,7 @@ def shares(
     shown = names if len(names) <= MOST_NAMES else names[: MOST_NAMES - 1]
     legend = shown if len(names) <= MOST_NAMES else [*shown, OTHERS]
     rows: list[Json] = []
-    for (at, had), (until, _) in pairwise(_changed(moments)):
+    for (at, had), (until, _) in pairwise(_changing_moments(moments)):
         low = 0.0
         for name in names:
             high = low + had.get(name, 0.0)
@@ -131,23 +141,23 @@ def shares(
         "x2": {"field": "until"},
         "y": quantity("low", axis),
         "y2": {"field": "high"},
-        "color": coloured("group", legend),
+        "color": colour_channel("group", legend),
         "tooltip": [{"field": "name", "type": "nominal", "title": "of"}, *_tips("high", "up to")[1:]],
     }
     limit = {} if whole is None else layer("rule", "target", [{"whole": whole}], {"y": quantity("whole", axis)})
-    spec = layered(layer("rect", "block", rows, encoding), limit)
+    spec = layer_charts(layer("rect", "block", rows, encoding), limit)
     table = [[r["name"], r["at"], r["until"], r["high"] - r["low"]] for r in rows]
     return Figure(title, told, spec, ["of", "from", "to", axis], table)
 
 
-def _changed(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
+def _changing_moments(moments: Sequence[tuple[float, Mapping[str, float]]]) -> list[tuple[float, Mapping[str, float]]]:
     """The moments at which any amount changes, and the last one."""
     found = [*moments[:1]]
     found += [after for before, after in pairwise(moments) if after[1] != before[1]]
     return found if found[-1:] == [*moments[-1:]] else [*found, moments[-1]]
 
 
-def shaded(figure: Figure, start: float, end: float) -> Figure:
+def shade_interval(figure: Figure, start: float, end: float) -> Figure:
     """The chart with the interval from ``start`` to ``end`` (seconds) shaded, to mark a disturbance."""
     spans, *over = figure.spec["layer"]
     x = {**spans["encoding"]["x"], "field": "start"}
@@ -180,7 +190,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
         "x2": {"field": "end"},
         "y": y,
         "y2": {"field": "below"},
-        "color": coloured("lane", lanes),
+        "color": colour_channel("lane", lanes),
         "opacity": {"condition": {"test": "datum.open", "value": 0.55}, "value": 1},
         "tooltip": [
             {"field": "name", "type": "nominal", "title": "task"},
@@ -189,7 +199,7 @@ def gantt(title: str, bars: Sequence[Bar], told: str) -> Figure:
         ],
     }
     told += f" All ran on {lanes[0]}." if len(lanes) == 1 else ""
-    spec = layered(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
+    spec = layer_charts(layer("rect", "block", rows, encoding), height=max(80, min(height, 420)))
     table = [[bar.name, bar.lane, bar.start, None if bar.open else bar.end] for bar in bars]
     return Figure(title, told, spec, ["task", "on", "start", "end"], table)
 
@@ -250,7 +260,7 @@ def measured(name: str, points: Sequence[Point], band: Sequence[Expected], targe
     marks = [point._asdict() for point in points]
     top = _top(points, band, target)
     x, y = span("iteration"), quantity("value", name, scale={} if top is None else {"domainMax": top})
-    spec = layered(
+    spec = layer_charts(
         layer(
             "area",
             "expected",
@@ -314,7 +324,7 @@ class Beside(NamedTuple):
     stress: tuple[float, float] | None = None
 
 
-def compared(
+def comparison_chart(
     title: str, axis: str, series: Sequence[Series], told: str, beside: Beside, *, steps: bool = False
 ) -> Figure:
     """Line chart of several runs by iteration; the band belongs to the first run.
@@ -332,7 +342,7 @@ def compared(
             {"x": span("iteration"), "y": quantity("low", axis), "y2": {"field": "high"}},
         ),
     ]
-    return drawn._replace(spec=layered(*under, *drawn.spec["layer"]))
+    return drawn._replace(spec=layer_charts(*under, *drawn.spec["layer"]))
 
 
 def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Json, **mark: str) -> Figure:
@@ -340,9 +350,9 @@ def _lines(title: str, axis: str, series: Sequence[Series], told: str, over: Jso
     rows = [{"name": one.name, "iteration": at, "value": value} for one in series for at, value in one.points]
     encoding = {"x": span("iteration"), "y": quantity("value", axis), "tooltip": _timeline_tips("value", axis)}
     if len(names) > 1:
-        encoding["color"] = coloured("name", names)
+        encoding["color"] = colour_channel("name", names)
     role = "series" if len(names) > 1 else "decided" if mark else "measured"
-    spec = layered(layer("line", role, rows, encoding, **mark), over)
+    spec = layer_charts(layer("line", role, rows, encoding, **mark), over)
     table = [[row["name"], row["iteration"], row["value"]] for row in rows]
     return Figure(title, told, spec, ["of", "iteration", axis], table)
 
@@ -374,8 +384,8 @@ def forecast(title: str, axis: str, came: Sequence[Came], coming: Sequence[Comin
     before = [{"at": _moment(one.at), "count": one.number} for one in came]
     after = [{**one._asdict(), "at": _moment(one.at)} for one in coming]
     x = {"field": "at", "type": "temporal", "title": "UTC", "axis": AXIS, "scale": {"type": "utc"}}
-    ticks = counted([*(one.number for one in came), *(one.high for one in coming)])
-    spec = layered(
+    ticks = count_axis([*(one.number for one in came), *(one.high for one in coming)])
+    spec = layer_charts(
         layer(
             "line",
             "measured",

@@ -33,12 +33,12 @@ class Commands(TyperGroup):
 
     def make_context(self, *given: Any, **named: Any) -> Any:
         """Parse the options before the command's name."""
-        with _told():
+        with _report_errors():
             return super().make_context(*given, **named)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
-        with _told():
+        with _report_errors():
             return super().invoke(ctx)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -59,12 +59,12 @@ class Commands(TyperGroup):
         from importlib.metadata import entry_points
 
         for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
-            for name, command in _added(point).items():
+            for name, command in _commands_of(point).items():
                 _join(self.commands.setdefault(name, command), command)
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _report_errors() -> Iterator[None]:
     """Context manager: print expected errors in one line and exit with their status (typer.Exit); others pass."""
     try:
         yield
@@ -95,7 +95,7 @@ def _join(kept: Any, other: Any) -> None:
         kept.commands = {**other.commands, **kept.commands}
 
 
-def _added(point: EntryPoint) -> Mapping[str, Any]:
+def _commands_of(point: EntryPoint) -> Mapping[str, Any]:
     """Commands that a package's ``register(cli)`` adds; none, with a message on standard error, if it fails."""
     package = typer.Typer(rich_markup_mode=None)
     try:

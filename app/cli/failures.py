@@ -62,7 +62,7 @@ def exit_status(error: RefusedError | UnreachableError) -> int:
 def _detail(problem: Json) -> str:
     """The invalid fields with their values, or the problem's detail; then a remedy."""
     fields = problem.get("errors") or []
-    told = "; ".join(map(_field, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
+    told = "; ".join(map(_field_line, fields[:MOST_FIELDS])) or str(problem.get("detail", problem))
     told += f"; and {len(fields) - MOST_FIELDS} more" if len(fields) > MOST_FIELDS else ""
     status = problem.get("status")
     absent = re.match(r"(?:workload '(?P<of>[^']+)' has )?no (?P<noun>\w+)", told) if status == 404 else None
@@ -79,7 +79,7 @@ def _detail(problem: Json) -> str:
     return "; ".join(filter(None, (told, remedy)))
 
 
-def _field(field: Json) -> str:
+def _field_line(field: Json) -> str:
     """One invalid field: ``/resources/0/minimum: must be 0 or greater, not -1``; long values are left out."""
     value, place = field.get("value"), field.get("pointer") or "/"
     if field["message"].startswith("unknown name;") and not isinstance(value, str):

@@ -29,7 +29,7 @@ def register(cli: typer.Typer) -> None:
     key = typer.Typer(help="Manage API keys.", no_args_is_help=True)
     cli.add_typer(key, name="key")
     key.command()(create)
-    key.command("list")(listed)
+    key.command("list")(list_keys)
     key.command()(show)
     key.command()(delete)
     cli.command()(audit)
@@ -115,7 +115,7 @@ def create(
     typer.echo(made.model_dump_json() if as_json else made.key)
 
 
-def listed(data: DataDir = None, as_json: AsJson = False) -> None:
+def list_keys(data: DataDir = None, as_json: AsJson = False) -> None:
     """List the keys of all tenants, without their secrets."""
     from app.keys import service
 

@@ -83,7 +83,7 @@ class Operation:
         """Path of the list whose items ``parameter`` names."""
         return self.path.partition(f"/{{{parameter}}}")[0]
 
-    def deleted(self, values: Json) -> str:
+    def deletion_message(self, values: Json) -> str:
         """Message after a deletion, such as ``model 2 of vision is deleted``."""
         *outer, last = self.parameters
         of = f" of {values[outer[0]]}" if outer else ""

@@ -27,7 +27,7 @@ router.include_router(sign_in.router)
 Identifier = Annotated[str, Path(max_length=64)]
 
 
-def _compiled(request: Request, tenant: str) -> CompiledOf:
+def _compiler_of(request: Request, tenant: str) -> CompiledOf:
     """Function that compiles the tenant's workloads as stored now.
 
     The cache of decisions may be a polling interval behind, and a page's charts would contradict its lists.
@@ -39,7 +39,7 @@ def _compiled(request: Request, tenant: str) -> CompiledOf:
 def home(database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> HTMLResponse:
     """The home page: workloads, notices and the latest runs; without any workload, the first steps."""
     found = overview(database, tenant, rule)
-    return page("home.html", section="home", found=found, examples=example.offered())
+    return page("home.html", section="home", found=found, examples=example.example_names())
 
 
 @router.get("/ui/workloads/{workload}")
@@ -47,7 +47,7 @@ def workload(
     request: Request, workload: WorkloadName, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """The page of a workload; raises NotFound (404) if there is none of this name."""
-    found = workload_page.page(database, tenant, workload, _compiled(request, tenant), rule)
+    found = workload_page.page(database, tenant, workload, _compiler_of(request, tenant), rule)
     return page("workload.html", section="home", found=found)
 
 
@@ -60,7 +60,7 @@ def agent(
     tenant: Tenant,
 ) -> HTMLResponse:
     """The page of an agent; raises NotFound (404) if there is no such workload or version."""
-    found = judged.page(database, tenant, workload, version, _compiled(request, tenant))
+    found = judged.page(database, tenant, workload, version, _compiler_of(request, tenant))
     return page("agent.html", section="home", found=found)
 
 
@@ -72,7 +72,7 @@ def workload_changes(
 
     def look() -> tuple[object, bool]:
         with database.reading() as session:
-            return repository.standing(session, workloads.require(session, caller.tenant, workload).id), False
+            return repository.page_fingerprint(session, workloads.require(session, caller.tenant, workload).id), False
 
     look()
     return changes(request, settings, caller, look)
@@ -88,7 +88,7 @@ def run(
     part: bool = False,
 ) -> HTMLResponse:
     """The page of a run, or with ``part`` only its changing parts; raises NotFound (404) without such a run."""
-    found = run_page.page(database, tenant, run, _compiled(request, tenant), rule)
+    found = run_page.page(database, tenant, run, _compiler_of(request, tenant), rule)
     return page("run_live.html" if part else "run.html", section="runs", found=found)
 
 
@@ -111,7 +111,7 @@ def others(
     request: Request, run: Identifier, database: FromDatabase, tenant: Tenant, rule: FromStaleness
 ) -> HTMLResponse:
     """HTML part of a run's page: what other policies would have done; loaded once it is opened."""
-    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiled(request, tenant), rule))
+    return page("others.html", found=run_page.hindsight(database, tenant, run, _compiler_of(request, tenant), rule))
 
 
 @router.get("/ui/runs/{run}/changes")

@@ -12,7 +12,7 @@ from app.settings import Settings
 from app.workloads import service as workloads
 
 
-def offered() -> list[tuple[str, str]]:
+def example_names() -> list[tuple[str, str]]:
     """Names of kinds with summaries of their examples, the default kind first."""
     names = sorted(KINDS, key=lambda name: (name != DEFAULT, name))
     return [(name, KINDS[name].example.summary) for name in names]

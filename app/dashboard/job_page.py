@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import select
 
-from app.charts.figures import Figure, Learnt, learning
+from app.charts.figures import Figure, LearningPoint, learning
 from app.dashboard.rendering import plain
 from app.database.engine import Database
 from app.database.tables import JobEvent
@@ -69,7 +69,7 @@ def _marks(events: Sequence[JobEvent]) -> Mapping[str, float]:
 
 def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Figure]:
     learnt = [
-        Learnt(_named(event.data), event.data["steps"], event.data["episode_return"])
+        LearningPoint(_training_name(event.data), event.data["steps"], event.data["episode_return"])
         for event in events
         if isinstance(event.data.get("episode_return"), int | float) and "steps" in event.data
     ]
@@ -88,7 +88,7 @@ def _figures(events: Sequence[JobEvent], marks: Mapping[str, float]) -> list[Fig
     return [learning(list(dict.fromkeys([*learnt[::every], learnt[-1]])), marks, caption, (PLAN,))]
 
 
-def _named(data: Mapping[str, Any]) -> str:
+def _training_name(data: Mapping[str, Any]) -> str:
     return f"{data.get('algorithm', 'training')}, seed {data.get('seed', 0)}".replace("_", " ")
 
 

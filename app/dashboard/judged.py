@@ -50,7 +50,7 @@ def status(agent: AgentRead) -> str:
     return f"was champion until {moment(agent.champion_until)}" if agent.champion_until else "never promoted"
 
 
-def standing(agent: AgentRead) -> str:
+def invalid_reason(agent: AgentRead) -> str:
     """Why an agent's verdict does not hold, in one or two words; empty if it holds."""
     words = {"current": "", "re_evaluate": "re-evaluate", "outdated": OUTDATED}
     return RETRAIN if agent.standing_reason.startswith(RETRAIN) else words[agent.standing]
@@ -74,7 +74,7 @@ def facts(agent: AgentRead, judged: str) -> list[Fact]:
         )
     if gap is not None:
         found.append(Fact("below the optimum", percent(gap)))
-    unjudged = standing(agent) or "no evaluation has judged it"
+    unjudged = invalid_reason(agent) or "no evaluation has judged it"
     found.append(Fact("class", judged or "–", "" if judged else unjudged))
     return [*found, Fact("model", str(agent.model_version or "–"), "the domain model of its training")]
 
@@ -97,23 +97,23 @@ def outcomes(report: Mapping[str, Any]) -> Outcomes | None:
     return Outcomes([_words(name) for name in names], found)
 
 
-def compared(agent: AgentRead) -> Figure | None:
+def ranking_figure(agent: AgentRead) -> Figure | None:
     """Ranking of an agent's return, every heuristic's and the optimum's; None if the figures don't hold."""
     report = figures(agent)
     own, rules = report.get("return"), report.get("heuristics")
     if not isinstance(own, Mapping) or not isinstance(rules, Mapping):
         return None
-    found = [_ranked(f"agent {agent.version}", own, chosen=True)]
-    found += [_ranked(_words(name), value) for name, value in rules.items()]
+    found = [_ranked_entry(f"agent {agent.version}", own, chosen=True)]
+    found += [_ranked_entry(_words(name), value) for name, value in rules.items()]
     optimum = report.get("optimum")
     if isinstance(optimum, Mapping):
-        found.append(_ranked("optimum", optimum))
+        found.append(_ranked_entry("optimum", optimum))
     found.sort(key=lambda one: -one.value)
     caption = "Mean return in the simulator, nearer to 0 is better; lines: 95 % intervals. Coloured: the agent."
     return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
 
 
-def _ranked(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
+def _ranked_entry(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
     return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))
 
 
@@ -148,19 +148,21 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
     """
     with database.reading() as session:
         row = workloads.require(session, tenant, name)
-        agent = agents.read(session, row, [agents.require(session, row, version)])[0]
+        agent = agents.to_response(session, row, [agents.require(session, row, version)])[0]
         stored = repository.artifact(session, row.id, version)
         workload = workloads.read_listed(row)
-    judged = evaluations.listed(database, tenant, PageRequest(JUDGED), row.name)[0].rows
-    read = [evaluations.read(one, row.name) for one in judged]
+    judged = evaluations.list_evaluations(database, tenant, PageRequest(JUDGED), row.name)[0].rows
+    read = [evaluations.to_response(one, row.name) for one in judged]
     views, compiled = lists.views(row.kind), lists.compiled_or_none(compiled_of, row.name)
     now, does, problems = list[Any](), list[Any](), list[str]()
     if views is not None and compiled is not None:
-        now, no_now = lists.told("what answers", lambda: views.policy(compiled))
+        now, no_now = lists.view_or_problem("what answers", lambda: views.policy(compiled))
         problems += [no_now] if no_now else []
     if views is not None and now and stored is not None and not agent.champion:
         data = stored.artifact
-        does, no_does = lists.told("what it does", lambda: views.policy(_answering(row.kind, compiled, version, data)))
+        does, no_does = lists.view_or_problem(
+            "what it does", lambda: views.policy(_answering(row.kind, compiled, version, data))
+        )
         problems += [no_does] if no_does else []
     return AgentPage(
         workload,
@@ -170,7 +172,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
         list(facts(agent, level(read, agent))),
         outcomes(agent.report),
         bool(figures(agent)),
-        compared(agent),
+        ranking_figure(agent),
         does,
         now,
         [one for one in read if any(verdict.agent == version for verdict in one.verdicts)],

@@ -28,7 +28,7 @@ from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
 from app.kinds.registry import KINDS, MissingKind
 from app.runs import service as runs
 from app.runs.outcomes import Staleness, stale_reason
-from app.runs.repository import Loaded
+from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, RunState
 from app.workloads import service as workloads
 from app.workloads.service import WorkloadListed
@@ -82,7 +82,7 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     return found, every
 
 
-def shown(session: Session, loaded: Loaded) -> Shown:
+def run_with_reports(session: Session, loaded: LoadedRun) -> Shown:
     """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
@@ -99,7 +99,7 @@ def state(kind: str, stored: Any) -> Any:
         return None
 
 
-def told(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
+def view_or_problem(what: str, make: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
     """Result of a kind's view, and a problem in words if the view raises, so that the rest of the page is shown.
 
     ``what``: name of the view, for the problem. Never raises.
@@ -185,15 +185,15 @@ class Overview(NamedTuple):
 
 def overview(database: Database, tenant: str, rule: Staleness) -> Overview:
     """Content of the home page, with at most ``ROWS`` workloads."""
-    found = workloads.listed(database, tenant, PageRequest(ROWS))
-    latest = runs.listed(database, tenant, PageRequest(10), rule).rows
+    found = workloads.list_workloads(database, tenant, PageRequest(ROWS))
+    latest = runs.list_runs(database, tenant, PageRequest(10), rule).rows
     with database.reading() as session:
         has = repository.counts(session, [row.id for row in found.rows])
         read = [workloads.read_listed(row) for row in found.rows]
         met = repository.targets(session, [row.id for row in found.rows])
         summaries = [_summary(one, has[one.id], met[one.id]) for one in read]
-        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drifted(session, tenant, rule)]
-        failed, number = repository.failed(session, tenant, rule.now() - RECENT, NOTICES)
+        notices = [*_unreadable(read), *_runs(session, tenant, rule), *_drift_notices(session, tenant, rule)]
+        failed, number = repository.failed_jobs(session, tenant, rule.now() - RECENT, NOTICES)
     notices += [_job(job, workload) for job, workload in failed]
     number += len(notices) - len(failed)
     notices.sort(key=lambda one: LEVELS.index(one.level))
@@ -217,11 +217,11 @@ def _unreadable(read: Sequence[WorkloadListed]) -> Iterator[Notice]:
 
 def _runs(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice per workload and outcome, with the reason of the newest run."""
-    for one in repository.troubled(session, tenant, rule.now() - RECENT, rule):
+    for one in repository.troubled_runs(session, tenant, rule.now() - RECENT, rule):
         level, alone, together = WORDS[one.outcome]
         reason = one.reason or "no reason was given"
         if one.outcome == "stale":
-            reason = stale_reason(one.silent, one.expected)
+            reason = stale_reason(one.silent_seconds, one.expected)
         if one.number == 1:
             yield Notice(level, f"A run of {one.workload} {alone}", reason, f"/ui/runs/{one.run}")
         else:
@@ -235,9 +235,9 @@ def _job(job: Job, workload: str) -> Notice:
     return Notice("bad", f"{job.type} of {workload} failed", why, f"/ui/jobs/{job.id}")
 
 
-def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
+def _drift_notices(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]:
     """One notice per workload with recent drift, with the text of the newest run."""
-    for workload, run, drift, number in repository.drifted(session, tenant, rule.now() - RECENT):
+    for workload, run, drift, number in repository.drifted_runs(session, tenant, rule.now() - RECENT):
         notices: list[Any] = (drift or {}).get("notices", [])
         why = notices[-1].get("text", "") if notices else ""
         what = f"{number:,} runs of {workload} have drifted" if number > 1 else f"{workload} has drifted"
@@ -247,7 +247,7 @@ def _drifted(session: Session, tenant: str, rule: Staleness) -> Iterator[Notice]
 # Filters and pages of lists.
 
 
-class Chosen(NamedTuple):
+class ListFilter(NamedTuple):
     """Filter of a list of runs or jobs; None: any.
 
     Attributes:
@@ -283,14 +283,14 @@ class Chosen(NamedTuple):
         return None if cursor is None else self.address(cursor=cursor)
 
 
-def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> Chosen:
+def of_runs(workload: str | None, state: RunState | None = None, outcome: RunOutcome | None = None) -> ListFilter:
     """Filter of the list of runs by workload, state and outcome; None: any."""
-    return Chosen("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
+    return ListFilter("/ui/runs", get_args(RunOutcome), workload, state, outcome, "outcome")
 
 
-def of_jobs(workload: str | None, state: JobState | None = None) -> Chosen:
+def of_jobs(workload: str | None, state: JobState | None = None) -> ListFilter:
     """Filter of the list of jobs by workload and state; None: any."""
-    return Chosen("/ui/jobs", get_args(JobState), workload, state)
+    return ListFilter("/ui/jobs", get_args(JobState), workload, state)
 
 
 class JobTable(NamedTuple):
@@ -309,10 +309,10 @@ class JobTable(NamedTuple):
     again: str | None
 
 
-def job_table(database: Database, tenant: str, chosen: Chosen, request: PageRequest) -> JobTable:
+def job_table(database: Database, tenant: str, chosen: ListFilter, request: PageRequest) -> JobTable:
     """The jobs of a filter; raises NotFound if there is no such workload."""
-    found, names = jobs.listed(database, tenant, request, chosen.workload, chosen.state)
-    lines = [jobs.read(job, names[job.workload_id]) for job in found.rows]
+    found, names = jobs.list_jobs(database, tenant, request, chosen.workload, chosen.state)
+    lines = [jobs.to_response(job, names[job.workload_id]) for job in found.rows]
     moving = any(job.state not in FINAL_STATES for job in lines)
     again = chosen.address(part="true", cursor=request.cursor, rows=request.limit) if moving else None
     return JobTable(lines, chosen.workload, chosen.older(found.cursor), again)
@@ -339,7 +339,7 @@ def run_list(
     outcome: RunOutcome | None = None,
 ) -> HTMLResponse:
     """One page of runs as HTML, newest first; ``workload``, ``state`` and ``outcome`` filter the list, None: any."""
-    found = runs.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
+    found = runs.list_runs(database, tenant, PageRequest(LISTS_ROWS, cursor), rule, workload, state, outcome)
     chosen = of_runs(workload, state, outcome)
     lines = [line(runs.read_listed(one)) for one in found.rows]
     return page("runs.html", section="runs", runs=lines, older=chosen.older(found.cursor), chosen=chosen)
@@ -366,8 +366,8 @@ def evaluation_list(
     database: FromDatabase, tenant: Tenant, cursor: Cursor = None, workload: Workload = None
 ) -> HTMLResponse:
     """One page of evaluations as HTML, newest first, with links to their reports."""
-    found, names = evaluations.listed(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
-    lines = [evaluations.read(one, names[one.workload_id]) for one in found.rows]
-    chosen = Chosen("/ui/evaluations", workload=workload)
+    found, names = evaluations.list_evaluations(database, tenant, PageRequest(LISTS_ROWS, cursor), workload)
+    lines = [evaluations.to_response(one, names[one.workload_id]) for one in found.rows]
+    chosen = ListFilter("/ui/evaluations", workload=workload)
     older = chosen.older(found.cursor)
     return page("evaluations.html", section="evaluations", evaluations=lines, older=older, chosen=chosen)

@@ -69,7 +69,7 @@ def _working(session: Session, workload_ids: Sequence[str]) -> dict[str, frozens
     return {one: frozenset(row.type for row in rows if row.workload_id == one) for one in workload_ids}
 
 
-def standing(session: Session, workload_id: str) -> tuple[Any, ...]:
+def page_fingerprint(session: Session, workload_id: str) -> tuple[Any, ...]:
     """Values that change when a workload's page does, all read from the ends of indexes."""
     newest = [
         select(func.max(column)).where(column.class_.workload_id == workload_id).scalar_subquery()
@@ -111,22 +111,22 @@ def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]
     return {workload: Targets(outcomes.count("met"), len(outcomes)) for workload, outcomes in found.items()}
 
 
-class Troubled(NamedTuple):
+class TroubledWorkload(NamedTuple):
     """The newest run of a workload with a bad outcome, and the ``number`` of such runs.
 
-    ``silent``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
+    ``silent_seconds``: seconds since its last report; ``expected``: seconds per iteration, None: unknown.
     """
 
     workload: str
     outcome: str
     run: str
     reason: str | None
-    silent: float
+    silent_seconds: float
     expected: float | None
     number: int
 
 
-def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[Troubled]:
+def troubled_runs(session: Session, tenant: str, since: datetime, rule: Staleness) -> list[TroubledWorkload]:
     """Runs that are stale or at risk, and those that failed or missed targets since ``since``, by workload and outcome.
 
     A failed or missed run is left out once a later run of its workload met its targets, or completed with reports.
@@ -148,7 +148,7 @@ def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) ->
             live.outcome.label("outcome"),
             Run.id,
             case((live.outcome == Run.outcome, Run.outcome_reason), else_=NOT_JUDGED).label("reason"),
-            live.silent.label("silent"),
+            live.silent_seconds.label("silent_seconds"),
             live.expected.label("expected"),
             func.count().over(partition_by=alike).label("number"),
             func.row_number().over(partition_by=alike, order_by=newest).label("place"),
@@ -159,11 +159,11 @@ def troubled(session: Session, tenant: str, since: datetime, rule: Staleness) ->
         .subquery()
     )
     rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name)).all()
-    grouped = [Troubled(*row) for row in rows]
+    grouped = [TroubledWorkload(*row) for row in rows]
     return sorted(grouped, key=lambda one: ATTENTION.index(one.outcome))
 
 
-class Drifted(NamedTuple):
+class DriftedWorkload(NamedTuple):
     """The newest run of a workload with drift notices, its drift state, and the number of such runs."""
 
     workload: str
@@ -172,7 +172,7 @@ class Drifted(NamedTuple):
     number: int
 
 
-def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
+def drifted_runs(session: Session, tenant: str, since: datetime) -> list[DriftedWorkload]:
     """Runs with drift notices started since ``since``, by workload."""
     alike, newest = Run.workload_id, (Run.created_at.desc(), Run.id.desc())
     found = (
@@ -188,10 +188,10 @@ def drifted(session: Session, tenant: str, since: datetime) -> list[Drifted]:
         .subquery()
     )
     rows = session.execute(select(*list(found.c)[:-1]).where(found.c.place == 1).order_by(found.c.name))
-    return [Drifted(*row) for row in rows]
+    return [DriftedWorkload(*row) for row in rows]
 
 
-def failed(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
+def failed_jobs(session: Session, tenant: str, since: datetime, limit: int) -> tuple[list[tuple[Job, str]], int]:
     """The newest failed jobs without a later success of their type, with workloads' names, and their number."""
     later = aliased(Job)
     mended = (later.workload_id == Job.workload_id, later.type == Job.type, later.created_at > Job.created_at)

@@ -15,7 +15,7 @@ from app.database.engine import Database
 from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs.outcomes import Staleness
-from app.runs.repository import Loaded
+from app.runs.repository import LoadedRun
 from app.runs.service import RunListed, load, read_listed
 
 DECISIONS = 25
@@ -60,7 +60,7 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
         views = lists.views(loaded.kind)
-        given = lists.shown(session, loaded)
+        given = lists.run_with_reports(session, loaded)
         lines, older = decisions(session, loaded, None)
     facts: list[Any] = [Fact("reports", f"{loaded.run.next_iteration:,}")]
     figures: list[Any] = []
@@ -68,9 +68,9 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
     problems: list[str] = []
     compiled = lists.compiled_or_none(compiled_of, loaded.workload)
     if views is not None and compiled is not None:
-        facts, no_facts = lists.told("how it stands", lambda: views.facts(compiled, given))
-        figures, no_figures = lists.told("its charts", lambda: views.run(compiled, given))
-        others, no_others = lists.told("other policies", lambda: views.alternatives(compiled, given))
+        facts, no_facts = lists.view_or_problem("how it stands", lambda: views.facts(compiled, given))
+        figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
+        others, no_others = lists.view_or_problem("other policies", lambda: views.alternatives(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
     return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
 
@@ -82,15 +82,15 @@ def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf
     """
     with database.reading() as session:
         loaded = load(session, tenant, run, rule)
-        given = lists.shown(session, loaded)
+        given = lists.run_with_reports(session, loaded)
     views, compiled = lists.views(loaded.kind), lists.compiled_or_none(compiled_of, loaded.workload)
     if views is None or compiled is None:
         return Hindsight([], "It can't be told: the workload can't be read, or its kind shows nothing of runs.")
-    found, problem = lists.told("other policies", lambda: [views.hindsight(compiled, given)])
+    found, problem = lists.view_or_problem("other policies", lambda: [views.hindsight(compiled, given)])
     return Hindsight([], problem) if problem else found[0]
 
 
-def decisions(session: Session, loaded: Loaded, before: int | None) -> tuple[list[DecisionLine], int | None]:
+def decisions(session: Session, loaded: LoadedRun, before: int | None) -> tuple[list[DecisionLine], int | None]:
     """Up to 25 decisions before iteration ``before`` (None: the newest), newest first.
 
     The second value is ``before`` of the next older ones, None if there are none.
@@ -108,7 +108,9 @@ def decision_line(iteration: int, decision: dict[str, Any], at: datetime, kind: 
     words = problem if problem is not None else KINDS[read.kind].summarise(read)
     source, policy = str(decision.get("source", "")), str(decision.get("policy", ""))
     views = lists.views(kind)
-    details, _ = ([], "") if views is None else lists.told("a decision's parts", lambda: views.details(decision))
+    details, _ = (
+        ([], "") if views is None else lists.view_or_problem("a decision's parts", lambda: views.details(decision))
+    )
     return DecisionLine(iteration, words, source, policy, lists.reason(decision), _shadow(decision), details, at)
 
 

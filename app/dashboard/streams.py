@@ -10,7 +10,7 @@ from fastapi import Request
 from fastapi.responses import StreamingResponse
 
 from app.http.caller import Caller
-from app.http.streams import Streamed, look
+from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.settings import Settings
 
 LEAST_SECONDS = 1.0
@@ -22,19 +22,19 @@ Look = Callable[[], tuple[Hashable, bool]]
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
     """Event stream: ``changed`` when the first value of ``find`` changes, ``ended`` once its second is True."""
     stream = _stream(request, settings, caller, find)
-    return Streamed(stream, "text/event-stream", events=True, stored=False)
+    return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 
 
 async def _stream(request: Request, settings: Settings, caller: Caller, find: Look) -> AsyncIterator[str]:
     ends = spoken = time.monotonic()
     ends += settings.stream_seconds
-    seen, over = await look(find)
+    seen, over = await run_in_stream_thread(find)
     yield "retry: 2000\n: here\n\n"
     while not over and time.monotonic() < ends and request.app.state.keys.holds(caller.key):
         await asyncio.sleep(max(settings.stream_poll_seconds, LEAST_SECONDS))
         if await request.is_disconnected():
             return
-        found, over = await look(find)
+        found, over = await run_in_stream_thread(find)
         if found != seen:
             seen, spoken = found, time.monotonic()
             yield "event: changed\ndata: .\n\n"

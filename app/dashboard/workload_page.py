@@ -12,7 +12,7 @@ from app.charts.figures import Figure
 from app.charts.text import duration, percent
 from app.charts.timeline import Came, Coming, forecast
 from app.dashboard import lists, repository
-from app.dashboard.judged import compared, figures, level, standing, status
+from app.dashboard.judged import figures, invalid_reason, level, ranking_figure, status
 from app.dashboard.lists import CompiledOf, JobTable, job_table, of_jobs, of_runs
 from app.database.engine import Database
 from app.database.tables import Workload
@@ -40,7 +40,7 @@ class AgentLine(NamedTuple):
 
     Attributes:
         status: its present or former championship.
-        standing: why its verdict does not hold; empty if it holds.
+        invalid_reason: why its verdict does not hold; empty if it holds.
         level: its class by the newest valid evaluation.
         reason: its verdict at the end of its training.
     """
@@ -49,7 +49,7 @@ class AgentLine(NamedTuple):
     algorithm: str
     champion: bool
     status: str
-    standing: str
+    invalid_reason: str
     mean: float | None
     level: str
     reason: str
@@ -69,7 +69,7 @@ class WorkloadPage(NamedTuple):
     policy: Sequence[Figure]
     ranking: Figure | None
     agents: Sequence[AgentLine]
-    answers: str
+    answering: str
     changes: Sequence[Any]
     runs: Sequence[lists.RunLine]
     runs_older: str | None
@@ -89,13 +89,13 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         read = workloads.read_listed(row)
         met = repository.targets(session, [row.id])[row.id]
     described = None if read.problem is not None else KINDS[row.kind].describe(read.spec)
-    versions = agents.listed(database, tenant, row.name, PageRequest(AGENTS)).rows
-    judged, _ = evaluations.listed(database, tenant, PageRequest(JOBS), row.name)
-    found = [evaluations.read(one, row.name) for one in judged.rows]
+    versions = agents.list_agents(database, tenant, row.name, PageRequest(AGENTS)).rows
+    judged, _ = evaluations.list_evaluations(database, tenant, PageRequest(JOBS), row.name)
+    found = [evaluations.to_response(one, row.name) for one in judged.rows]
     charts, answers, problems = (
         _charts(database, row, compiled_of) if read.problem is None else ([], [], [read.problem])
     )
-    going = runs.listed(database, tenant, PageRequest(RUNS), rule, row.name)
+    going = runs.list_runs(database, tenant, PageRequest(RUNS), rule, row.name)
     return WorkloadPage(
         read,
         described,
@@ -105,7 +105,7 @@ def page(database: Database, tenant: str, name: str, compiled_of: CompiledOf, ru
         charts,
         _forecasts(database, tenant, row.name, counts.model) if read.problem is None else [],
         answers,
-        compared(versions[0]) if versions else None,
+        ranking_figure(versions[0]) if versions else None,
         [agent_line(one, level(found, one)) for one in versions],
         next((one.instead for one in versions if one.instead), ""),
         [agents.read_promotion(one) for one in agents.promotions(database, tenant, row.name, PageRequest(JOBS)).rows],
@@ -152,8 +152,8 @@ def _charts(database: Database, row: Workload, compiled_of: CompiledOf) -> tuple
     if views is None or compiled is None:
         return [], [], []
     learnt = _learnt(database, row, compiled)
-    charts, no_charts = lists.told("what was measured", lambda: views.workload(compiled, learnt))
-    answers, no_answers = lists.told("the policy map", lambda: views.policy(compiled))
+    charts, no_charts = lists.view_or_problem("what was measured", lambda: views.workload(compiled, learnt))
+    answers, no_answers = lists.view_or_problem("the policy map", lambda: views.policy(compiled))
     return charts, answers, [problem for problem in (no_charts, no_answers) if problem]
 
 
@@ -170,5 +170,5 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
 def agent_line(agent: AgentRead, judged: str) -> AgentLine:
     """An agent in a list; ``judged`` is its class."""
     mean = figures(agent).get("return", {}).get("mean")
-    made = agent.version, agent.algorithm, agent.champion, status(agent), standing(agent)
+    made = agent.version, agent.algorithm, agent.champion, status(agent), invalid_reason(agent)
     return AgentLine(*made, mean, judged, str(agent.report.get("reason", "")), agent.created_at)

@@ -63,12 +63,12 @@ class Writer:
             if embedded:
                 driver.execute("COMMIT")
         except self._errors as error:
-            raise self._told(error) from error
+            raise self._as_dbapi_error(error) from error
         except BaseException:
             self.close()
             raise
 
-    def _told(self, error: Any) -> DBAPIError:
+    def _as_dbapi_error(self, error: Any) -> DBAPIError:
         """Convert the driver's ``error`` to SQLAlchemy's DBAPIError; a broken connection is discarded."""
         connection, dialect = self._connection, self._engine.dialect
         try:

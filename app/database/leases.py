@@ -56,7 +56,7 @@ def leave(session: Session, name: str) -> None:
     session.execute(delete(Worker).where(Worker.name == name))
 
 
-def known(session: Session) -> Sequence[Worker]:
+def registered_workers(session: Session) -> Sequence[Worker]:
     """All registered workers, the last seen first."""
     return session.scalars(select(Worker).order_by(Worker.seen_at.desc())).all()
 

@@ -58,8 +58,8 @@ def _decompressor() -> zstandard.ZstdDecompressor:
     return found
 
 
-def packed(run: str, report: bytes, decision: bytes) -> bytes:
-    """Compress a run's report and decision, both JSON without line feeds; ``unpacked`` needs the same run id."""
+def pack_iteration(run: str, report: bytes, decision: bytes) -> bytes:
+    """Compress a run's report and decision, both JSON without line feeds; ``unpack_iteration`` needs the same id."""
     text = (report + BETWEEN + decision).replace(run.encode(), RUN)
     return bytes([VERSION]) + _compressor().compress(text)
 
@@ -72,7 +72,7 @@ def unpacked_size(pack: bytes) -> int:
         return 0
 
 
-def unpacked(run: str, pack: bytes) -> tuple[bytes, bytes]:
+def unpack_iteration(run: str, pack: bytes) -> tuple[bytes, bytes]:
     """Decompress a report and its decision, both JSON; raises BrokenPack for an unknown version or damaged bytes."""
     if pack[:1] != bytes([VERSION]):
         raise BrokenPack(f"a report of run {run} is packed by version {pack[:1]!r}, which is not known here")

@@ -10,7 +10,7 @@ from sqlalchemy import Double, ForeignKey, Index, LargeBinary, String, UniqueCon
 from sqlalchemy.orm import Mapped, attribute_keyed_dict, mapped_column, relationship
 
 from app.database.base import DEFAULT_TENANT, Base, CreatedMixin, Identifier, IdMixin, TenantMixin, utc_now
-from app.database.packing import packed, unpacked, unpacked_size
+from app.database.packing import pack_iteration, unpack_iteration, unpacked_size
 
 # Runs: executions whose allocations Steward decides while they run.
 
@@ -238,7 +238,7 @@ class Iteration(Base):
     @classmethod
     def of(cls, run: str, iteration: int, report: Any, decision: Any, **values: Any) -> Iteration:
         """A row made of a report and a decision, both JSON values; ``values`` are further columns."""
-        pack = packed(run, msgspec.json.encode(report), msgspec.json.encode(decision))
+        pack = pack_iteration(run, msgspec.json.encode(report), msgspec.json.encode(decision))
         return cls(run_id=run, iteration=iteration, packed=pack, **values)
 
     @property
@@ -249,15 +249,15 @@ class Iteration(Base):
     @property
     def report(self) -> dict[str, Any]:
         """The report as JSON values; decompressed at each access."""
-        return self._unpacked(0)
+        return self._unpack_member(0)
 
     @property
     def decision(self) -> dict[str, Any]:
         """The decision that answered the report, as JSON values; decompressed at each access."""
-        return self._unpacked(1)
+        return self._unpack_member(1)
 
-    def _unpacked(self, which: int) -> dict[str, Any]:
-        found: dict[str, Any] = msgspec.json.decode(unpacked(self.run_id, self.packed)[which])
+    def _unpack_member(self, which: int) -> dict[str, Any]:
+        found: dict[str, Any] = msgspec.json.decode(unpack_iteration(self.run_id, self.packed)[which])
         return found
 
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.database.tables import Iteration, Run
 
 
-class Taken(NamedTuple):
+class StoredDecision(NamedTuple):
     """A stored decision (None: not stored), and the numbers of the next and of the first stored iteration."""
 
     decision: dict[str, Any] | None
@@ -16,7 +16,7 @@ class Taken(NamedTuple):
     kept_from: int = 0
 
 
-def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Taken | None:
+def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> StoredDecision | None:
     """The decision after iteration ``iteration``, None: the newest of the run; None if there is no such run."""
     number = Run.next_iteration - 1 if iteration is None else iteration
     query = (
@@ -31,4 +31,4 @@ def of_run(session: Session, tenant: str, run: str, iteration: int | None) -> Ta
     decision = None if reported is None else reported.decision
     if iteration is None and decision is None:
         decision = initial
-    return Taken(decision, following, kept_from or 0)
+    return StoredDecision(decision, following, kept_from or 0)

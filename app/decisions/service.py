@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 Key = tuple[str, str, str]
 
 
-def compiled(snapshot: Snapshot) -> Compiled:
+def compile_snapshot(snapshot: Snapshot) -> Compiled:
     """The snapshot's workload, compiled on first use."""
     found = snapshot.compiled.get("")
     return found or snapshot.compiled.setdefault("", KINDS[snapshot.spec.kind].engine.compile(snapshot))
@@ -79,14 +79,14 @@ class CompiledWorkloads:
             NotFound: there is no such workload.
         """
         found = self.peek(workload, tenant, rule)
-        return found if found is not None else await self._fetched((workload, tenant, rule))
+        return found if found is not None else await self._fetch((workload, tenant, rule))
 
     def peek(self, workload: str, tenant: str, rule: str = "") -> Compiled | None:
         """The cached compiled workload; None if it must be fetched; ``rule`` as in ``get``."""
         snapshot = self._snapshots.peek(workload, tenant)
         return None if snapshot is None else snapshot.compiled.get(rule)
 
-    async def _fetched(self, key: Key) -> Compiled:
+    async def _fetch(self, key: Key) -> Compiled:
         loop = asyncio.get_running_loop()
         fetching = self._fetching.get((loop, key))
         if fetching is None:
@@ -97,12 +97,12 @@ class CompiledWorkloads:
 
     def fetch(self, workload: str, tenant: str, rule: str = "") -> Compiled:
         """Like ``get``, but blocking, for worker threads; raises NotFound if there is no such workload."""
-        found = compiled(self._snapshots.get(workload, tenant))
+        found = compile_snapshot(self._snapshots.get(workload, tenant))
         return by_rule(found, rule) if rule else found
 
     def current(self, workload: str, tenant: str) -> Compiled:
         """The compiled workload as now in the database; blocking, for worker threads; raises NotFound."""
-        return compiled(self._snapshots.current(workload, tenant))
+        return compile_snapshot(self._snapshots.current(workload, tenant))
 
     async def poll(self, seconds: float) -> None:
         """Check for changed workloads every ``seconds`` until cancelled; errors are logged."""
@@ -158,7 +158,7 @@ class Shadows:
 # Stored decisions, and decisions for a given state; read-only.
 
 
-def encoded(decision: dict[str, Any]) -> bytes:
+def encode_decision(decision: dict[str, Any]) -> bytes:
     """A stored decision as JSON, with its members in the order of its kind's schema."""
     kind = str(decision.get("kind", DEFAULT))
     known = {**decision, "kind": kind}
@@ -182,7 +182,7 @@ def of_run(database: Database, tenant: str, run: str, iteration: int | None) -> 
         raise NotFound(
             f"iteration {iteration} of run {run} isn't reported; the next one to report is {found.following}"
         )
-    return encoded(found.decision)
+    return encode_decision(found.decision)
 
 
 class StateDecisions:

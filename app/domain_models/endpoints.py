@@ -46,12 +46,12 @@ def fit(
     summary="List domain models",
     responses=problems(404),
 )
-def listed(
+def list_models(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[ModelRead]:
     """List versions of the workload's domain model, newest first."""
-    found, name = service.listed(database, tenant, workload, paging)
-    return page(request, found, lambda model: service.read(model, name))
+    found, name = service.list_models(database, tenant, workload, paging)
+    return page(request, found, lambda model: service.to_response(model, name))
 
 
 @router.get(
@@ -61,7 +61,7 @@ def listed(
     summary="Read a domain model",
     responses=problems(404),
 )
-def read(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
+def get_model(workload: WorkloadName, version: Version, database: FromDatabase, tenant: Tenant) -> ModelRead:
     """Get one version of the workload's domain model, with its report."""
     return service.get(database, tenant, workload, version)
 

@@ -29,7 +29,7 @@ def latest_version(session: Session, workload_id: str) -> int | None:
     return session.scalar(select(func.max(DomainModel.version)).where(DomainModel.workload_id == workload_id))
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[DomainModel]:
+def list_models(session: Session, workload_id: str, request: PageRequest) -> Slice[DomainModel]:
     """One page of a workload's models, newest first, without tables."""
     statement = select(DomainModel).where(DomainModel.workload_id == workload_id)
     return paginate(

@@ -72,7 +72,7 @@ def request_fit(database: Database, tenant: str, name: str, request: FitRequest,
         job = jobs.create(
             session, job_type="fit", workload_id=workload.id, request=request.model_dump(mode="json"), tenant=tenant
         )
-        answer = jobs.read(job, workload.name)
+        answer = jobs.to_response(job, workload.name)
         record(session, answer)
         return answer
 
@@ -97,7 +97,7 @@ def require(session: Session, workload: Workload, version: int) -> DomainModel:
     return model
 
 
-def read(model: DomainModel, workload: str) -> ModelRead:
+def to_response(model: DomainModel, workload: str) -> ModelRead:
     """API representation of a model; ``workload`` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"model {model.version} of {workload!r}"):
         return ModelRead(
@@ -113,14 +113,14 @@ def get(database: Database, tenant: str, name: str, version: int) -> ModelRead:
     """One version of a workload's model; raises NotFound if there is no such workload or version."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return read(require(session, workload, version), workload.name)
+        return to_response(require(session, workload, version), workload.name)
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
+def list_models(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[DomainModel], str]:
     """One page of a workload's models, newest first, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), workload.name
+        return repository.list_models(session, workload.id, request), workload.name
 
 
 def delete(database: Database, tenant: str, name: str, version: int) -> None:
@@ -210,6 +210,6 @@ def publish(session: Session, workload_id: str, spec_version: int, report: dict[
             table=table,
         )
     )
-    workloads.changed(session, workload)
+    workloads.mark_changed(session, workload)
     session.flush()
     return version

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from app.charts.text import number
-from app.drift.realised import Block, counted
+from app.drift.realised import Block, count_report
 from app.kinds.contract.engine import FACTORS, Residual, Residuals
 from app.kinds.contract.inputs import timestamp
 
@@ -93,7 +93,7 @@ class Report(NamedTuple):
     agent: int | None = None
 
 
-def observed(kept: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
+def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports: float = REPORTS) -> Drift:
     """State of the test after a report; new notices are those that ``kept`` lacks.
 
     Args:
@@ -106,7 +106,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
         kept = Drift(report.model, {}, kept.notices, kept.blocks)
     reached, blocks = residuals.reached, kept.blocks
     if reached is not None:
-        blocks = counted(blocks, report.agent, reached, report.iteration)
+        blocks = count_report(blocks, report.agent, reached, report.iteration)
     if not residuals.found:
         return kept if blocks is kept.blocks else Drift(kept.model, kept.streams, kept.notices, blocks)
     streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()
@@ -114,7 +114,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
         before = streams.get(residual.stream, _FRESH)
         if before.noticed:
             continue
-        after, statistic = _advanced(before, residual, report.iteration)
+        after, statistic = _advance_stream(before, residual, report.iteration)
         if statistic >= threshold:
             notices.append(_notice(after, residual, report, statistic, threshold))
             after = msgspec.structs.replace(after, noticed=True)
@@ -123,7 +123,7 @@ def observed(kept: Drift, residuals: Residuals, report: Report, reports: float =
     return Drift(report.model, streams, told, blocks)
 
 
-def _advanced(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
+def _advance_stream(before: Stream, residual: Residual, iteration: int) -> tuple[Stream, float]:
     """A stream after a residual, and the mean of its statistics; called for every report."""
     (a, b, c, d), (w, x, y, z) = before.statistics, residual.evidence
     a = (a + 1.0) * (exp(w) if w < _LARGEST_LOG else LARGEST)
@@ -163,12 +163,12 @@ def new_notices(before: Drift, after: Drift) -> Sequence[Notice]:
     return [notice for notice in after.notices if notice not in known]
 
 
-def restored(stored: dict[str, Any] | None) -> Drift:
+def restore_drift(stored: dict[str, Any] | None) -> Drift:
     """State of the test from a run's row; None: a new one."""
     return NOTHING if stored is None else msgspec.convert(stored, Drift)
 
 
-def encoded(kept: Drift) -> bytes:
+def encode_drift(kept: Drift) -> bytes:
     """State of the test as JSON for a run's row."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)
 
@@ -196,11 +196,11 @@ class DriftMeter:
             if whose == tenant:
                 drifts.add_metric(labels, count)
         registry = CollectorRegistry()
-        registry.register(_Counted(drifts))
+        registry.register(_MetricCollector(drifts))
         return registry
 
 
-class _Counted(Collector):
+class _MetricCollector(Collector):
     """Prometheus collector of one given metric."""
 
     def __init__(self, metric: Metric) -> None:

@@ -18,9 +18,9 @@ router = APIRouter(prefix="/workloads/{workload}/drift", tags=["drift"])
     summary="Read the drift response",
     responses=problems(404),
 )
-def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> DriftRead:
+def get_drift(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> DriftRead:
     """Get how the workload responds to drift, and its latest adaptations, step by step."""
-    return service.read(database, tenant, workload)
+    return service.get_drift(database, tenant, workload)
 
 
 @router.put(

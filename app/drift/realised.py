@@ -33,7 +33,7 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     first: int = -1
 
 
-def counted(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
+def count_report(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
     """A run's blocks, oldest first, after one more report of ``iteration``; at most 24 are kept.
 
     ``reached``: the report's outcome. ``agent``: version of the deciding agent, None: a heuristic.
@@ -64,7 +64,7 @@ class Comparison(NamedTuple):
     difference: GainInterval
 
 
-def compared(before: Sequence[float], after: Sequence[float]) -> Comparison:
+def compare_blocks(before: Sequence[float], after: Sequence[float]) -> Comparison:
     """Compare two sets of block means by Welch's interval, with the degrees of freedom of the smaller set.
 
     Raises:

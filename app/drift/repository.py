@@ -39,7 +39,7 @@ def newest(session: Session, workload_id: str, number: int) -> Sequence[Adaptati
     return session.scalars(statement.order_by(Adaptation.created_at.desc(), Adaptation.id).limit(number)).all()
 
 
-class Drifted(NamedTuple):
+class StoredDrift(NamedTuple):
     """Drift stored by an adaptation.
 
     Attributes:
@@ -55,14 +55,14 @@ class Drifted(NamedTuple):
     cuts: Mapping[str, int]
 
 
-def history(session: Session, workload_id: str) -> Sequence[Drifted]:
+def history(session: Session, workload_id: str) -> Sequence[StoredDrift]:
     """Drift stored by each adaptation of a workload, oldest first; adaptations of early releases have no cuts."""
     columns = Adaptation.created_at, Adaptation.steps, Adaptation.notice
     statement = select(*columns).where(Adaptation.workload_id == workload_id)
     rows = session.execute(statement.order_by(Adaptation.created_at, Adaptation.id))
     stored = [(row, row.steps[0]["figures"]) for row in rows if row.steps]
     return [
-        Drifted(
+        StoredDrift(
             row.created_at, figures.get("drifts") or [figures["factors"]], row.notice["model"], figures.get("since", {})
         )
         for row, figures in stored
@@ -79,13 +79,13 @@ def cuts(session: Session, run: Run) -> Sequence[Cut]:
     return found
 
 
-def in_force(history: Sequence[Drifted], at: datetime | None = None) -> Chain:
+def in_force(history: Sequence[StoredDrift], at: datetime | None = None) -> Chain:
     """Drift factors in force at a time (None: now), by a workload's ``history``, oldest first."""
     chains = [one.drifts for one in history if at is None or one.since <= at]
     return chains[-1] if chains else ()
 
 
-def concerned(session: Session) -> Sequence[str]:
+def concerned_workloads(session: Session) -> Sequence[str]:
     """Ids of workloads that respond to drift, or have an adaptation in progress."""
     open_ones = select(Adaptation.workload_id).where(Adaptation.going_on.is_(True))
     return session.scalars(
@@ -114,7 +114,7 @@ def trained_on_line(session: Session, workload_id: str) -> bool:
     return any(request.get("algorithm") == ONLINE for request in session.scalars(jobs))
 
 
-def shadowed(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+def shadow_decisions(session: Session, run: str, agent: int, first: int, most: int) -> Sequence[Mapping[str, Any]]:
     """The first ``most`` shadow decisions of an agent in a run, from iteration ``first`` on, as JSON values."""
     statement = select(Iteration).where(Iteration.run_id == run, Iteration.iteration >= first)
     rows = session.scalars(statement.order_by(Iteration.iteration).execution_options(yield_per=most))

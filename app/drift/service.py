@@ -23,7 +23,7 @@ LISTED = 20
 logger = logging.getLogger(__name__)
 
 
-def read(database: Database, tenant: str, name: str) -> DriftRead:
+def get_drift(database: Database, tenant: str, name: str) -> DriftRead:
     """A workload's drift settings and its last 20 adaptations.
 
     Raises:
@@ -37,11 +37,11 @@ def read(database: Database, tenant: str, name: str) -> DriftRead:
             return DriftRead(
                 workload=workload.name,
                 response=DriftResponse.model_validate(workload.drift or {}),
-                adaptations=[_read(one) for one in found],
+                adaptations=[_to_response(one) for one in found],
             )
 
 
-def _read(one: Adaptation) -> AdaptationRead:
+def _to_response(one: Adaptation) -> AdaptationRead:
     return AdaptationRead.model_validate(
         {
             "id": one.id,
@@ -72,7 +72,7 @@ def respond(database: Database, tenant: str, name: str, response: DriftResponse)
             _check(workload, response)
         workload.drift = None if response.respond == "off" else response.model_dump(mode="json")
         audit.add(session, tenant, "drift.respond", f"workload {workload.name}", response.model_dump(mode="json"))
-    return read(database, tenant, name)
+    return get_drift(database, tenant, name)
 
 
 def _check(workload: Workload, response: DriftResponse) -> None:
@@ -87,11 +87,11 @@ def _check(workload: Workload, response: DriftResponse) -> None:
 def step(database: Database, clock: Clock = database_time) -> int:
     """Take the due steps of all workloads' adaptations; their number. Several processes may run it at once."""
     with database.reading() as session:
-        concerned = repository.concerned(session)
-    return sum(_stepped(database, workload_id, clock) for workload_id in concerned)
+        concerned = repository.concerned_workloads(session)
+    return sum(_take_step(database, workload_id, clock) for workload_id in concerned)
 
 
-def _stepped(database: Database, workload_id: str, clock: Clock) -> bool:
+def _take_step(database: Database, workload_id: str, clock: Clock) -> bool:
     """Take one workload's step; errors are logged, and the step is tried again; database errors pass."""
     try:
         return _step(database, workload_id, clock)

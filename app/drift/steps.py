@@ -19,8 +19,8 @@ from app.database.tables import Adaptation, Job, Run, Workload
 from app.domain_models import repository as models
 from app.domain_models.service import FitRequest, Seed
 from app.drift import repository
-from app.drift.detector import Notice, restored
-from app.drift.realised import BLOCK, Comparison, compared, means
+from app.drift.detector import Notice, restore_drift
+from app.drift.realised import BLOCK, Comparison, compare_blocks, means
 from app.evaluations.schemas import EquivalenceMargin
 from app.jobs import service as jobs
 from app.kinds.contract.engine import Chain, DriftNotice
@@ -144,7 +144,7 @@ class Context(NamedTuple):
         self.adaptation.going_on, self.adaptation.finished_at = None, self.now
 
 
-class Noticed(NamedTuple):
+class RunNotice(NamedTuple):
     """A drift notice, and its run."""
 
     run: Run
@@ -186,16 +186,16 @@ def _plain(notice: Notice) -> dict[str, Any]:
     return {name: getattr(notice, name) for name in notice.__struct_fields__}
 
 
-def _new(session: Session, workload: Workload, response: DriftResponse) -> list[Noticed]:
+def _new(session: Session, workload: Workload, response: DriftResponse) -> list[RunNotice]:
     """Drift notices of running runs under the present model, later than the last adaptation and its pause."""
     version = _model_version(session, workload)
     last = next(iter(repository.newest(session, workload.id, 1)), None)
     rest = timedelta(seconds=response.pause_seconds)
     after = None if last is None or last.finished_at is None else last.finished_at + rest
     return [
-        Noticed(run, notice)
+        RunNotice(run, notice)
         for run in repository.runs(session, workload.id, drifted=True)
-        for notice in restored(run.drift).notices
+        for notice in restore_drift(run.drift).notices
         if notice.model == version and (after is None or datetime.fromisoformat(notice.at) > after)
     ]
 
@@ -207,7 +207,7 @@ def _model_version(session: Session, workload: Workload) -> int | None:
     return models.latest_version(session, workload.id) if agent is None else agent.model_version
 
 
-def _fit(on: Context, noticed: list[Noticed]) -> None:
+def _fit(on: Context, noticed: list[RunNotice]) -> None:
     """Store the running runs as samples, cut where they drifted, and queue a fit."""
     runs = repository.runs(on.session, on.workload.id)
     here = {run.id: run.next_iteration for run in runs}
@@ -265,7 +265,7 @@ def _ended_well(on: Context) -> dict[str, Any] | None:
     return job.result if job.state == "succeeded" else None
 
 
-def fitted(on: Context) -> None:
+def after_fit(on: Context) -> None:
     """After the fit: queue a training on its model."""
     result = _ended_well(on)
     if result is None:
@@ -288,7 +288,7 @@ def fitted(on: Context) -> None:
     on.go_on("training", why, algorithm=request.algorithm, job=job.id, answering=answering)
 
 
-def trained(on: Context) -> None:
+def after_training(on: Context) -> None:
     """After the training: reject an agent that isn't good enough, else start its shadow phase."""
     result = _ended_well(on)
     if result is None:
@@ -306,7 +306,7 @@ def trained(on: Context) -> None:
     members.bump(on.session, on.workload.id)
 
 
-def shadowed(on: Context) -> None:
+def after_shadow(on: Context) -> None:
     """After enough shadow decisions: promote the agent, or reject it if any failed or lost."""
     version, needed = int(on.adaptation.agent_version or 0), on.response.shadow_decisions
     if agents.rivals(on.workload) != on.answering:
@@ -314,7 +314,7 @@ def shadowed(on: Context) -> None:
         members.bump(on.session, on.workload.id)
         return
     found = [
-        repository.shadowed(on.session, run.id, version, int(on.adaptation.marks.get(run.id, 0)), needed)
+        repository.shadow_decisions(on.session, run.id, version, int(on.adaptation.marks.get(run.id, 0)), needed)
         for run in repository.runs(on.session, on.workload.id)
         if run.id in on.adaptation.marks or run.created_at >= on.adaptation.created_at
     ]
@@ -322,7 +322,7 @@ def shadowed(on: Context) -> None:
     failed = [one for one in seen if one["problem"] is not None]
     if len(seen) < needed and not failed:
         return
-    lost = _lost(on, found)
+    lost = _why_lost(on, found)
     figures = {"decisions": len(seen), "failures": len(failed), "agreement": _share(seen)}
     members.bump(on.session, on.workload.id)
     if failed or lost:
@@ -339,7 +339,7 @@ def _share(seen: Sequence[Mapping[str, Any]]) -> float | None:
     return sum(one["agrees"] for one in seen) / len(seen) if seen else None
 
 
-def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+def _why_lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     """Why the shadow's decisions may have been worse than those served, in words; empty if not shown or unknown."""
     gains = [
         sum(one["gain"] for one in steps) for steps in found if steps and all(s["gain"] is not None for s in steps)
@@ -352,14 +352,14 @@ def _lost(on: Context, found: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     return ""
 
 
-def watched(on: Context) -> None:
+def after_watch(on: Context) -> None:
     """After the comparison window: keep the agent, or roll it back."""
     version, before = on.adaptation.agent_version, on.adaptation.predecessor
     if set(agents.rivals(on.workload).values()) != {version}:
         on.end("superseded", "another agent was promoted, or this one taken back, by hand")
         return
     runs = [
-        (run.id, restored(run.drift).blocks)
+        (run.id, restore_drift(run.drift).blocks)
         for run in reversed(repository.runs(on.session, on.workload.id, ruled=False))
     ]
     after, wanted = [mean for _, own in runs for mean in means(own, version)], on.response.window_reports // BLOCK
@@ -369,8 +369,8 @@ def watched(on: Context) -> None:
     outcome = next(block.outcome for _, own in runs for block in own if block.agent == version)
     figures: dict[str, Any] = {"reports": len(after) * BLOCK, "outcome": outcome}
     told = evidence.interval(after)
-    figures |= {"realised": told.model_dump(), "promised": _promised(on, figures["outcome"])}
-    comparison = compared(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None
+    figures |= {"realised": told.model_dump(), "promised": _reported_outcome(on, figures["outcome"])}
+    comparison = compare_blocks(earlier, after) if len(earlier) >= FEWEST_BLOCKS else None
     if comparison is not None:
         figures |= {"before": comparison.before, "difference": comparison.difference.model_dump()}
     why = _disappoints(figures, comparison, on.response.equivalence_margin)
@@ -384,7 +384,7 @@ def watched(on: Context) -> None:
     on.end("rolled_back", why, **figures)
 
 
-def _promised(on: Context, outcome: str) -> dict[str, Any] | None:
+def _reported_outcome(on: Context, outcome: str) -> dict[str, Any] | None:
     """Mean and interval of an outcome in the agent's training report; None if the report lacks it."""
     agent = agents.require(on.session, on.workload, on.adaptation.agent_version or 0)
     rows = [row for row in agent.report.get("outcomes") or () if row["name"] == outcome]
@@ -403,8 +403,8 @@ def _disappoints(figures: dict[str, Any], comparison: Comparison | None, margin:
 
 
 STEPS: dict[str, Callable[[Context], None]] = {
-    "fitting": fitted,
-    "training": trained,
-    "shadow": shadowed,
-    "watched": watched,
+    "fitting": after_fit,
+    "training": after_training,
+    "shadow": after_shadow,
+    "watched": after_watch,
 }

@@ -56,7 +56,7 @@ def evaluate(body: EvaluationRequest, database: FromDatabase, tenant: Tenant, on
     summary="List evaluations",
     responses=problems(404),
 )
-def listed(
+def list_evaluations(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -64,8 +64,8 @@ def listed(
     workload: Annotated[str | None, Query(pattern=SLUG, description="Filter by workload.")] = None,
 ) -> Page[EvaluationRead]:
     """List completed evaluations, newest first, without their figures."""
-    found, names = service.listed(database, tenant, paging, workload)
-    return page(request, found, lambda evaluation: service.read(evaluation, names[evaluation.workload_id]))
+    found, names = service.list_evaluations(database, tenant, paging, workload)
+    return page(request, found, lambda evaluation: service.to_response(evaluation, names[evaluation.workload_id]))
 
 
 @router.get(
@@ -75,7 +75,7 @@ def listed(
     summary="Read an evaluation",
     responses=problems(404),
 )
-def read(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
+def get_evaluation(evaluation: EvaluationId, database: FromDatabase, tenant: Tenant) -> EvaluationReport:
     """Get one evaluation with all its figures."""
     return service.get(database, tenant, evaluation)
 

@@ -56,7 +56,7 @@ class Renewal:
         if self._clock() < self._again_at:
             return None
         with database.reading() as session:
-            if repository.occupied(session):
+            if repository.is_busy(session):
                 return None
             champions = repository.champions(session)
             self._settled.intersection_update(champions)
@@ -71,7 +71,7 @@ class Renewal:
     def _may_need(self, session: Session, one: ChampionAgent) -> bool:
         """Whether an agent needs an evaluation now; agents that need none are remembered."""
         found: Need = "none"
-        with self._alone(one):
+        with self._isolate_errors(one):
             found = _need(session, session.get(Workload, one.workload_id), one.version)
         if found == "none":
             self._settled.add(one)
@@ -80,16 +80,16 @@ class Renewal:
     def _queue_once(self, database: Database, one: ChampionAgent) -> str | None:
         """Queue an agent's evaluation unless another process did; returns its job's id, else None."""
         job = None
-        with self._alone(one), database.session() as session:
+        with self._isolate_errors(one), database.session() as session:
             workload = session.get(Workload, one.workload_id, with_for_update=True)
             agent = agents.find(session, one.workload_id, one.version)
-            first = not repository.occupied(session) and _need(session, workload, one.version) == "evaluation"
+            first = not repository.is_busy(session) and _need(session, workload, one.version) == "evaluation"
             if first and workload is not None and agent is not None:
                 job = _queue(session, workload, agent)
         return job
 
     @contextmanager
-    def _alone(self, one: ChampionAgent) -> Iterator[None]:
+    def _isolate_errors(self, one: ChampionAgent) -> Iterator[None]:
         """Context manager: log an agent's error and skip the agent from then on; database errors pass."""
         try:
             yield
@@ -107,7 +107,7 @@ def _need(session: Session, workload: Workload | None, version: int) -> Need:
     agent = None if workload is None else agents.find(session, workload.id, version)
     if workload is None or agent is None or workload.kind not in KINDS:
         return "none"
-    if Present(session, workload, [agent]).standing(agent).state != "re_evaluate":
+    if Present(session, workload, [agent]).validity(agent).state != "re_evaluate":
         return "none"
     before = agent.report.get(REEVALUATION)
     if before is None:

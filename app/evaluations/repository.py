@@ -15,7 +15,7 @@ from app.http.pagination import PageRequest, Slice, json_size, paginate
 NAMES_AT_ONCE = 500
 
 
-class Stored(NamedTuple):
+class StoredName(NamedTuple):
     """Name and time of storage of an execution that can be held out."""
 
     name: str
@@ -34,7 +34,7 @@ def page(session: Session, tenant: str, evaluation_id: str) -> bytes | None:
     return session.scalar(statement)
 
 
-def listed(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
+def list_evaluations(session: Session, tenant: str, request: PageRequest, workload_id: str | None) -> Slice[Evaluation]:
     """One page of a tenant's evaluations, newest first; workload None: any."""
     statement = select(Evaluation).where(Evaluation.tenant == tenant)
     if workload_id is not None:
@@ -47,14 +47,14 @@ def _weight(row: Evaluation) -> int:
     return json_size([row.request, row.verdicts])
 
 
-def stored(session: Session, workload_id: str) -> list[Stored]:
+def stored_executions(session: Session, workload_id: str) -> list[StoredName]:
     """Names and times of a workload's executions, oldest first."""
     statement = select(Execution.name, Execution.created_at).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id))
-    return [Stored(row.name, row.created_at) for row in rows]
+    return [StoredName(row.name, row.created_at) for row in rows]
 
 
-def known(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
+def existing_names(session: Session, workload_id: str, names: Sequence[str]) -> set[str]:
     """The names that executions of the workload have."""
     found: set[str] = set()
     for start in range(0, len(names), NAMES_AT_ONCE):
@@ -70,7 +70,7 @@ def model_time(session: Session, workload_id: str, version: int) -> datetime | N
     return session.scalar(statement.where(DomainModel.workload_id == workload_id, DomainModel.version == version))
 
 
-def occupied(session: Session) -> bool:
+def is_busy(session: Session) -> bool:
     """Whether any tenant's job is queued, or any evaluation running."""
     going_on = and_(Job.type == "evaluate", Job.state == "running")
     return session.scalar(select(Job.id).where(or_(Job.state == "queued", going_on)).limit(1)) is not None

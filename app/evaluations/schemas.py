@@ -25,7 +25,7 @@ def _agent(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A single agent as a list of one."""
     return [value] if isinstance(value, int | str) else value
 
@@ -80,7 +80,7 @@ class EvaluationRequest(BaseModel):
     )
 
     workload: Slug = Field(description="Name of the workload.")
-    agents: Annotated[list[AgentName], Field(min_length=1, max_length=8), BeforeValidator(_listed)] = Field(
+    agents: Annotated[list[AgentName], Field(min_length=1, max_length=8), BeforeValidator(_as_list)] = Field(
         default=["champion"], description="Versions, `champion` or `newest`; a single one needs no list."
     )
     level: Level = Field(default="L4", description="Highest level; lower ones are evaluated first.")

@@ -49,7 +49,7 @@ def request_evaluation(
     """
     with database.session() as session:
         workload = workloads.require(session, tenant, request.workload, lock=True)
-        answer = jobs.read(queue(session, workload, request), workload.name)
+        answer = jobs.to_response(queue(session, workload, request), workload.name)
         record(session, answer)
         return answer
 
@@ -126,7 +126,7 @@ def _check_held_out(session: Session, workload: Workload, request: HeldOut) -> N
     if request.of != "executions":
         message = f"names executions, and {request.of} are to be held out: give a share"
         raise Invalid(f"held_out.executions {message}", errors=[FieldError("/held_out/executions", message, names[0])])
-    known = repository.known(session, workload.id, names)
+    known = repository.existing_names(session, workload.id, names)
     message = f"must be the name of an execution of {workload.name!r}"
     unknown = [
         FieldError(f"/held_out/executions/{position}", message, name)
@@ -153,7 +153,7 @@ def _verdict(stored: Verdict) -> Verdict:
     return stored.model_copy(update={"current": stored.judge >= JUDGE})
 
 
-def read(evaluation: Evaluation, workload: str) -> EvaluationRead:
+def to_response(evaluation: Evaluation, workload: str) -> EvaluationRead:
     """API representation of an evaluation without figures; ``workload``: its workload's name; raises BrokenRow."""
     with stored(f"evaluation {evaluation.id}"):
         return EvaluationRead(**_fields(evaluation, workload))
@@ -193,7 +193,7 @@ def _missing(evaluation_id: str) -> NotFound:
     return NotFound(f"no evaluation {evaluation_id!r}; the `result` of an evaluation's job names it once it is done")
 
 
-def listed(
+def list_evaluations(
     database: Database, tenant: str, request: PageRequest, workload: str | None
 ) -> tuple[Slice[Evaluation], dict[str, str]]:
     """One page of evaluations, newest first, and the names of their workloads; workload None: any.
@@ -203,11 +203,11 @@ def listed(
     """
     with database.reading() as session:
         only = None if workload is None else workloads.require(session, tenant, workload).id
-        found = repository.listed(session, tenant, request, only)
+        found = repository.list_evaluations(session, tenant, request, only)
         return found, listing.workload_names(session, [evaluation.workload_id for evaluation in found.rows])
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
     """Result of an evaluation that ``publish`` stores; `page` is an HTML document."""
 
     spec_version: int
@@ -218,7 +218,7 @@ class Evaluated(NamedTuple):
     page: bytes
 
 
-def publish(session: Session, workload_id: str, evaluated: Evaluated) -> str:
+def publish(session: Session, workload_id: str, evaluated: EvaluationResult) -> str:
     """Store an evaluation in the caller's transaction, and return its id."""
     workload = session.get_one(Workload, workload_id)
     evaluation = Evaluation(

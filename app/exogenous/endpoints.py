@@ -42,12 +42,12 @@ def put(
     summary="List series",
     responses=problems(404),
 )
-def listed(
+def list_series(
     workload: WorkloadName, request: Request, database: FromDatabase, tenant: Tenant, paging: Paging
 ) -> Page[SeriesRead]:
     """List the workload's exogenous series by name."""
-    found, name = service.listed(database, tenant, workload, paging)
-    return page(request, found, lambda series: service.read(series, name))
+    found, name = service.list_series(database, tenant, workload, paging)
+    return page(request, found, lambda series: service.to_response(series, name))
 
 
 @router.get(
@@ -57,7 +57,7 @@ def listed(
     summary="Read a series",
     responses=problems(404),
 )
-def read(
+def list_rows(
     workload: WorkloadName,
     series: SeriesName,
     request: Request,

@@ -58,7 +58,7 @@ def find(session: Session, workload_id: str, series: str) -> Series | None:
     return None if found is None else Series(*found)
 
 
-def listed(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
+def list_series(session: Session, workload_id: str, request: PageRequest) -> Slice[Series]:
     """One page of a workload's series, ordered by name."""
     statement = _summaries(workload_id).order_by(ExogenousRow.series).limit(request.limit + 1)
     if request.cursor is not None:
@@ -99,7 +99,7 @@ def newest(session: Session, workload_id: str, known_at: datetime | None = None)
     return list(session.scalars(statement))
 
 
-def observed(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
+def list_observations(session: Session, workload_id: str, since: datetime) -> list[ExogenousRow]:
     """Observations (rows issued after their own time) of times from ``since`` on, in order of issue."""
     row = ExogenousRow
     statement = select(row).where(row.workload_id == workload_id, row.time >= since, row.issued_at > row.time)
@@ -120,7 +120,7 @@ def counts(session: Session, workload_id: str, forecasters: Sequence[Forecaster]
     ends = {one.name: one.history for one in forecasters}
     found: dict[str, dict[float, float]] = {name: {} for name in ends}
     since = datetime.fromtimestamp(min(history.end for history in ends.values()), UTC)
-    for row in observed(session, workload_id, since):
+    for row in list_observations(session, workload_id, since):
         if row.series in ends and row.issued_at.timestamp() >= row.time.timestamp() + ends[row.series].seconds:
             found[row.series][row.time.timestamp()] = row.mean
     return found

@@ -131,7 +131,7 @@ def put(database: Database, tenant: str, name: str, series: str, issue: Exogenou
                 f"with these, workload {workload.name!r} would have {stored:,} rows: {message}",
                 errors=[FieldError("/rows", message, len(issue.rows))],
             )
-        return read(_require(session, workload, series), workload.name)
+        return to_response(_require(session, workload, series), workload.name)
 
 
 def _check_times(issue: ExogenousIssue) -> None:
@@ -162,7 +162,7 @@ def _require(session: Session, workload: Workload, series: str) -> Series:
     return found
 
 
-def read(found: Series, workload: str) -> SeriesRead:
+def to_response(found: Series, workload: str) -> SeriesRead:
     """API representation of a series' summary."""
     return SeriesRead(workload=workload, **found._asdict())
 
@@ -173,11 +173,11 @@ def read_row(row: ExogenousRow) -> ExogenousRead:
         return ExogenousRead(time=row.time, issued_at=row.issued_at, mean=row.mean, low=row.low, high=row.high)
 
 
-def listed(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:
+def list_series(database: Database, tenant: str, name: str, request: PageRequest) -> tuple[Slice[Series], str]:
     """One page of a workload's series by name, and its name; raises NotFound if there is no such workload."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request), workload.name
+        return repository.list_series(session, workload.id, request), workload.name
 
 
 def rows(

@@ -40,7 +40,7 @@ class Gathering:
         self._seen, self._begun = -1, 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def arrived(self) -> None:
+    def note_arrival(self) -> None:
         """Note that an item arrived: start waiting for more, or end the wait if the usual number is there."""
         if self._seen < 0:
             self._seen, self._begun = 0, time.perf_counter()
@@ -88,13 +88,13 @@ class MicroBatch(Generic[Key, Item]):
         """A future of the item's result, or of the exception of its evaluation."""
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._pending.append((key, item, future))
-        self._gathering.arrived()
+        self._gathering.note_arrival()
         return future
 
     def _flush(self) -> None:
         pending, self._pending = self._pending[: self._largest], self._pending[self._largest :]
         if self._pending:
-            self._gathering.arrived()
+            self._gathering.note_arrival()
         groups: dict[Key, list[tuple[Item, asyncio.Future[bytes]]]] = {}
         for key, item, future in pending:
             if not future.done():

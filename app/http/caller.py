@@ -78,7 +78,7 @@ def current_quotas() -> Quotas:
 class Guard(Protocol):
     """Authenticates and authorises requests."""
 
-    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+    def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential is cached; None: call ``admit``.
 
         Raises:
@@ -96,6 +96,6 @@ class Guard(Protocol):
         ...
 
 
-def allowed(scopes: Collection[str]) -> frozenset[str]:
+def granted_scopes(scopes: Collection[str]) -> frozenset[str]:
     """The scopes that these scopes grant: `admin` grants all."""
     return ALL if ADMIN in scopes else frozenset(scopes)

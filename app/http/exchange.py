@@ -17,7 +17,17 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import StewardError, Timeout
 from app.http.caller import Caller
-from app.http.limits import JSON, MOST_VALUES, NO_GUESSING, Headers, Limits, guarded, too_large, too_many_values, values
+from app.http.limits import (
+    JSON,
+    MOST_VALUES,
+    NO_GUESSING,
+    Headers,
+    Limits,
+    add_security_headers,
+    too_large,
+    too_many_values,
+    values,
+)
 from app.http.problems import MEDIA_TYPE, respond
 from app.http.query import check_body, check_json
 from app.telemetry.logs import Trace
@@ -169,8 +179,8 @@ class Exchange:
             self.status = message["status"]
             headers, self._end = message.get("headers", ()), b""
             if self.status not in BODILESS:
-                headers, self._end = _lined(headers)
-            headers = guarded(headers)
+                headers, self._end = _with_line_feed(headers)
+            headers = add_security_headers(headers)
             if self.request_id:
                 headers = [*headers, (REQUEST_ID, self.request_id)]
             await self._send({**message, "headers": headers})
@@ -181,7 +191,7 @@ class Exchange:
             await self._send({**message, "body": message.get("body", b"") + end} if end else message)
 
 
-def _lined(headers: Headers) -> tuple[Headers, bytes]:
+def _with_line_feed(headers: Headers) -> tuple[Headers, bytes]:
     """The headers of a response, and the text that ends its body: a line feed after JSON, with the length adjusted."""
     media = next((value for name, value in headers if name == b"content-type"), b"")
     if media.partition(b";")[0] not in LINED:

@@ -66,7 +66,7 @@ class Gateway:
                 if route is not None:
                     exchange.limits = self.short
                 template = None if route is None else route.path
-                caller = self.guard.recognised(scope, template) or await self.guard.admit(scope, template)
+                caller = self.guard.cached_caller(scope, template) or await self.guard.admit(scope, template)
                 exchange.caller = scope["caller"] = caller
                 limits.check_headers(scope, exchange.limits)  # up to here requests are rejected unread
                 if route is None:

@@ -138,11 +138,11 @@ class ReadinessChecks:
     async def __call__(self, exclude: Collection[Check]) -> Readiness:
         """The result of all checks but the excluded ones, from the cache or new."""
         looked_at = [name for name in CHECKS if name not in exclude]
-        said = await asyncio.gather(*map(self._said, looked_at))
+        said = await asyncio.gather(*map(self._cached_result, looked_at))
         found = dict.fromkeys(CHECKS, EXCLUDED) | dict(zip(looked_at, said, strict=True))
         return Readiness(ready=all(one == "ok" for one in said), **found)
 
-    async def _said(self, name: Check) -> str:
+    async def _cached_result(self, name: Check) -> str:
         found = self._found.get(name)
         if found is None or (found.done() and time.monotonic() > self._until[name]):
             found = self._found[name] = asyncio.create_task(self._look(name))

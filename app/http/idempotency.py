@@ -171,11 +171,11 @@ class Once:
         """Free the key; if the database is unreachable, it becomes free after `idempotency_claim_seconds`."""
         try:
             with self.database.session(in_time=False) as session:
-                release(session, self.tenant, self._named(), self.token)
+                release(session, self.tenant, self._describe(), self.token)
         except SQLAlchemyError as error:
             logger.warning("%s %r stays in flight for a while: %s", HEADER, self.key, error)
 
-    def _named(self) -> str:
+    def _describe(self) -> str:
         return self.key or ""
 
     def _respond(self, body: Any) -> Response:
@@ -200,14 +200,14 @@ class Once:
 
     def _claim(self) -> IdempotencyKey | None:
         """Claim the key, or return the row with its stored response; raises Conflict and Invalid as ``run``."""
-        key = self._named()
+        key = self._describe()
         with self.database.session() as session:
             now = database_time(session)
             if claim(session, self.tenant, key, self.token, self.digest, now):
                 return None
             row = find(session, self.tenant, key)
             if row is not None and not self._stale(row, now):
-                return self._answered(row)
+                return self._require_answer(row)
             if row is not None:
                 forget(session, self.tenant, key, row.claim)
             if not claim(session, self.tenant, key, self.token, self.digest, now):
@@ -222,7 +222,7 @@ class Once:
     def _in_flight(self) -> Conflict:
         return Conflict(f"the first request under {HEADER} {self.key!r} is still in flight", retry_after=1)
 
-    def _answered(self, row: IdempotencyKey) -> IdempotencyKey:
+    def _require_answer(self, row: IdempotencyKey) -> IdempotencyKey:
         if row.digest != self.digest:
             message = "was used with another request"
             raise Invalid(f"{HEADER} {self.key!r} {message}", errors=[FieldError(POINTER, message, self.key)])

@@ -87,12 +87,12 @@ def _check_json(media: bytes, encoding: bytes, *, form: bool) -> None:
     if form and plain == FORM:
         return
     if plain != JSON and not (plain.startswith(b"application/") and plain.endswith(b"+json")):
-        raise _unsupported("Content-Type", "application/json", media)
+        raise _unsupported_media("Content-Type", "application/json", media)
     if encoding.strip().lower() not in (b"", b"identity"):
-        raise _unsupported("Content-Encoding", "identity", encoding)
+        raise _unsupported_media("Content-Encoding", "identity", encoding)
 
 
-def _unsupported(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
+def _unsupported_media(header: str, accepted: str, given: bytes) -> UnsupportedMedia:
     value, message = given.decode("latin-1"), f"must be {accepted}"
     field = FieldError(f"/header/{header}", message, value)
     return UnsupportedMedia(f"{header} {message}, not {value!r}", errors=[field])
@@ -126,11 +126,11 @@ def allowed_methods(request: Request) -> list[str]:
     """Methods that the request's path accepts, in alphabetical order; HEAD wherever GET is."""
     routes = request.app.router.routes
 
-    def answered(method: str) -> bool:
+    def matches_route(method: str) -> bool:
         scope = {**request.scope, "method": method}
         return any(route.matches(scope)[0] is Match.FULL for route in routes)
 
-    found = [method for method in METHODS if answered(method)]
+    found = [method for method in METHODS if matches_route(method)]
     return sorted([*found, "HEAD"]) if "GET" in found else found
 
 
@@ -150,7 +150,7 @@ COMMON: Headers = (
 )
 
 
-def guarded(headers: Headers) -> Headers:
+def add_security_headers(headers: Headers) -> Headers:
     """A response's headers with the common security headers; a page's own content security policy replaces the common
     one.
     """

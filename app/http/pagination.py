@@ -22,7 +22,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.database.base import UtcDateTime
 from app.errors import FieldError, Invalid
-from app.http.streams import Streamed
+from app.http.streams import PiecewiseResponse
 
 MAXIMUM_LIMIT = 500
 DEFAULT_LIMIT = 50
@@ -85,13 +85,13 @@ def decode_cursor(cursor: str, types: Sequence[type]) -> list[Key]:
     """The position encoded in a cursor, as values of ``types``; raises Invalid if it isn't one of this list."""
     try:
         plain = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-        return [_typed(value, kind) for value, kind in zip(plain, types, strict=True)]
+        return [_parse_key(value, kind) for value, kind in zip(plain, types, strict=True)]
     except (binascii.Error, UnicodeError, ValueError, TypeError, OverflowError) as error:
         message = "must be the cursor of a `next` link of this list"
         raise Invalid(f"cursor {message}", errors=[FieldError("/query/cursor", message, cursor)]) from error
 
 
-def _typed(value: object, kind: type) -> Key:
+def _parse_key(value: object, kind: type) -> Key:
     if kind is datetime and isinstance(value, str):
         moment = datetime.fromisoformat(value)
         if moment.tzinfo is None:
@@ -167,7 +167,7 @@ def _following(request: Request, found: Slice[Row]) -> str | None:
     return f"{url.path}?{url.query}"
 
 
-def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
+def stream_page(request: Request, found: Slice[Row], convert: Callable[[Row], Item]) -> StreamingResponse:
     """Like ``page``, but streamed item by item as ``convert`` returns them, for lists with very large rows."""
 
     def texts() -> Iterator[str]:
@@ -178,10 +178,10 @@ def streamed(request: Request, found: Slice[Row], convert: Callable[[Row], Item]
             yield from (text[at : at + PIECE] for at in range(0, len(text), PIECE))
         yield f'],"next":{json.dumps(_following(request, found))}}}'
 
-    return Streamed(joined(texts()), "application/json")
+    return PiecewiseResponse(join_pieces(texts()), "application/json")
 
 
-def joined(texts: Iterable[str]) -> Iterator[str]:
+def join_pieces(texts: Iterable[str]) -> Iterator[str]:
     """Join short texts into pieces of at least ``PIECE`` characters, because each chunk sent has a fixed cost."""
     kept, length = list[str](), 0
     for text in texts:

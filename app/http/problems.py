@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping | list | tuple):
-        text = _shown(value)
+        text = _abbreviated_json(value)
         if len(text) > LONGEST_VALUE:
             return f"{text[:LONGEST_VALUE]}…"
         if isinstance(value, Mapping):
@@ -73,7 +73,7 @@ def _cut(text: str, longest: int) -> str:
     return shown if len(text) <= longest else f"{shown}…"
 
 
-def _shown(value: object) -> str:
+def _abbreviated_json(value: object) -> str:
     """The beginning of a value as JSON, slightly more than ``LONGEST_VALUE`` characters, without encoding the rest."""
     text = ""
     try:
@@ -158,7 +158,7 @@ def _unreadable(error: RecursionError | UnicodeDecodeError) -> errors.Invalid:
     return errors.Invalid(f"/: not JSON: {reason}", errors=[FieldError("", f"not JSON: {reason}")])
 
 
-def _broken(error: BrokenRow) -> StewardError:
+def _of_broken_row(error: BrokenRow) -> StewardError:
     logger.error("%s", error, exc_info=error)
     return errors.Broken(str(error))
 
@@ -178,13 +178,13 @@ def _of_http(error: HTTPException) -> StewardError:
 
 
 FAMILIES: dict[type[Exception], Callable[[Any], StewardError]] = {
-    InvalidInput: errors.refused,
+    InvalidInput: errors.as_steward_error,
     RequestValidationError: lambda error: invalid(error.errors()),
     ValidationError: lambda error: invalid(error.errors(include_url=False)),
     HTTPException: _of_http,
     ClientDisconnect: lambda _: errors.BadRequest("the body ended early"),
     DeadlinePassed: lambda error: errors.Timeout(str(error)),
-    BrokenRow: _broken,
+    BrokenRow: _of_broken_row,
     MissingKind: lambda error: errors.Conflict(str(error)),
     IncompatibleModel: lambda error: errors.Conflict(f"the domain model can't be used: {error}; fit it again"),
 }

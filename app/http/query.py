@@ -150,7 +150,7 @@ _known: dict[Callable[..., Any], tuple[Names, Names]] = {}
 """Query parameters of each endpoint, and those that are lists."""
 
 
-def _declared(route: APIRoute) -> tuple[Names, Names]:
+def _declared_parameters(route: APIRoute) -> tuple[Names, Names]:
     """Query parameters of a route by its OpenAPI entry, and those that are lists.
 
     The entry is generated without response models, which take a second for some routes.
@@ -174,5 +174,5 @@ async def known_query(request: Request) -> None:
     route = request.scope.get("route")
     if request.scope["query_string"] and isinstance(route, APIRoute):
         if route.endpoint not in _known:
-            _known[route.endpoint] = _declared(route)
+            _known[route.endpoint] = _declared_parameters(route)
         check_query(query_values(request.scope), *_known[route.endpoint])

@@ -25,13 +25,13 @@ _open: Counter[tuple[str, str]] = Counter()
 _threads: dict[str, anyio.CapacityLimiter] = {}
 
 
-async def look(call: Callable[[], T]) -> T:
+async def run_in_stream_thread(call: Callable[[], T]) -> T:
     """Run an event stream's query in one of the threads for event streams; returns or raises as ``call``."""
     limiter = _threads.setdefault("looks", anyio.CapacityLimiter(LOOKS_AT_ONCE))
     return await anyio.to_thread.run_sync(call, limiter=limiter)
 
 
-class Streamed(StreamingResponse):
+class PiecewiseResponse(StreamingResponse):
     """A response that is sent piece by piece.
 
     Args:

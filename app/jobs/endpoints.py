@@ -19,7 +19,7 @@ from app.errors import FieldError, Invalid
 from app.http.caller import Caller
 from app.http.dependencies import FromCaller, FromDatabase, FromSettings, Tenant, command, problems
 from app.http.pagination import Page, Paging, page
-from app.http.streams import Streamed, look
+from app.http.streams import PiecewiseResponse, run_in_stream_thread
 from app.jobs import service
 from app.jobs.service import JobRead, JobState
 from app.settings import Settings
@@ -48,8 +48,8 @@ def list_jobs(
     state: Annotated[JobState | None, Query(description="Filter by state.")] = None,
 ) -> Page[JobRead]:
     """List jobs, newest first."""
-    found, names = service.listed(database, tenant, paging, workload, state)
-    return page(request, found, lambda job: service.read(job, names[job.workload_id]))
+    found, names = service.list_jobs(database, tenant, paging, workload, state)
+    return page(request, found, lambda job: service.to_response(job, names[job.workload_id]))
 
 
 @router.get(
@@ -117,7 +117,7 @@ async def follow_job(
     after = _position(last_event_id)
     await run_in_threadpool(service.events, database, caller.tenant, job, after)
     stream = _stream(request, database, settings, caller, job, after)
-    return Streamed(stream, "text/event-stream", events=True, stored=False)
+    return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 
 
 def _position(last_event_id: str | None) -> int:
@@ -136,7 +136,7 @@ async def _stream(
     spoken = time.monotonic()
     keys = request.app.state.keys
     while time.monotonic() < ends and keys.holds(caller.key) and not await request.is_disconnected():
-        found, complete = await look(partial(service.events, database, caller.tenant, job, after))
+        found, complete = await run_in_stream_thread(partial(service.events, database, caller.tenant, job, after))
         for event in found:
             after = event.sequence
             yield _frame(event)

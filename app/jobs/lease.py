@@ -17,7 +17,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job
 from app.http import idempotency
 from app.jobs import repository
-from app.jobs.repository import TASKS, cancelled, ended, requeued, resting
+from app.jobs.repository import TASKS, cancelled_columns, ended_columns, requeued_columns, resting
 from app.settings import Settings
 
 # Fair scheduling: workers take turns between tenants, so that no tenant waits behind all jobs of another.
@@ -114,9 +114,9 @@ def claim(
     with database.session() as session:
         now = clock(session)
         turn = instead(session, job_id)
-        if turn is not None and _taken(session, turn, owner, settings, now):
+        if turn is not None and _lease_job(session, turn, owner, settings, now):
             job_id = turn
-        elif not _taken(session, job_id, owner, settings, now):
+        elif not _lease_job(session, job_id, owner, settings, now):
             return None
         job = session.get_one(Job, job_id)
         job.started_at = job.started_at or now
@@ -138,7 +138,7 @@ def claim(
         )
 
 
-def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
+def _lease_job(session: Session, job_id: str, owner: str, settings: Settings, now: datetime) -> bool:
     """Lease the job to this owner; False if it was not free."""
     free = [repository.free(now), Job.cancel_requested.is_(False)]
     values = {
@@ -158,11 +158,11 @@ def _taken(session: Session, job_id: str, owner: str, settings: Settings, now: d
 
 def write(session: Session, lease: Claim, **values: Any) -> None:
     """Update columns of a leased job's row to ``values``; raises LeaseLost if the lease is not held any more."""
-    if not repository.change(session, lease.job_id, repository.held(lease.owner, lease.fence), **values):
+    if not repository.change(session, lease.job_id, repository.lease_conditions(lease.owner, lease.fence), **values):
         raise LeaseLost(f"job {lease.job_id}: fence {lease.fence} of {lease.owner} is not held any more")
 
 
-def renewed(lease: Lease, now: datetime) -> datetime:
+def renewed_expiry(lease: Lease, now: datetime) -> datetime:
     """Expiry of a lease that is renewed at ``now``."""
     return now + timedelta(seconds=lease.seconds)
 
@@ -176,7 +176,7 @@ def cancel_requested(session: Session, lease: Claim) -> bool:
 def heartbeat(database: Database, lease: Lease, clock: Clock = database_time) -> bool:
     """Renew a lease; True if the job should be cancelled; raises LeaseLost if the lease isn't held any more."""
     with database.session() as session:
-        write(session, lease, lease_expires_at=renewed(lease, clock(session)))
+        write(session, lease, lease_expires_at=renewed_expiry(lease, clock(session)))
         return cancel_requested(session, lease)
 
 
@@ -199,7 +199,14 @@ def progress(
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         now = clock(session)
-        write(session, lease, progress=fraction, eta_seconds=eta_seconds, lease_expires_at=renewed(lease, now), **kept)
+        write(
+            session,
+            lease,
+            progress=fraction,
+            eta_seconds=eta_seconds,
+            lease_expires_at=renewed_expiry(lease, now),
+            **kept,
+        )
         event = {"state": "running", "progress": fraction, "eta_seconds": eta_seconds, **data}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
         return cancel_requested(session, lease)
@@ -228,7 +235,7 @@ def cancel(database: Database, lease: Lease, clock: Clock = database_time) -> No
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
         now = clock(session)
-        write(session, lease, **cancelled(now))
+        write(session, lease, **cancelled_columns(now))
         repository.add_event(session, lease.tenant, lease.job_id, {"state": "cancelled"}, now)
         repository.settle(session, lease.job_id, now)
 
@@ -242,10 +249,10 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
     with database.session() as session:
         repository.hold_parent(session, lease.job_id)
         now = clock(session)
-        write(session, lease, **requeued(None), attempts=Job.attempts - 1, **kept)
+        write(session, lease, **requeued_columns(None), attempts=Job.attempts - 1, **kept)
         stopped = cancel_requested(session, lease)
         if stopped:
-            repository.change(session, lease.job_id, [], **cancelled(now))
+            repository.change(session, lease.job_id, [], **cancelled_columns(now))
             repository.settle(session, lease.job_id, now)
         event = {"state": "cancelled" if stopped else "queued"}
         repository.add_event(session, lease.tenant, lease.job_id, event, now)
@@ -253,7 +260,7 @@ def release(database: Database, lease: Claim, checkpoint: bytes | None, clock: C
 
 def cancelling(session: Session) -> list[Claim]:
     """Leases of running jobs whose cancellation was requested."""
-    return _held(session, Job.cancel_requested.is_(True))
+    return _running_claims(session, Job.cancel_requested.is_(True))
 
 
 def give_back(database: Database, owner: str, clock: Clock = database_time) -> list[str]:
@@ -263,7 +270,7 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     attempt.
     """
     with database.reading() as session:
-        held, taken = _held(session, Job.owner == owner), list[str]()
+        held, taken = _running_claims(session, Job.owner == owner), list[str]()
     for one in held:
         with suppress(LeaseLost):  # it has ended meanwhile
             release(database, one, None, clock)
@@ -271,7 +278,7 @@ def give_back(database: Database, owner: str, clock: Clock = database_time) -> l
     return taken
 
 
-def _held(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
+def _running_claims(session: Session, condition: ColumnElement[bool]) -> list[Claim]:
     found = select(Job.id, Job.tenant, Job.owner, Job.fence).where(Job.state == "running", condition)
     return [Claim(job, tenant, owner or "", fence) for job, tenant, owner, fence in session.execute(found)]
 
@@ -297,7 +304,7 @@ def rest(
     write(session, lease, **resting(until), progress=fraction, checkpoint=checkpoint)
     stopped = cancel_requested(session, lease)
     if stopped:
-        repository.change(session, lease.job_id, [], **cancelled(now))
+        repository.change(session, lease.job_id, [], **cancelled_columns(now))
     event = {"state": "running", "progress": fraction, "not_before": until.isoformat(), **data}
     repository.add_event(session, lease.tenant, lease.job_id, event, now)
     if stopped:
@@ -305,7 +312,7 @@ def rest(
 
 
 def _end(session: Session, lease: Lease, now: datetime, *, event: dict[str, Any], state: str, **values: Any) -> None:
-    write(session, lease, state=state, **values, **ended(now))
+    write(session, lease, state=state, **values, **ended_columns(now))
     data = {"state": state, "progress": values["progress"], **event}
     repository.add_event(session, lease.tenant, lease.job_id, data, now)
     repository.settle(session, lease.job_id, now)
@@ -340,16 +347,16 @@ def purge(database: Database, settings: Settings, clock: Clock = database_time) 
 
 def _recover(database: Database, job: Job, max_attempts: int, is_gone: Callable[[str], bool], now: datetime) -> bool:
     """Requeue or end a job whose worker is lost; True if it was queued."""
-    lost = repository.held(job.owner or "", job.fence)
+    lost = repository.lease_conditions(job.owner or "", job.fence)
     if job.owner is None or not is_gone(job.owner):
-        if not _expired(job, now):
+        if not _has_expired(job, now):
             return False
-        lost.append(repository.expired(now))  # it was not renewed meanwhile
+        lost.append(repository.has_expired(now))  # it was not renewed meanwhile
     with database.session() as session:
         return _bring_back(session, job, lost, max_attempts, now)
 
 
-def _expired(job: Job, now: datetime) -> bool:
+def _has_expired(job: Job, now: datetime) -> bool:
     return job.lease_expires_at is None or job.lease_expires_at < now
 
 
@@ -372,9 +379,9 @@ def _bring_back(
 
 def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any], dict[str, Any]]:
     if job.cancel_requested:
-        return cancelled(now), {"state": "cancelled"}
+        return cancelled_columns(now), {"state": "cancelled"}
     if job.attempts < max_attempts:
-        return requeued(now), {"state": "queued", "progress": job.progress, "reason": "its worker was lost"}
+        return requeued_columns(now), {"state": "queued", "progress": job.progress, "reason": "its worker was lost"}
     problem = {
         "type": "/problems/worker-lost",
         "title": "Worker lost",
@@ -382,13 +389,13 @@ def _recovery(job: Job, max_attempts: int, now: datetime) -> tuple[dict[str, Any
         "detail": f"its worker was lost {job.attempts} times; most likely it needs more memory than there is",
         "instance": f"/jobs/{job.id}",
     }
-    return {"state": "failed", "error": problem, **ended(now)}, {"state": "failed", "error": problem}
+    return {"state": "failed", "error": problem, **ended_columns(now)}, {"state": "failed", "error": problem}
 
 
 def _wake(database: Database, job: Job, now: datetime) -> bool:
     """Queue a waiting job whose time has come; False if another sweeper already did."""
     with database.session() as session:
-        if not repository.change(session, job.id, repository.resting_until(now), **requeued(now)):
+        if not repository.change(session, job.id, repository.resting_until(now), **requeued_columns(now)):
             return False
         after_commit(session, lambda: queue.enqueue(TASKS[job.type], job.id))
     return True

@@ -36,15 +36,15 @@ OPEN = ("queued", "running", WAITING)
 FINAL = ("succeeded", "failed", "cancelled")
 
 
-def ended(now: datetime) -> dict[str, Any]:
+def ended_columns(now: datetime) -> dict[str, Any]:
     """Column values of an ended job: without lease, checkpoint and estimate."""
     nobody = {"owner": None, "lease_expires_at": None, "eta_seconds": None, "not_before": None}
     return {"finished_at": now, "checkpoint": None, **nobody}
 
 
-def cancelled(now: datetime) -> dict[str, Any]:
+def cancelled_columns(now: datetime) -> dict[str, Any]:
     """Column values of a cancelled job."""
-    return {"state": "cancelled", "cancel_requested": True, **ended(now)}
+    return {"state": "cancelled", "cancel_requested": True, **ended_columns(now)}
 
 
 def waiting() -> dict[str, Any]:
@@ -63,7 +63,7 @@ def resting(until: datetime) -> dict[str, Any]:
     return {**waiting(), "attempts": 0, "eta_seconds": None, "not_before": until}
 
 
-def requeued(announced: datetime | None) -> dict[str, Any]:
+def requeued_columns(announced: datetime | None) -> dict[str, Any]:
     """Column values of a job that returns to the queue; `announced`: when it is sent to the broker, or None."""
     return {
         "state": "queued",
@@ -86,17 +86,17 @@ def change(session: Session, job_id: str, conditions: Sequence[ColumnElement[boo
     return cast("CursorResult[Any]", session.execute(statement)).rowcount == 1
 
 
-def held(owner: str, fence: int) -> list[ColumnElement[bool]]:
+def lease_conditions(owner: str, fence: int) -> list[ColumnElement[bool]]:
     """SQL conditions: the lease with this owner and fence token is held."""
     return [Job.state == "running", Job.owner == owner, Job.fence == fence]
 
 
 def free(now: datetime) -> ColumnElement[bool]:
     """SQL condition: the job can be leased, as it is queued or its lease has expired."""
-    return or_(Job.state == "queued", and_(Job.state == "running", expired(now)))
+    return or_(Job.state == "queued", and_(Job.state == "running", has_expired(now)))
 
 
-def expired(now: datetime) -> ColumnElement[bool]:
+def has_expired(now: datetime) -> ColumnElement[bool]:
     """SQL condition: the job's lease has expired."""
     return or_(Job.lease_expires_at.is_(None), Job.lease_expires_at < now)
 
@@ -172,7 +172,7 @@ def wake(session: Session, parent_id: str, now: datetime) -> bool:
     at_work = at_work.where(Trial.parent_id == parent_id, Job.state.in_(("queued", "running")))
     if session.scalar(at_work.limit(1)) is not None:
         return False
-    if not change(session, parent_id, [Job.state == WAITING], **requeued(now)):
+    if not change(session, parent_id, [Job.state == WAITING], **requeued_columns(now)):
         return False
     after_commit(session, lambda: queue.enqueue(TASKS["train"], parent_id))
     return True
@@ -183,7 +183,7 @@ def close_trials(session: Session, parent_id: str, now: datetime) -> None:
     family = select(Trial.job_id).where(Trial.parent_id == parent_id)
     open_ones = session.execute(select(Job.id, Job.tenant).where(Job.id.in_(family), Job.state.in_(OPEN))).all()
     for trial in open_ones:
-        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled(now)):
+        if change(session, trial.id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
             add_event(session, trial.tenant, trial.id, {"state": "cancelled"}, now)
         else:
             change(session, trial.id, [Job.state == "running"], cancel_requested=True)
@@ -211,7 +211,7 @@ def find(session: Session, tenant: str, job_id: str) -> Job | None:
     return session.scalar(select(Job).where(Job.tenant == tenant, Job.id == job_id))
 
 
-def listed(
+def list_jobs(
     session: Session, tenant: str, request: PageRequest, workload_id: str | None, state: str | None
 ) -> Slice[Job]:
     """One page of a tenant's jobs without trials, newest first; workload and state None: any."""

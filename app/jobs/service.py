@@ -19,7 +19,7 @@ from app.errors import Conflict, NotFound, TooManyRequests
 from app.http.caller import current_quotas
 from app.http.pagination import PageRequest, Slice
 from app.jobs import repository
-from app.jobs.repository import TASKS, WAITING, cancelled
+from app.jobs.repository import TASKS, WAITING, cancelled_columns
 from app.kinds.contract.inputs import stored
 from app.retention import held
 from app.telemetry.logs import current_traceparent
@@ -121,7 +121,7 @@ def _event(state: str, progress: float, **more: Any) -> dict[str, Any]:
     return {"state": state, "progress": progress, **more}
 
 
-def read(job: Job, workload: str) -> JobRead:
+def to_response(job: Job, workload: str) -> JobRead:
     """API representation of a job; `workload` is its workload's name; raises BrokenRow if the row is invalid."""
     with stored(f"job {job.id}"):
         return JobRead(
@@ -155,20 +155,20 @@ def require(session: Session, tenant: str, job_id: str) -> Job:
     return job
 
 
-def _read(session: Session, job: Job) -> JobRead:
+def _to_response(session: Session, job: Job) -> JobRead:
     name = repository.workload_names(session, [job.workload_id]).get(job.workload_id)
     if name is None:  # its workload was deleted between the two statements
         raise NotFound(f"no job {job.id!r}")
-    return read(job, name)
+    return to_response(job, name)
 
 
 def get(database: Database, tenant: str, job_id: str) -> JobRead:
     """API representation of a tenant's job by id; raises NotFound if there is none."""
     with database.reading() as session:
-        return _read(session, require(session, tenant, job_id))
+        return _to_response(session, require(session, tenant, job_id))
 
 
-def listed(
+def list_jobs(
     database: Database, tenant: str, request: PageRequest, workload: str | None, state: str | None
 ) -> tuple[Slice[Job], dict[str, str]]:
     """One page of jobs, newest first, and the names of their workloads by id.
@@ -182,7 +182,7 @@ def listed(
             if found is None:
                 raise NotFound(f"no workload {workload!r}")
             workload_id = found.id
-        found_jobs = repository.listed(session, tenant, request, workload_id, state)
+        found_jobs = repository.list_jobs(session, tenant, request, workload_id, state)
         names = repository.workload_names(session, [job.workload_id for job in found_jobs.rows])
         return replace(found_jobs, rows=[job for job in found_jobs.rows if job.workload_id in names]), names
 
@@ -203,7 +203,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         session.refresh(job, with_for_update=True)
         if job.state in ("succeeded", "failed"):
             raise Conflict(f"job {job_id} has {job.state} already; only one that waits or runs can be cancelled")
-        if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled(now)):
+        if repository.change(session, job_id, [Job.state.in_(("queued", WAITING))], **cancelled_columns(now)):
             repository.add_event(session, tenant, job_id, _event("cancelled", job.progress), now)
             repository.settle(session, job_id, now)
         elif job.state != "cancelled":
@@ -211,7 +211,7 @@ def cancel(database: Database, tenant: str, job_id: str) -> JobRead:
         if job.state != "cancelled":
             audit.add(session, tenant, "job.cancel", f"job {job_id}")
         session.expire_all()
-        return _read(session, require(session, tenant, job_id))
+        return _to_response(session, require(session, tenant, job_id))
 
 
 def delete(database: Database, tenant: str, job_id: str) -> None:

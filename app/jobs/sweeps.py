@@ -21,7 +21,7 @@ from app.database.leases import Clock, database_time
 from app.database.tables import Job, Trial
 from app.jobs import lease, repository
 from app.jobs.lease import Lease, LeaseLost
-from app.jobs.repository import TASKS, WAITING, cancelled, ended, waiting
+from app.jobs.repository import TASKS, WAITING, cancelled_columns, ended_columns, waiting
 from app.telemetry.logs import current_traceparent
 
 LONGEST_REASON = 1024
@@ -181,7 +181,7 @@ def hold(session: Session, held: Lease, clock: Clock = database_time) -> None:
 
 
 def _hold(session: Session, held: Lease, now: datetime) -> None:
-    lease.write(session, held, lease_expires_at=lease.renewed(held, now))
+    lease.write(session, held, lease_expires_at=lease.renewed_expiry(held, now))
 
 
 def end(session: Session, stopped: Mapping[str, str], clock: Clock = database_time) -> None:
@@ -193,7 +193,7 @@ def _end(session: Session, stopped: Mapping[str, str], now: datetime) -> None:
     for job, reason in stopped.items():
         found = session.execute(select(Trial.score, Trial.tenant).where(Trial.job_id == job)).one()
         result = {"score": found.score, "ended": reason or None}
-        values = {"state": "succeeded", "result": result, **ended(now)}
+        values = {"state": "succeeded", "result": result, **ended_columns(now)}
         if repository.change(session, job, [Job.state == WAITING], **values):
             _change(session, job, ended=reason[:LONGEST_REASON] or None)
             repository.add_event(session, found.tenant, job, {"state": "succeeded", "result": result}, now)
@@ -217,7 +217,7 @@ def report_progress(
     kept = {} if checkpoint is None else {"checkpoint": checkpoint}
     with database.session() as session:
         parent, now = repository.hold_parent(session, held.job_id), clock(session)
-        lease.write(session, held, progress=progress.share, lease_expires_at=lease.renewed(held, now), **kept)
+        lease.write(session, held, progress=progress.share, lease_expires_at=lease.renewed_expiry(held, now), **kept)
         _change(session, held.job_id, share=progress.share)
         if parent is not None:
             _report_to_parent(session, parent, held, progress, now)
@@ -253,7 +253,7 @@ def rest(database: Database, held: Lease, outcome: Outcome, checkpoint: bytes, c
         if not _let_go(session, held, now, checkpoint=checkpoint, progress=outcome.share, eta_seconds=None):
             return False
         if repository.is_over(session, parent):
-            repository.change(session, held.job_id, [Job.state == WAITING], **cancelled(now))
+            repository.change(session, held.job_id, [Job.state == WAITING], **cancelled_columns(now))
             return True
         found = {"score": outcome.score, "report": outcome.report, "artifact": outcome.artifact}
         _change(session, held.job_id, share=outcome.share, rungs=Trial.rungs + 1, **found)

@@ -154,7 +154,7 @@ class Access:
             for method in route.methods - {"HEAD"}:
                 self._needs[method, route.path] = need(method, route.path)
 
-    def known(self, method: str, template: str) -> Need:
+    def requirement(self, method: str, template: str) -> Need:
         """Requirements of a route by method and path template; KeyError if there is none."""
         return self._needs["GET" if method == "HEAD" else method, template]
 

@@ -59,9 +59,9 @@ def create(
 
 
 @router.get("", operation_id="list_keys", summary="List keys", responses=problems())
-def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
+def list_keys(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[KeyRead]:
     """List the tenant's keys, newest first, including revoked ones, without their secrets."""
-    return page(request, service.listed(database, tenant, paging), service.read)
+    return page(request, service.list_keys(database, tenant, paging), service.to_response)
 
 
 @router.delete(

@@ -57,7 +57,7 @@ class KeyGuard:
         self._anybody = Entry(ANYBODY._replace(quotas=self._quotas), "", None)
         self._origins = frozenset(settings.allowed_origins)
 
-    def recognised(self, scope: Scope, route: str | None) -> Caller | None:
+    def cached_caller(self, scope: Scope, route: str | None) -> Caller | None:
         """The caller, if its credential was admitted on this route and host before; None: call ``admit``.
 
         On the hot path. The look-up's duration reveals nothing about keys: only values with equal hashes (64 bits, with
@@ -89,7 +89,9 @@ class KeyGuard:
         """
         method = scope["method"]
         headers = single(scope["headers"], NAMES)
-        need = self._access.known(method, route) if route is not None else self._access.of(method, scope["path"])[0]
+        need = (
+            self._access.requirement(method, route) if route is not None else self._access.of(method, scope["path"])[0]
+        )
         check_write(method, headers, self._origins)
         if need.public:
             if not (self._required or self._keys.any):  # but to no page under a name that isn't the service's
@@ -128,9 +130,9 @@ class KeyGuard:
             return self._anybody
         if self._hosts:
             check_host(headers, self._hosts)
-        return await self._found(scope, with_cookie(scope, headers))
+        return await self._authenticate(scope, with_cookie(scope, headers))
 
-    async def _found(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
+    async def _authenticate(self, scope: Scope, headers: OriginHeaders) -> Entry | Caller:
         """The entry of a key, or the caller with another credential; raises Unauthorised if it isn't valid."""
         credential = _credential(scope, headers)
         given = secrets.parse(credential)
@@ -157,7 +159,7 @@ class KeyGuard:
         except Unauthorised as error:
             _refuse(scope, error.detail, known=True)
 
-    async def _of_run(self, scope: Scope, given: secrets.Given) -> Caller:
+    async def _of_run(self, scope: Scope, given: secrets.Credential) -> Caller:
         """The caller with a run's token; raises Unauthorised if the token or its key isn't valid any more."""
         token = await self._tokens.get(given.id)
         if not secrets.matches(given.secret, token and token.digest) or token is None:

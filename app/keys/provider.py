@@ -20,7 +20,7 @@ import httpx
 import jwt
 
 from app.errors import Unauthorised, Unavailable
-from app.http.caller import SCOPES, TENANT, Caller, allowed
+from app.http.caller import SCOPES, TENANT, Caller, granted_scopes
 from app.settings import Settings, is_confidential
 
 ALGORITHMS = {
@@ -85,7 +85,7 @@ class Provider:
         if key is None or algorithm not in ALGORITHMS[key[0]]:
             raise Unauthorised("the token is signed with a key or an algorithm that isn't the issuer's")
         claims = self._claims(token, algorithm, key[1])
-        found = self._named(claims)
+        found = self._caller_of(claims)
         self._remember(digest, _Verified(found, min(float(claims["exp"]), self._clock() + TRUSTED_SECONDS)))
         return found
 
@@ -116,7 +116,7 @@ class Provider:
             raise Unauthorised(f"the token is not valid: {error}") from error
         return claims
 
-    def _named(self, claims: Mapping[str, Any]) -> Caller:
+    def _caller_of(self, claims: Mapping[str, Any]) -> Caller:
         settings = self._settings
         tenant = _claim(claims, settings.oidc_tenant_claim)
         if not isinstance(tenant, str) or re.fullmatch(TENANT, tenant) is None:
@@ -125,7 +125,7 @@ class Provider:
         names = given.split() if isinstance(given, str) else given if isinstance(given, list) else []
         prefix = settings.oidc_scopes_prefix
         scopes = {scope for scope in SCOPES if f"{prefix}{scope}" in names}
-        return Caller(tenant, allowed(scopes), f"subject:{claims['sub']}")
+        return Caller(tenant, granted_scopes(scopes), f"subject:{claims['sub']}")
 
     def _fetch(self) -> None:
         """Fetch the issuer's keys, at most every 10 s; known keys are kept if this fails.
@@ -136,7 +136,7 @@ class Provider:
         begun = time.monotonic()
         if begun - self._tried >= AGAIN_SECONDS:
             try:
-                self._keys = published(self._settings)
+                self._keys = fetch_signing_keys(self._settings)
                 self._fetched, self._verified = begun, OrderedDict()
             except UNUSABLE as error:
                 logger.warning("the keys of %s can't be had: %s", self._settings.oidc_issuer, error)
@@ -164,7 +164,7 @@ def _claim(claims: Mapping[str, Any], name: str) -> Any:
     return found
 
 
-def published(settings: Settings) -> dict[str, tuple[str, Any]]:
+def fetch_signing_keys(settings: Settings) -> dict[str, tuple[str, Any]]:
     """The issuer's signing keys, fetched over HTTP: type and key by id.
 
     Raises:
@@ -181,13 +181,15 @@ def published(settings: Settings) -> dict[str, tuple[str, Any]]:
                 raise ValueError(f"its keys are asked for over https alone, not at {address!r}")
         published = _document(http, address)["keys"]
     usable = [key for key in published if key.get("kty") in ALGORITHMS and key.get("use", "sig") == "sig"]
-    keys = {str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _made(key)) is not None}
+    keys = {
+        str(key.get("kid", "")): (str(key["kty"]), made) for key in usable if (made := _key_from_jwk(key)) is not None
+    }
     if not keys:
         raise ValueError("there is none that signs")
     return keys
 
 
-def _made(key: Mapping[str, Any]) -> Any:
+def _key_from_jwk(key: Mapping[str, Any]) -> Any:
     """A key from its JWK; None, with a log message, if its curve or algorithm isn't supported."""
     try:
         return jwt.PyJWK(dict(key)).key

@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import Database
 from app.database.tables import Key, RunToken
 from app.errors import TooManyRequests
-from app.http.caller import UNLIMITED, Caller, Quotas, allowed
+from app.http.caller import UNLIMITED, Caller, Quotas, granted_scopes
 from app.http.pagination import PageRequest, Slice, paginate
 
 # Rate limits per key and tenant, over this process or, with Redis, over all processes.
@@ -80,19 +80,19 @@ class Rates:
         """
         now = self.clock()
         for name, (number, since) in others.items():
-            filled = (now - since) * self._rate(name) / self._most(name)
+            filled = (now - since) * self._rate(name) / self._highest_rate(name)
             level = self._level(name) - number / max(filled, 1.0)
-            self._buckets[name] = (max(level, -self._most(name)), now)
+            self._buckets[name] = (max(level, -self._highest_rate(name)), now)
 
     def _rate(self, name: str) -> float:
         return self._rates[name.partition(":")[0]]
 
-    def _most(self, name: str) -> float:
+    def _highest_rate(self, name: str) -> float:
         return max(self._rate(name), 1.0)
 
     def _level(self, name: str) -> float:
-        level, since = self._buckets.get(name, (self._most(name), 0.0))
-        return min(self._most(name), level + (self.clock() - since) * self._rate(name))
+        level, since = self._buckets.get(name, (self._highest_rate(name), 0.0))
+        return min(self._highest_rate(name), level + (self.clock() - since) * self._rate(name))
 
     def _forget(self) -> None:
         """Drop buckets that are full again."""
@@ -174,7 +174,7 @@ async def share(rates: Rates, counts: Counts, seconds: float = SHARE_SECONDS) ->
 class Fingerprint(NamedTuple):
     """Number of all keys and of revoked ones, which changes when a key is created or revoked."""
 
-    made: int
+    created: int
     revoked: int
 
 
@@ -204,7 +204,7 @@ def find(session: Session, tenant: str, key: str) -> Key | None:
     return session.scalar(select(Key).where(Key.tenant == tenant, Key.id == key))
 
 
-def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
+def list_keys(session: Session, tenant: str, request: PageRequest) -> Slice[Key]:
     """One page of a tenant's keys, newest first."""
     statement = select(Key).where(Key.tenant == tenant)
     return paginate(session, statement, [Key.created_at, Key.id], request, descending=True)
@@ -333,12 +333,12 @@ class KeyRing:
                 return
             rows = valid(session)
         self._entries = {row.id: self._entry(row) for row in rows}
-        self.any = found.made > 0
+        self.any = found.created > 0
         self.admitted = {}  # after what it follows from
         self._fingerprint = found
 
     def _entry(self, row: Key) -> Entry:
-        caller = Caller(row.tenant, allowed(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
+        caller = Caller(row.tenant, granted_scopes(row.scopes), f"key:{row.id}", row.id, quotas=self._quotas)
         return Entry(caller, row.digest, row.expires_at)
 
     async def poll(self, seconds: float = POLL_SECONDS) -> None:

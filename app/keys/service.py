@@ -39,7 +39,7 @@ NOBODY = "0" * 64
 """Digest compared with for unknown ids, so that the comparison takes as long."""
 
 
-class Made(NamedTuple):
+class NewSecret(NamedTuple):
     """A new secret: its id, the text shown once, and the digest to be stored."""
 
     id: str
@@ -47,7 +47,7 @@ class Made(NamedTuple):
     digest: str
 
 
-class Given(NamedTuple):
+class Credential(NamedTuple):
     """A parsed credential: whether it is a run's token, its id, and its secret."""
 
     of_run: bool
@@ -55,10 +55,10 @@ class Given(NamedTuple):
     secret: str
 
 
-def make(prefix: str = PREFIX) -> Made:
+def make(prefix: str = PREFIX) -> NewSecret:
     """A new random id and secret, whose text begins with ``prefix``; only the digest may be stored."""
     identifier, secret = secrets.token_hex(8), secrets.token_urlsafe(SECRET_BYTES)
-    return Made(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
+    return NewSecret(identifier, f"{prefix}{identifier}_{secret}", digest(secret))
 
 
 def digest(secret: str) -> str:
@@ -66,13 +66,13 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def parse(text: str) -> Given | None:
+def parse(text: str) -> Credential | None:
     """The parts of a key or run token; None for other texts."""
     of_run = text.startswith(RUN_PREFIX)
     if len(text) > LONGEST or not text.startswith(PREFIX):
         return None
     identifier, _, secret = text[len(RUN_PREFIX if of_run else PREFIX) :].partition("_")
-    return Given(of_run, identifier, secret) if identifier and secret else None
+    return Credential(of_run, identifier, secret) if identifier and secret else None
 
 
 def matches(secret: str, kept: str | None) -> bool:
@@ -144,7 +144,7 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
         tenant=tenant,
         name=request.name,
         digest=made.digest,
-        scopes=_ordered(request.scopes),
+        scopes=_order_scopes(request.scopes),
         created_by=made_by,
         expires_at=request.expires_at,
         created_at=utc_now(),
@@ -152,16 +152,16 @@ def create(database: Database, tenant: str, request: KeyRequest, made_by: str, r
     with database.session() as session:
         ring.add(session, row)
         audit.add(session, tenant, "key.create", f"key {made.id}", {"scopes": row.scopes, "name": row.name})
-        answer = KeyMade(key=None, **read(row).model_dump())
+        answer = KeyMade(key=None, **to_response(row).model_dump())
         record(session, answer)
     return answer.model_copy(update={"key": made.text})
 
 
-def _ordered(scopes: Collection[str]) -> list[str]:
+def _order_scopes(scopes: Collection[str]) -> list[str]:
     return [scope for scope in SCOPES if scope in scopes]
 
 
-def read(row: Key) -> KeyRead:
+def to_response(row: Key) -> KeyRead:
     """API representation of a key, without its secret."""
     return KeyRead(
         id=row.id,
@@ -175,16 +175,16 @@ def read(row: Key) -> KeyRead:
     )
 
 
-def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
+def list_keys(database: Database, tenant: str, request: PageRequest) -> Slice[Key]:
     """One page of a tenant's keys, newest first, including revoked ones."""
     with database.reading() as session:
-        return ring.listed(session, tenant, request)
+        return ring.list_keys(session, tenant, request)
 
 
 def every(database: Database) -> list[KeyRead]:
     """Keys of all tenants, ordered by tenant and time."""
     with database.reading() as session:
-        return [read(row) for row in ring.every(session)]
+        return [to_response(row) for row in ring.every(session)]
 
 
 def revoke(database: Database, tenant: str | None, key: str, now: datetime | None = None) -> None:

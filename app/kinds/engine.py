@@ -489,7 +489,7 @@ def _remembered(
     before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
 ) -> Memories:
     """Return the hidden states of champion and shadow after a report; an agent that failed keeps its previous one."""
-    found = artifact.kept(before, (champion, None if shadow is None else shadow.version))
+    found = artifact.memories_of(before, (champion, None if shadow is None else shadow.version))
     if shadow is not None and other is not None and other.memory is not None:
         found[shadow.version] = other.memory.copy()
     if own is not None and champion is not None:

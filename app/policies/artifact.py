@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.tensors import read_header, read_json, read_tensors, written
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, Published
-from app.policies.functions import masked
+from app.policies.functions import mask_actions
 from app.policies.network import NetworkPolicy
 
 # A table of Q values over discretised observations.
@@ -59,7 +59,7 @@ class TablePolicy:
     def act(self, situation: Situation) -> Choice:
         """The legal action with the highest Q for each of B rows, [B], and all Q in units of return, [B, N]."""
         observation, q = situation.view.observation, self.arrays["q"]
-        values = masked(q[cell(observation, self.config)], situation.view.mask)
+        values = mask_actions(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 
@@ -247,7 +247,7 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
     return np.array([np.zeros(width) if one is None else one for one in known], np.float32) if width else None
 
 
-def kept(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
+def memories_of(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
     """Of a run's hidden states by version those of these agents; None among the versions is ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 

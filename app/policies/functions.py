@@ -39,7 +39,7 @@ def dueling(value: Array, advantage: Array, mask: Array) -> Array:
     return value + advantage - mean
 
 
-def masked(values: Array, mask: Array) -> Array:
+def mask_actions(values: Array, mask: Array) -> Array:
     """``values`` [B, N] of N actions in B rows, −∞ where ``mask`` [B, N] is False."""
     xp = namespace_of(values)
     return xp.where(mask, values, -xp.inf)
@@ -53,7 +53,7 @@ def sigmoid(x: Array) -> Array:
     return 0.5 * namespace_of(x).tanh(0.5 * x) + 0.5
 
 
-def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
+def gru_step(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     """One step of a gated recurrent unit (Cho et al., 2014): the next hidden state, [B, H].
 
     ``inputs`` [B, D] has D features in B rows, ``memory`` [B, H] the state of H units. ``arrays``: ``input.weight``
@@ -64,7 +64,7 @@ def gated(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
 
 
 def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """Like ``gated``, with the inputs' linear map ``given``, [B, 3H], computed before for a whole sequence."""
+    """Like ``gru_step``, with the inputs' linear map ``given``, [B, 3H], computed before for a whole sequence."""
     wide = memory.shape[1]
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
@@ -73,14 +73,14 @@ def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
     return new + update * (memory - new)
 
 
-def pooled(hidden: Array, mask: Array) -> Array:
+def masked_mean(hidden: Array, mask: Array) -> Array:
     """Mean [B, 1, H] of ``hidden`` [B, K, H] over those of K candidates with ``mask`` [B, K]; 0 if there are none."""
     xp = namespace_of(hidden)
     legal = xp.astype(mask, hidden.dtype)[:, :, None]
     return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
 
 
-def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
+def attend(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
     """Dot-product attention of K candidates over those with ``mask`` [B, K]: ``hidden`` [B, K, H] → [B, K, H].
 
     ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
@@ -94,7 +94,7 @@ def attended(hidden: Array, mask: Array, query: Array, key: Array, value: Array)
     return weights @ (hidden @ value.T)
 
 
-def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
+def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
     """Encode F features of K candidates in B rows: ``observation`` [B, K, F] → [B, K, H], equivariant to their order.
 
     ``mask`` [B, K]: legal candidates. ``config``: ``layers``, widths of the network applied to each candidate;
@@ -107,9 +107,9 @@ def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config
         hidden = activation(linear(hidden, arrays[f"each.{i}.weight"], arrays[f"each.{i}.bias"]))
     seen = None
     if config["context"] == "mean":
-        seen = pooled(hidden, mask)
+        seen = masked_mean(hidden, mask)
     elif config["context"] == "attention":
-        seen = attended(hidden, mask, arrays["query.weight"], arrays["key.weight"], arrays["value.weight"])
+        seen = attend(hidden, mask, arrays["query.weight"], arrays["key.weight"], arrays["value.weight"])
     for i in range(len(config["joint"])):
         hidden = linear(hidden, arrays[f"joint.{i}.weight"], arrays[f"joint.{i}.bias"])
         if i == 0 and seen is not None:
@@ -121,9 +121,10 @@ def encoded(observation: Array, mask: Array, arrays: Mapping[str, Array], config
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
     """Scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to their order.
 
-    ``mask``, ``config`` and ``arrays`` as in ``encoded``, with ``advantage.weight`` [1, H] and ``advantage.bias`` [1].
-    If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature is added.
+    ``mask``, ``config`` and ``arrays`` as in ``encode_candidates``, with ``advantage.weight`` [1, H] and
+    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of
+    width one, that feature is added.
     """
-    hidden = encoded(observation, mask, arrays, config)
+    hidden = encode_candidates(observation, mask, arrays, config)
     found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
     return found if config["advice"] is None else found + observation[:, :, config["advice"][0]]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
-from app.policies.functions import ACTIVATIONS, gated, masked, namespace_of, scores, tanh
+from app.policies.functions import ACTIVATIONS, gru_step, mask_actions, namespace_of, scores, tanh
 
 CORE, PARTS = "core.", ("weight", "bias")
 Layer = tuple[Any, Any]
@@ -21,7 +21,7 @@ GATES = ("input.weight", "input.bias", "memory.weight", "memory.bias")
 NEVER, SCALE = np.full(1, -np.inf, np.float32), np.float32(RETURN_SCALE)  # arrays of their type: a number is cast anew
 
 
-def rectified(x: NDArray[np.floating]) -> NDArray[np.floating]:
+def rectify(x: NDArray[np.floating]) -> NDArray[np.floating]:
     """Apply max(x, 0) to ``x`` in place and return it; for one row in a third of the time of ``functions.relu``."""
     return np.maximum(x, 0.0, out=x)
 
@@ -33,7 +33,7 @@ def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np
     return found
 
 
-def duelled(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
+def duel(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
     """``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the time."""
     advantage, legal = outputs[:, :-1], mask.astype(np.float32)
     level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
@@ -55,8 +55,8 @@ class NetworkPolicy:
 
     ``config``: ``algorithm``; ``layers``, the trunk's widths; ``activation``; ``dueling``; ``arrays`` are
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling head
-    ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gated``, its
-    arrays under ``core.``) reads each observation, and the trunk also reads its hidden state; both read
+    ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gru_step``,
+    its arrays under ``core.``) reads each observation, and the trunk also reads its hidden state; both read
     tanh(observation), so that large entries don't saturate a gate.
     """
 
@@ -94,7 +94,7 @@ class NetworkPolicy:
     @cached_property
     def _layers(self) -> tuple[Any, list[Layer], Layer]:
         """Activation, trunk, and head, with weights [in, out]; the value is the last output of a dueling head."""
-        activation = rectified if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
+        activation = rectify if self.config["activation"] == "relu" else ACTIVATIONS[self.config["activation"]]
         trunk = [self._layer(f"trunk.{i}") for i in range(len(self.config["layers"]))]
         names = ["advantage", "value"] if self.config["dueling"] else ["advantage"]
         weight, bias = (np.concatenate([self.arrays[f"{name}.{part}"] for name in names]) for part in PARTS)
@@ -110,7 +110,7 @@ class NetworkPolicy:
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """The hidden state [B, H] after B observations [B, D] and the state ``before`` [B, H]; None: zeros."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
-        found: NDArray[np.float32] = gated(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
+        found: NDArray[np.float32] = gru_step(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
         return found
 
     def q_values(
@@ -123,7 +123,7 @@ class NetworkPolicy:
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
-            q = duelled(q, mask)
+            q = duel(q, mask)
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
@@ -190,7 +190,7 @@ class ScorerPolicy:
     def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
         """Scores [B, K] of K candidates with F features, ``observation`` [B, K, F]; −∞ where ``mask`` is False."""
         found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
-        result: NDArray[np.floating] = masked(found, mask)
+        result: NDArray[np.floating] = mask_actions(found, mask)
         return result
 
     def act(self, situation: Situation) -> Choice:
@@ -228,10 +228,10 @@ class Examples(NamedTuple):
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
     """Output [R, K] of R tanh networks for ``inputs`` [R, K, D], K inputs of D entries each."""
-    return _passed(parameters, inputs)[1][..., 0]
+    return _forward(parameters, inputs)[1][..., 0]
 
 
-def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
+def _forward(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
     xp = namespace_of(inputs)
     hidden = xp.tanh(inputs @ parameters["hidden.weight"] + parameters["hidden.bias"])
     return hidden, hidden @ parameters["out.weight"] + parameters["out.bias"]
@@ -240,7 +240,7 @@ def _passed(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
     """Gradient of Σ weight · (prediction − target)² / K over K examples by parameter, for R rows: [R, …] each."""
     xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
-    hidden, out = _passed(parameters, inputs)
+    hidden, out = _forward(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
     before = (error @ xp.matrix_transpose(parameters["out.weight"])) * (1.0 - hidden * hidden)  # [R, K, H]
     return {

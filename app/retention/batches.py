@@ -71,7 +71,9 @@ def ended_jobs(session: Session, workload_id: str, before: datetime) -> list[Col
     ]
 
 
-def superseded(session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime) -> list[int]:
+def superseded_versions(
+    session: Session, workload_id: str, table: type[Agent | DomainModel], before: datetime
+) -> list[int]:
     """Versions in ``table`` created before a time, that nothing needs, without the newest version."""
     reasons = held.agents(session, workload_id) if table is Agent else held.models(session, workload_id)
     newest = select(func.max(table.version)).where(table.workload_id == workload_id).scalar_subquery()
@@ -135,8 +137,8 @@ def _artifacts(session: Session, workload_id: str, before: datetime | None) -> M
     if before is None:
         return {"agents": 0, "models": 0}
     return {
-        "agents": len(superseded(session, workload_id, Agent, before)),
-        "models": len(superseded(session, workload_id, DomainModel, before)),
+        "agents": len(superseded_versions(session, workload_id, Agent, before)),
+        "models": len(superseded_versions(session, workload_id, DomainModel, before)),
     }
 
 
@@ -221,7 +223,7 @@ def _runs(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
 
 def _delete_runs(workload: Workload, ids: Sequence[str], session: Session) -> int:
     needed = held.needed_runs(session, workload.id)
-    return _deleted(session, delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING))
+    return _delete_rows(session, delete(Run).where(Run.id.in_(ids), Run.id.not_in(needed), Run.state != held.RUNNING))
 
 
 def _batches_iterations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
@@ -267,8 +269,8 @@ def _delete_pieces(workload: Workload, pieces: Sequence[Piece], session: Session
     for piece in pieces:
         ended = (Run.id == piece.run, Run.state != held.RUNNING, Run.id.not_in(needed))
         kept = update(Run).where(*ended, first_kept() <= piece.first).values(kept_from=piece.end)
-        if _deleted(session, kept):
-            gone += _deleted(session, delete(Iteration).where(*_within(piece)))
+        if _delete_rows(session, kept):
+            gone += _delete_rows(session, delete(Iteration).where(*_within(piece)))
     return gone
 
 
@@ -291,11 +293,12 @@ def _with_trials(reading: Reading, jobs: Sequence[Job]) -> list[Mapping[str, Any
     with reading() as session:
         found = session.scalars(select(Trial).where(Trial.parent_id.in_([job.id for job in jobs]))).all()
     return [
-        {**row, "trials": [_told(trial) for trial in found if trial.parent_id == row["id"]]} for row in _plain(jobs)
+        {**row, "trials": [_trial_columns(trial) for trial in found if trial.parent_id == row["id"]]}
+        for row in _plain(jobs)
     ]
 
 
-def _told(trial: Trial) -> dict[str, Any]:
+def _trial_columns(trial: Trial) -> dict[str, Any]:
     row = _plain([trial])[0]
     return {name: value for name, value in row.items() if name not in ("created_at", "tenant", "artifact")}
 
@@ -334,7 +337,7 @@ def _delete_events(ends: Mapping[str, int], session: Session) -> int:
     each = (
         delete(JobEvent).where(JobEvent.job_id == job, JobEvent.sequence <= sequence) for job, sequence in ends.items()
     )
-    return sum(_deleted(session, statement) for statement in each)
+    return sum(_delete_rows(session, statement) for statement in each)
 
 
 def _batches_evaluations(reading: Reading, workload: Workload, ages: Ages) -> Iterator[Batch]:
@@ -356,7 +359,7 @@ def _batches_artifacts(
         return
     before = ages.artifacts
     with reading() as session:
-        versions = superseded(session, workload.id, table, before)
+        versions = superseded_versions(session, workload.id, table, before)
     large = undefer(Agent.artifact if table is Agent else DomainModel.table)
     for start in range(0, len(versions), LARGE_ROWS):
         some = versions[start : start + LARGE_ROWS]
@@ -365,7 +368,9 @@ def _batches_artifacts(
             rows = _plain(session.scalars(statement.options(large)))
 
         def go(session: Session, some: Sequence[int] = some) -> int:
-            return _delete_versions(session, workload, table, superseded(session, workload.id, table, before), some)
+            return _delete_versions(
+                session, workload, table, superseded_versions(session, workload.id, table, before), some
+            )
 
         yield Batch(noun, rows, _kinds(table, whole=True), go)
 
@@ -382,14 +387,14 @@ def _delete_versions(
     if row is None or not going:
         return 0
     held.forget_version(row, **{"agent" if table is Agent else "model": max(going)})
-    return _deleted(session, delete(table).where(table.workload_id == workload.id, table.version.in_(going)))
+    return _delete_rows(session, delete(table).where(table.workload_id == workload.id, table.version.in_(going)))
 
 
 def _delete_all(statement: Any, session: Session) -> int:
-    return _deleted(session, statement)
+    return _delete_rows(session, statement)
 
 
-def _deleted(session: Session, statement: Any) -> int:
+def _delete_rows(session: Session, statement: Any) -> int:
     done = session.execute(statement.execution_options(synchronize_session=False))
     return cast("CursorResult[Any]", done).rowcount
 

@@ -18,9 +18,11 @@ router = APIRouter(prefix="/workloads/{workload}/retention", tags=["retention"])
     summary="Read retention periods",
     responses=problems(404),
 )
-def read(workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant) -> RetentionRead:
+def get_retention(
+    workload: WorkloadName, database: FromDatabase, settings: FromSettings, tenant: Tenant
+) -> RetentionRead:
     """Get how long the workload's data is kept."""
-    return service.read(database, settings, tenant, workload)
+    return service.get_retention(database, settings, tenant, workload)
 
 
 @router.put(

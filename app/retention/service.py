@@ -35,7 +35,7 @@ def is_limited(retention: Retention) -> bool:
     return any(days is not None for days in retention.model_dump().values())
 
 
-def concerned(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
+def workloads_with_retention(database: Database, settings: Settings) -> list[tuple[Workload, Retention]]:
     """Workloads of all tenants with any retention time, and their retention."""
     with database.reading() as session:
         found = session.scalars(select(Workload).order_by(Workload.created_at, Workload.id)).all()
@@ -43,7 +43,7 @@ def concerned(database: Database, settings: Settings) -> list[tuple[Workload, Re
     return [(workload, retention) for workload, retention in each if is_limited(retention)]
 
 
-def read(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
+def get_retention(database: Database, settings: Settings, tenant: str, name: str) -> RetentionRead:
     """API representation of a workload's retention.
 
     Raises:
@@ -66,7 +66,7 @@ def put(database: Database, settings: Settings, tenant: str, name: str, given: R
         workload = workloads.require(session, tenant, name, lock=True)
         workload.retention = given.model_dump(exclude_unset=True) or None
         audit.add(session, tenant, "retention.put", f"workload {workload.name}", workload.retention)
-    return read(database, settings, tenant, name)
+    return get_retention(database, settings, tenant, name)
 
 
 # Deletion of due rows: batch by batch, each archived first, by one process at a time.
@@ -111,7 +111,7 @@ class Due(NamedTuple):
 def plan(database: Database, settings: Settings, clock: Clock = database_time) -> list[Due]:
     """Number of rows that pruning would delete now, by noun and workload."""
     found = []
-    for workload, retention in concerned(database, settings):
+    for workload, retention in workloads_with_retention(database, settings):
         with database.reading() as session:
             counts = due.counts(session, workload.id, due.ages(retention, clock(session)))
         found += [Due(workload.name, noun, rows) for noun, rows in counts.items() if rows]
@@ -148,7 +148,7 @@ class Pruning:
         self._hold()
         gone: Counter[tuple[str, str]] = Counter()
         try:
-            for workload, retention in concerned(self._database, self._settings):
+            for workload, retention in workloads_with_retention(self._database, self._settings):
                 with self._database.reading() as session:
                     ages = due.ages(retention, self._clock(session))
                 for batch in batches(self._database.reading, workload, ages):

@@ -16,9 +16,9 @@ from sqlalchemy import Row
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.database.engine import Writer
-from app.database.packing import packed, unpacked
+from app.database.packing import pack_iteration, unpack_iteration
 from app.database.tables import Run
-from app.drift.detector import NOTHING, Drift, Report, encoded, new_notices, observed, restored
+from app.drift.detector import NOTHING, Drift, Report, encode_drift, new_notices, observe_residuals, restore_drift
 from app.kinds.contract.engine import Answered, Pending, Shadow
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
@@ -43,7 +43,7 @@ class Live(msgspec.Struct, eq=False):
 
     Attributes:
         following: number of the next iteration to be reported.
-        kept: its state, in its kind's representation.
+        kind_state: its state, in its kind's representation.
         start: its start parameters.
         digest, decision: hash of the last report, and the decision on it (JSON); empty before the first.
         shadow: the agent that decides beside the champion; None: none.
@@ -59,7 +59,7 @@ class Live(msgspec.Struct, eq=False):
     workload_id: str
     state: str
     following: int
-    kept: Any
+    kind_state: Any
     start: dict[str, Any]
     kind: str
     digest: str
@@ -81,7 +81,7 @@ class Live(msgspec.Struct, eq=False):
 
 
 def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
-    """A live run from ``found``, the row of ``repository.standing``; ``shadow``: the agent beside it, None: none."""
+    """A live run from ``found`` of ``repository.deciding_row``; ``shadow``: the agent beside it, None: none."""
     return Live(
         id=found.id,
         tenant=found.tenant,
@@ -89,13 +89,13 @@ def from_stored(found: Row[Any], shadow: Shadow | None = None) -> Live:
         workload_id=found.workload_id,
         state=found.state,
         following=found.next_iteration,
-        kept=KINDS[found.kind].engine.restore(found.state_vector),
+        kind_state=KINDS[found.kind].engine.restore(found.state_vector),
         start=found.start,
         kind=found.kind,
         digest=found.digest or "",
         decision=_last_decision(found),
         shadow=shadow,
-        drift=restored(found.drift),
+        drift=restore_drift(found.drift),
         risk=found.outcome_reason or "" if found.outcome == "at_risk" else "",
         quiet=found.quiet,
     )
@@ -110,7 +110,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
         workload_id=run.workload_id,
         state=run.state,
         following=run.next_iteration,
-        kept=KINDS[kind].engine.restore(run.state_vector),
+        kind_state=KINDS[kind].engine.restore(run.state_vector),
         start=run.start,
         kind=kind,
         digest="",
@@ -124,7 +124,7 @@ def from_start(run: Run, workload: str, kind: str) -> Live:
 def _last_decision(found: Row[Any]) -> bytes:
     if found.digest is None:  # before the first iteration
         return b""
-    return unpacked(found.id, found.packed)[1]
+    return unpack_iteration(found.id, found.packed)[1]
 
 
 class LiveCache:
@@ -154,7 +154,7 @@ class LiveCache:
         while self.weight > self._size:
             self.drop(next(iter(self._runs)))
 
-    def grown(self, live: Live) -> None:
+    def reweigh(self, live: Live) -> None:
         """Update the weight of a cached run whose state has changed; no effect if it isn't cached."""
         if self._runs.get(live.id) is live and abs(_weight(live) - self._weights[live.id]) > SLIGHT:
             self.put(live)
@@ -188,7 +188,7 @@ class StartedRuns:
 
 
 def _weight(live: Live) -> int:
-    return live.weight + KINDS[live.kind].engine.weight(live.kept) + len(live.decision)
+    return live.weight + KINDS[live.kind].engine.weight(live.kind_state) + len(live.decision)
 
 
 # Waiting reports are decided together, with one policy evaluation per workload, and tested for drift.
@@ -214,7 +214,7 @@ class Item(msgspec.Struct, eq=False):
         pending: the report as the kind's engine takes it; ``encoded`` as JSON, with its hash ``digest``.
         future: receives the decision (JSON), or a Verdict if the report was not written.
         commit: called just before the write; from then on the request must not be answered as cancelled.
-        answered: the decision and the run's next state; ``drift`` the state of the drift test.
+        answer: the decision and the run's next state; ``drift`` the state of the drift test.
         entry: the row to write, if ``decide_aside`` has made it; None otherwise.
     """
 
@@ -225,17 +225,17 @@ class Item(msgspec.Struct, eq=False):
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
     commit: Callable[[], None]
-    answered: Answered = UNDECIDED
+    answer: Answered = UNDECIDED
     drift: Drift = NOTHING
     entry: Entry | None = None
 
     @property
     def risk(self) -> str:
         """Why the run is at risk after this decision; unchanged if the engine can't tell."""
-        return self.live.risk if self.answered.risk is None else self.answered.risk
+        return self.live.risk if self.answer.risk is None else self.answer.risk
 
 
-def decided(items: Sequence[Item], now: datetime) -> list[Item]:
+def decide_items(items: Sequence[Item], now: datetime) -> list[Item]:
     """Decide items, with one policy evaluation per workload, and return those that succeeded.
 
     Futures of the others get their exception.
@@ -248,7 +248,7 @@ def decided(items: Sequence[Item], now: datetime) -> list[Item]:
 
 def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
     """Decide the undecided items of one workload; the items that succeeded."""
-    waiting = [item for item in items if item.answered is UNDECIDED]
+    waiting = [item for item in items if item.answer is UNDECIDED]
     failed = set[int]()
     if waiting:
         engine = KINDS[waiting[0].live.kind].engine
@@ -258,7 +258,7 @@ def _group(items: Sequence[Item], now: datetime) -> Sequence[Item]:
                 _fail(item, answered)
                 failed.add(id(item))
             else:
-                item.answered = answered
+                item.answer = answered
     left = [item for item in items if id(item) not in failed]
     return [item for item in left if item.entry is not None or _is_watched(item, now)]
 
@@ -280,19 +280,19 @@ def _fail(item: Item, error: Exception) -> None:
 
 def _watch(item: Item, now: datetime) -> None:
     """Update the drift test with a report's residuals, and add new drift notices to the decision."""
-    answered, before = item.answered, item.live.drift
+    answered, before = item.answer, item.live.drift
     residuals = answered.residuals
     if residuals is None:
         item.drift = before
         return
     snapshot = item.compiled.snapshot
     report = Report(item.pending.iteration, snapshot.model_version, now, snapshot.answering)
-    item.drift = observed(before, residuals, report)
+    item.drift = observe_residuals(before, residuals, report)
     notices = new_notices(before, item.drift)
     if notices:
         logger.warning("run %s: %s", item.live.id, "; ".join(notice.text for notice in notices))
         told = b'%b,"drift":%b}' % (answered.decision[:-1], msgspec.json.encode(notices))
-        item.answered = msgspec.structs.replace(answered, decision=told)
+        item.answer = msgspec.structs.replace(answered, decision=told)
 
 
 def decide_aside(item: Item, now: datetime) -> None:
@@ -308,7 +308,7 @@ def decide_aside(item: Item, now: datetime) -> None:
     [answered] = engine.answer(item.compiled, [msgspec.structs.replace(pending, report=report)], now)
     if isinstance(answered, Exception):
         raise answered
-    item.answered = answered
+    item.answer = answered
     _watch(item, now)
 
 
@@ -331,12 +331,12 @@ def written(writer: Writer, ready: Sequence[Item], now: datetime) -> dict[str, E
 def entry(item: Item) -> Entry:
     """The row that stores a decided report."""
     live = item.live
-    stored = KINDS[live.kind].engine.serialise(item.answered.state)
+    stored = KINDS[live.kind].engine.serialise(item.answer.state)
     run, iteration = live.id, item.pending.iteration
-    drift = None if item.drift is live.drift else (msgspec.Raw(encoded(item.drift)), len(item.drift.notices))
-    risk, quiet = item.risk, item.answered.quiet
-    outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.live(risk), quiet)
-    both = packed(run, item.encoded, item.answered.decision)
+    drift = None if item.drift is live.drift else (msgspec.Raw(encode_drift(item.drift)), len(item.drift.notices))
+    risk, quiet = item.risk, item.answer.quiet
+    outcome = None if (risk, quiet) == (live.risk, live.quiet) else (*outcomes.running_outcome(risk), quiet)
+    both = pack_iteration(run, item.encoded, item.answer.decision)
     return Entry(run, iteration, live.tenant, item.digest, stored, both, drift, outcome)
 
 

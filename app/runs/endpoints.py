@@ -22,7 +22,7 @@ from app.http.dependencies import (
 )
 from app.http.exchange import Answer, Exchange, HotRoute
 from app.http.idempotency import IdempotentPost
-from app.http.pagination import Page, Paging, page, streamed
+from app.http.pagination import Page, Paging, page, stream_page
 from app.http.query import check_query, query_values
 from app.keys import service as keys
 from app.kinds.contract.inputs import LARGEST_ITERATION, number_at
@@ -72,7 +72,7 @@ def start(
     summary="List runs",
     responses=problems(404),
 )
-def listed(
+def list_runs(
     request: Request,
     database: FromDatabase,
     tenant: Tenant,
@@ -83,14 +83,14 @@ def listed(
     outcome: Annotated[RunOutcome | None, Query(description="Filter by outcome.")] = None,
 ) -> Page[RunListed]:
     """List runs with their last decisions, newest first."""
-    found = service.listed(database, tenant, paging, rule, workload, state, outcome)
+    found = service.list_runs(database, tenant, paging, rule, workload, state, outcome)
     return page(request, found, service.read_listed)
 
 
 @router.get(
     "/{run}", operation_id="read_run", openapi_extra=command("run show"), summary="Read a run", responses=problems(404)
 )
-def read(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
+def get_run(run: RunId, database: FromDatabase, tenant: Tenant, rule: FromStaleness) -> RunRead:
     """Get a run with its last decision."""
     return service.get(database, tenant, run, rule)
 
@@ -140,7 +140,7 @@ def delete(run: RunId, database: FromDatabase, tenant: Tenant) -> None:
 def iterations(request: Request, run: RunId, database: FromDatabase, tenant: Tenant, paging: Paging) -> Response:
     """List a run's reported iterations with their decisions, in order, page by page."""
     found, kind = service.iterations(database, tenant, run, paging)
-    return streamed(request, found, lambda row: service.read_iteration(row, kind))
+    return stream_page(request, found, lambda row: service.read_iteration(row, kind))
 
 
 async def put_iteration(request: Exchange) -> Answer:

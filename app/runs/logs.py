@@ -17,14 +17,14 @@ LARGEST = 500
 AT_ONCE = 1_000  # reports
 
 
-class Logged(NamedTuple):
+class LoggedReports(NamedTuple):
     """Reports of a run in order, all or those of a time window, and its start parameters."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
 
 
-def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Logged]:
+def logged_runs(session: Session, workload_id: str, limit: int = LARGEST) -> list[LoggedReports]:
     """The workload's newest ``limit`` ended runs that have reports, newest first.
 
     Runs started with a named rule are left out, because an agent's gain over that rule says nothing about the default
@@ -36,13 +36,13 @@ def logged(session: Session, workload_id: str, limit: int = LARGEST) -> list[Log
     found = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all():
         rows = select(Iteration).where(Iteration.run_id == run).order_by(Iteration.iteration)
-        found.append(Logged([row.report for row in session.scalars(rows)], start))
+        found.append(LoggedReports([row.report for row in session.scalars(rows)], start))
     return found
 
 
-def reported(
+def reported_runs(
     session: Session, workload_id: str, since: datetime, until: datetime, limit: int = LARGEST
-) -> list[Logged]:
+) -> list[LoggedReports]:
     """Reports at ``since`` < time ≤ ``until`` of the workload's newest runs, newest first; only runs with any."""
     present = select(Run.id, Run.start).where(
         Run.workload_id == workload_id,
@@ -52,7 +52,7 @@ def reported(
     )
     runs = session.execute(present.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all()
     found = [(_of_window(session, run, since, until), start) for run, start in runs]
-    return [Logged(reports, start) for reports, start in found if reports]
+    return [LoggedReports(reports, start) for reports, start in found if reports]
 
 
 def _of_window(session: Session, run: str, since: datetime, until: datetime) -> list[dict[str, Any]]:

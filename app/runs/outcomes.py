@@ -80,14 +80,14 @@ class Silence(NamedTuple):
     """SQL expressions about a live run.
 
     Attributes:
-        silent: seconds since its last report, or since its start.
+        silent_seconds: seconds since its last report, or since its start.
         expected: expected seconds per iteration: the mean interval between its reports; before the first report the
             prediction made at its start, or NULL.
         stale: whether it is stale.
         outcome: its stored outcome, or the one derived from its state.
     """
 
-    silent: ColumnElement[float]
+    silent_seconds: ColumnElement[float]
     expected: ColumnElement[float | None]
     stale: ColumnElement[bool]
     outcome: ColumnElement[str]
@@ -169,12 +169,12 @@ def _span(value: float) -> str:
     return seconds(value) if value < 60 else duration(value)
 
 
-def live(risk: str) -> tuple[RunOutcome, str | None]:
+def running_outcome(risk: str) -> tuple[RunOutcome, str | None]:
     """Outcome and reason to store for a running run: at risk for the reason ``risk``, on track if that is empty."""
     return ("at_risk", risk[:LONGEST]) if risk else ("on_track", None)
 
 
-def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
+def compiled_or_reason(compiled_of: CompiledOf, workload: str) -> Compiled | str:
     """The compiled workload for judging a run; if it can't be read, the reason in words. Never raises."""
     try:
         return compiled_of(workload)
@@ -183,7 +183,7 @@ def compiled(compiled_of: CompiledOf, workload: str) -> Compiled | str:
         return f"the workload can't be read: {type(error).__name__}: {error}"
 
 
-def judged(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
+def judge_run(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
     """Outcome of a finished run (`met`, `missed` or `completed`) and its reason, as its kind judges it.
 
     Never raises: a run that can't be judged is `completed`, and the reason says why.

@@ -33,7 +33,7 @@ from app.kinds.contract.engine import Pending
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import deciding, repository
-from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decided, from_stored
+from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decide_items, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Aside, Waiting
 
@@ -44,7 +44,7 @@ REST_SECONDS = 1.0  # without reports, after which the connection is given back
 CREATED, REPEATED = 201, 200
 
 
-class _Given(msgspec.Struct):
+class _DecodedReport(msgspec.Struct):
     """A decoded report, its JSON encoding, and the hash by which repeated reports are recognised."""
 
     report: Any
@@ -109,14 +109,14 @@ class Reporter:
         """
         number = self._waiting.enter()
         try:
-            live, given = self._known(run), None
+            live, given = self._live_run(run), None
             fresh = live is None
             for _ in range(ATTEMPTS):
                 if live is None or live.tenant != tenant:
                     live, fresh = await self._load(tenant, run), True
-                given = given or await self._given(number, live, body)
+                given = given or await self._decode(number, live, body)
                 if iteration < live.following:
-                    return REPEATED, await self._repeated(live, iteration, given.digest)
+                    return REPEATED, await self._repeat_decision(live, iteration, given.digest)
                 if not _is_next(live, iteration, fresh):
                     live = None
                     continue
@@ -127,11 +127,11 @@ class Reporter:
                     if iteration != live.following:
                         continue
                 item = _item(live, compiled, iteration, given, commit)
-                if KINDS[live.kind].engine.takes_long(compiled, live.kept, given.report):
+                if KINDS[live.kind].engine.takes_long(compiled, live.kind_state, given.report):
                     with self._waiting.away(number):
                         await self._aside.run(tenant, len(item.encoded), self._decide_aside, item)
                 else:
-                    _read(item)
+                    _convert_report(item)
                 self._take_in(item)
                 answer = await item.future
                 if isinstance(answer, bytes):
@@ -142,7 +142,7 @@ class Reporter:
             self._waiting.leave(number)
         raise Unavailable(f"other reports of run {run} keep coming in between", retry_after=1)
 
-    def _known(self, run: str) -> Live | None:
+    def _live_run(self, run: str) -> Live | None:
         live = self._runs.get(run)
         if live is None:
             live = self._started.take(run)
@@ -150,11 +150,11 @@ class Reporter:
                 self._runs.put(live)
         return live
 
-    async def _given(self, number: int, live: Live, body: bytes) -> _Given:
+    async def _decode(self, number: int, live: Live, body: bytes) -> _DecodedReport:
         if len(body) <= LARGE_BYTES:
-            return _given(live, body)
+            return _decode_report(live, body)
         with self._waiting.away(number):
-            return await self._aside.run(live.tenant, len(body), _given, live, body)
+            return await self._aside.run(live.tenant, len(body), _decode_report, live, body)
 
     def _decide_aside(self, item: Item) -> None:
         """In a worker thread: decide an expensive report and make its row."""
@@ -168,13 +168,13 @@ class Reporter:
 
     def _read(self, tenant: str, run: str) -> Live:
         with self._database.reading() as session:
-            found = repository.standing(session, tenant, run)
+            found = repository.deciding_row(session, tenant, run)
         if found is None:
             raise NotFound(f"no run {run!r}; start one with POST /runs")
         version = found.shadow_version
         return from_stored(found, None if version is None else self._shadows.get(found.workload_id, version))
 
-    async def _repeated(self, live: Live, iteration: int, digest: str) -> bytes:
+    async def _repeat_decision(self, live: Live, iteration: int, digest: str) -> bytes:
         """The decision of an earlier iteration; raises Conflict if the report differs, NotFound if the run is gone."""
         if iteration == live.following - 1:
             if not await self._in_thread(self._is_there, live):  # nothing else proves it
@@ -199,7 +199,7 @@ class Reporter:
             found = repository.iteration(session, run, iteration)
         if found is None:
             raise NotFound(f"no iteration {iteration} of run {run!r}")
-        return found.digest, decisions.encoded(found.decision)
+        return found.digest, decisions.encode_decision(found.decision)
 
     async def _in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reader, call, *arguments)
@@ -207,12 +207,12 @@ class Reporter:
     def _take_in(self, item: Item) -> None:
         self._pending.append(item)
         if not self._writing:
-            self._gathering.arrived()
+            self._gathering.note_arrival()
 
     def _flush(self) -> None:
         if self._writing:
             return
-        ready = decided(self._take(), self._clock())
+        ready = decide_items(self._take(), self._clock())
         if not ready:
             self._go_on()
             return
@@ -230,7 +230,7 @@ class Reporter:
 
     def _go_on(self) -> None:
         if self._pending:
-            self._gathering.arrived()
+            self._gathering.note_arrival()
 
     def _take(self) -> list[Item]:
         """Remove and return the next reports to write, at most one per run; reports of advanced runs are sent back."""
@@ -274,14 +274,14 @@ class Reporter:
             self._writer.close()
 
     def _settle(self, item: Item, failure: BaseException | None, written: bool) -> None:
-        live, decision = item.live, item.answered.decision
+        live, decision = item.live, item.answer.decision
         if written and failure is None:
-            live.following, live.kept = item.pending.iteration + 1, item.answered.state
+            live.following, live.kind_state = item.pending.iteration + 1, item.answer.state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
                 self._meter.count(live.tenant, live.workload, notice)
-            live.drift, live.risk, live.quiet = item.drift, item.risk, item.answered.quiet
-            self._runs.grown(live)
+            live.drift, live.risk, live.quiet = item.drift, item.risk, item.answer.quiet
+            self._runs.reweigh(live)
         else:
             self._runs.drop(live.id)
         if item.future.done():
@@ -292,7 +292,7 @@ class Reporter:
             item.future.set_result(decision if written else Verdict.OUTRUN)
 
 
-def _given(live: Live, body: bytes) -> _Given:
+def _decode_report(live: Live, body: bytes) -> _DecodedReport:
     """Decode the report in ``body``.
 
     Repeated member names are detected by counting: the encoding names each member once, so a body with more names than
@@ -305,18 +305,18 @@ def _given(live: Live, body: bytes) -> _Given:
     report = KINDS[live.kind].engine.decode(body)
     encoded = msgspec.json.encode(report, order="deterministic")
     check_names(body, encoded.count(b'":') - encoded.count(b'\\":') - encoded.count(b'":{}'))
-    return _Given(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
+    return _DecodedReport(report, encoded, hashlib.blake2b(encoded, digest_size=16).hexdigest())
 
 
-def _item(live: Live, compiled: Compiled, iteration: int, given: _Given, commit: Callable[[], None]) -> Item:
+def _item(live: Live, compiled: Compiled, iteration: int, given: _DecodedReport, commit: Callable[[], None]) -> Item:
     """A waiting report, not yet converted for the engine."""
     shadow = live.shadow or compiled.snapshot.shadow
-    pending = Pending(live.id, iteration, live.kept, given.report, live.start, shadow)
+    pending = Pending(live.id, iteration, live.kind_state, given.report, live.start, shadow)
     future: asyncio.Future[bytes | Verdict] = asyncio.get_running_loop().create_future()
     return Item(live, compiled, pending, given.digest, given.encoded, future, commit)
 
 
-def _read(item: Item) -> None:
+def _convert_report(item: Item) -> None:
     """Convert the item's report for the engine.
 
     Raises:

@@ -175,17 +175,17 @@ _STANDING = (
 )
 
 
-def standing(session: Session, tenant: str, run: str) -> Row[Any] | None:
+def deciding_row(session: Session, tenant: str, run: str) -> Row[Any] | None:
     """Columns of a run needed for deciding, with its last iteration's (None before the first); None without a run."""
     return session.execute(_STANDING, {"run": run, "tenant": tenant}).one_or_none()
 
 
-class Loaded(NamedTuple):
+class LoadedRun(NamedTuple):
     """A run with its last iteration (None before the first) and its present outcome.
 
     Attributes:
         outcome: its outcome, as stored or derived.
-        silent: seconds since its last report, or since its start.
+        silent_seconds: seconds since its last report, or since its start.
         expected: expected seconds per iteration; None: unknown.
     """
 
@@ -194,21 +194,21 @@ class Loaded(NamedTuple):
     kind: str
     last: Iteration | None
     outcome: str
-    silent: float
+    silent_seconds: float
     expected: float | None
 
 
-def _loaded(rule: Staleness) -> Select[*tuple[Any, ...]]:
-    """Query for the columns of ``Loaded``."""
+def _loaded_query(rule: Staleness) -> Select[*tuple[Any, ...]]:
+    """Query for the columns of ``LoadedRun``."""
     live = silence(rule)
-    columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent, live.expected)
+    columns = (Run, Workload.name, Workload.kind, Iteration, live.outcome, live.silent_seconds, live.expected)
     return select(*columns).join(Workload, Workload.id == Run.workload_id).outerjoin(Iteration, _AT_END)
 
 
-def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded | None:
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun | None:
     """A run with its last iteration and present outcome (stale by ``rule``); None if there is no such run."""
-    found = session.execute(_loaded(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
-    return Loaded(*found) if found is not None else None
+    found = session.execute(_loaded_query(rule).where(Run.id == run, Run.tenant == tenant)).one_or_none()
+    return LoadedRun(*found) if found is not None else None
 
 
 def kind(session: Session, tenant: str, run: str) -> str | None:
@@ -228,7 +228,9 @@ class Filter(NamedTuple):
 ALL = Filter()
 
 
-def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL) -> Slice[Loaded]:
+def list_runs(
+    session: Session, tenant: str, request: PageRequest, rule: Staleness, chosen: Filter = ALL
+) -> Slice[LoadedRun]:
     """One page of a tenant's runs that match ``chosen``, newest first, with last iterations; stale by ``rule``."""
     query = select(Run).options(_WITHOUT_STATE).where(Run.tenant == tenant)
     if chosen.workload_id is not None:
@@ -238,17 +240,17 @@ def listed(session: Session, tenant: str, request: PageRequest, rule: Staleness,
     if chosen.outcome is not None:
         query = query.where(having(chosen.outcome, rule))
     found = paginate(session, query, [Run.created_at, Run.id], request, descending=True)
-    wanted = _loaded(rule).options(_WITHOUT_STATE)
+    wanted = _loaded_query(rule).options(_WITHOUT_STATE)
 
-    def load(ids: Sequence[str]) -> dict[str, Loaded]:
-        return {row[0].id: Loaded(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
+    def load(ids: Sequence[str]) -> dict[str, LoadedRun]:
+        return {row[0].id: LoadedRun(*row) for row in session.execute(wanted.where(Run.id.in_(ids)))}
 
     return _light(found, load)
 
 
-def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]) -> Slice[Loaded]:
+def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRun]]) -> Slice[LoadedRun]:
     """The first of these runs, with their last iterations, that fit on a page by their bytes."""
-    rows, weight = list[Loaded](), 0
+    rows, weight = list[LoadedRun](), 0
     for first in range(0, len(found.rows), AT_ONCE):
         some = [run.id for run in found.rows[first : first + AT_ONCE]]
         known = load(some)
@@ -261,7 +263,7 @@ def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, Loaded]]
     return Slice(rows, found.cursor)
 
 
-def _decision(loaded: Loaded) -> dict[str, Any]:
+def _decision(loaded: LoadedRun) -> dict[str, Any]:
     return loaded.last.decision if loaded.last else loaded.run.decision
 
 

@@ -30,7 +30,7 @@ from app.retention import held
 from app.runs import outcomes, repository
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
-from app.runs.repository import Filter, Loaded
+from app.runs.repository import Filter, LoadedRun
 from app.samples import service as samples
 from app.workloads import members
 
@@ -157,7 +157,7 @@ def start(
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
-    outcome, reason = outcomes.live(begun.risk or "")
+    outcome, reason = outcomes.running_outcome(begun.risk or "")
     run = Run(
         id=identifier,
         tenant=tenant,
@@ -225,10 +225,10 @@ def get(database: Database, tenant: str, run: str, rule: Staleness) -> RunRead:
         BrokenRow, MissingKind: its decision can't be parsed here.
     """
     with database.reading() as session:
-        return _read(load(session, tenant, run, rule))
+        return _to_response(load(session, tenant, run, rule))
 
 
-def listed(
+def list_runs(
     database: Database,
     tenant: str,
     request: PageRequest,
@@ -236,7 +236,7 @@ def listed(
     workload: str | None = None,
     state: str | None = None,
     outcome: RunOutcome | None = None,
-) -> Slice[Loaded]:
+) -> Slice[LoadedRun]:
     """One page of runs, newest first, filtered by workload, state and outcome (None: any).
 
     ``rule``: when a live run is stale. Raises NotFound if there is no such workload.
@@ -246,44 +246,44 @@ def listed(
         if workload is not None and found is None:
             raise NotFound(f"no workload {workload!r}")
         chosen = Filter(None if found is None else found.id, state, outcome)
-        return repository.listed(session, tenant, request, rule, chosen)
+        return repository.list_runs(session, tenant, request, rule, chosen)
 
 
-def _read(loaded: Loaded) -> RunRead:
+def _to_response(loaded: LoadedRun) -> RunRead:
     with stored(f"run {loaded.run.id}"):
         return RunRead(decision=read_decision(_last(loaded)), **_beside_decision(loaded))
 
 
-def read_listed(loaded: Loaded) -> RunListed:
+def read_listed(loaded: LoadedRun) -> RunListed:
     """API representation of a run in a list; an unreadable decision is returned as stored, with the problem."""
     decision, problem = read_or_raw(read_decision, _last(loaded))
     return RunListed(decision=decision, problem=problem, **_beside_decision(loaded))
 
 
-def load(session: Session, tenant: str, run: str, rule: Staleness) -> Loaded:
+def load(session: Session, tenant: str, run: str, rule: Staleness) -> LoadedRun:
     """A run with its last iteration and present outcome (stale by ``rule``); raises NotFound without it."""
     loaded = repository.load(session, tenant, run, rule)
     if loaded is None:
-        raise _unknown(run)
+        raise _no_such_run(run)
     return loaded
 
 
-def _unknown(run: str) -> NotFound:
+def _no_such_run(run: str) -> NotFound:
     return NotFound(f"no run {run!r}; start one with POST /runs")
 
 
-def _last(loaded: Loaded) -> dict[str, Any]:
+def _last(loaded: LoadedRun) -> dict[str, Any]:
     return loaded.last.decision if loaded.last else loaded.run.decision
 
 
-def _beside_decision(loaded: Loaded) -> dict[str, Any]:
+def _beside_decision(loaded: LoadedRun) -> dict[str, Any]:
     run = loaded.run
     return {
         "id": run.id,
         "workload": loaded.workload,
         "state": run.state,
         "outcome": loaded.outcome,
-        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent, loaded.expected),
+        "outcome_reason": outcomes.reason(run, loaded.outcome, loaded.silent_seconds, loaded.expected),
         "spec_version": run.spec_version,
         "agent": run.agent_version,
         "shadow": run.shadow_version,
@@ -300,7 +300,7 @@ def iterations(database: Database, tenant: str, run: str, request: PageRequest) 
     with database.reading() as session:
         kind = repository.kind(session, tenant, run)
         if kind is None:
-            raise _unknown(run)
+            raise _no_such_run(run)
         return repository.iterations(session, run, request), kind
 
 
@@ -338,7 +338,7 @@ def end(
     if patch.state == "finished":
         with database.reading() as session:  # compiled before the database is locked
             workload = load(session, tenant, run, rule).run.workload_id
-        compiled = outcomes.compiled(compiled_of, workload)
+        compiled = outcomes.compiled_or_reason(compiled_of, workload)
     with database.session() as session:
         if repository.close(session, tenant, run, patch.state, rule.now()):
             loaded = load(session, tenant, run, rule)
@@ -347,10 +347,10 @@ def end(
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
             if patch.state == "finished":
                 judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)
-                ended.outcome, reason = outcomes.judged(judged, compiled)
+                ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             session.flush()
-        found = _read(load(session, tenant, run, rule))
+        found = _to_response(load(session, tenant, run, rule))
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
         return found
@@ -365,7 +365,7 @@ def delete(database: Database, tenant: str, run: str) -> None:
     """
     with database.session() as session:
         if not repository.present(session, tenant, run):
-            raise _unknown(run)
+            raise _no_such_run(run)
         held.refuse(f"run {run}", held.run(session, repository.require(session, run)))
         repository.remove(session, run)
         audit.add(session, tenant, "run.delete", f"run {run}")

@@ -64,24 +64,24 @@ class Aside:
         try:
             await lane.places.acquire()
         except BaseException:
-            self._left(tenant, lane, size)
+            self._leave(tenant, lane, size)
             raise
         try:
             work = asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
         except BaseException:  # there can't be one more thread
-            self._ended(tenant, lane, size)
+            self._end(tenant, lane, size)
             raise
-        work.add_done_callback(lambda _: self._ended(tenant, lane, size))
+        work.add_done_callback(lambda _: self._end(tenant, lane, size))
         try:
             return await asyncio.shield(work)
         finally:
             del work  # else an error, its traceback and what the call was given would hold one another for long
 
-    def _ended(self, tenant: str, lane: _Lane, size: int) -> None:
+    def _end(self, tenant: str, lane: _Lane, size: int) -> None:
         lane.places.release()
-        self._left(tenant, lane, size)
+        self._leave(tenant, lane, size)
 
-    def _left(self, tenant: str, lane: _Lane, size: int) -> None:
+    def _leave(self, tenant: str, lane: _Lane, size: int) -> None:
         lane.waiting, lane.size = lane.waiting - 1, lane.size - size
         if not lane.waiting:
             del self._lanes[tenant]

@@ -32,7 +32,7 @@ GZIP = 16 + zlib.MAX_WBITS
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
+def detect_gzip(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
     """Whether the bytes begin like gzip, and an iterator over all chunks, including those already read."""
     rest = iter(chunks)
     first = b""
@@ -41,7 +41,7 @@ def sniffed(chunks: Iterable[bytes]) -> tuple[bool, Iterator[bytes]]:
     return first.startswith(GZIP_MAGIC), chain([first], rest)
 
 
-def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Decompress gzip (several members are concatenated), at most ``PIECE`` bytes at a time.
 
     Raises:
@@ -56,13 +56,13 @@ def unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
             if unpacker.eof:
                 unpacker = zlib.decompressobj(GZIP)
             started = True
-            yield _unpacked(unpacker, rest)
+            yield _decompress_piece(unpacker, rest)
             rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
     if started and not unpacker.eof:
         raise BadRequest("the gzip body ends in the middle; the execution that was being read isn't kept")
 
 
-def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
+def _decompress_piece(unpacker: _Unpacker, data: bytes) -> bytes:
     try:
         return unpacker.decompress(data, PIECE)
     except zlib.error as error:
@@ -72,7 +72,7 @@ def _unpacked(unpacker: _Unpacker, data: bytes) -> bytes:
         ) from error
 
 
-def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
+def limit_size(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
     """Pass chunks on as long as their total is at most ``limit_bytes``.
 
     Raises:
@@ -88,7 +88,7 @@ def limited(chunks: Iterable[bytes], limit_bytes: int) -> Iterator[bytes]:
         yield chunk
 
 
-def watched(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[bytes]:
+def check_between(pieces: Iterable[bytes], check: Callable[[], None]) -> Iterator[bytes]:
     """Pass pieces on in slices of at most ``PIECE`` bytes; ``check`` is called before each and raises to stop."""
     for piece in pieces:
         for at in range(0, len(piece), PIECE):

@@ -17,13 +17,13 @@ from fastapi.responses import StreamingResponse
 from app.errors import FieldError, TooLarge, TooManyRequests, UnsupportedMedia
 from app.http.dependencies import FromDatabase, FromSettings, Tenant, UtcTime, WorkloadName, command, problems
 from app.http.idempotency import IdempotentUpload, Once
-from app.http.pagination import Page, Paging, page, streamed
-from app.http.streams import Streamed
+from app.http.pagination import Page, Paging, page, stream_page
+from app.http.streams import PiecewiseResponse
 from app.kinds.contract.samples import FILE, Format
 from app.kinds.registry import AnyExecution
 from app.samples import service
 from app.samples.body import EXPORTS, FORMATS, Body
-from app.samples.export import JSON, export, preferred
+from app.samples.export import JSON, export, preferred_format
 from app.samples.intake import StoredExecution, UploadRead
 
 router = APIRouter(prefix="/workloads/{workload}/samples", tags=["samples"])
@@ -154,17 +154,17 @@ def _media_type(request: Request) -> str:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given in FORMATS:
         return given
-    raise _unsupported("content-type", given, ", ".join(FORMATS))
+    raise _unsupported_media("content-type", given, ", ".join(FORMATS))
 
 
 def _gzip(request: Request) -> bool:
     given = request.headers.get("content-encoding", "identity").strip().lower()
     if given not in ("gzip", "identity"):
-        raise _unsupported("content-encoding", given, "gzip, identity")
+        raise _unsupported_media("content-encoding", given, "gzip, identity")
     return given == "gzip"
 
 
-def _unsupported(header: str, given: str, accepted: str) -> UnsupportedMedia:
+def _unsupported_media(header: str, given: str, accepted: str) -> UnsupportedMedia:
     message = f"must be one of {accepted}"
     return UnsupportedMedia(
         f"{header} {given!r} isn't accepted: {message}", errors=[FieldError(f"/header/{header}", message, given)]
@@ -208,7 +208,7 @@ def _check_length(request: Request, given: service.Upload) -> None:
     },
     response_model=Executions,
 )
-def listed(
+def list_executions(
     workload: WorkloadName,
     request: Request,
     database: FromDatabase,
@@ -224,11 +224,11 @@ def listed(
 
     `text/csv` exports all iterations together; traces are exported one at a time, named by `execution`.
     """
-    media_type = preferred(accept, EXPORTS)
+    media_type = preferred_format(accept, EXPORTS)
     if media_type is not None:
-        return Streamed(export(database, tenant, workload, media_type, execution), media_type)
-    answer = streamed if reports else page
-    return answer(request, *service.listed(database, tenant, workload, paging, execution, reports=reports))
+        return PiecewiseResponse(export(database, tenant, workload, media_type, execution), media_type)
+    answer = stream_page if reports else page
+    return answer(request, *service.list_executions(database, tenant, workload, paging, execution, reports=reports))
 
 
 @router.delete(

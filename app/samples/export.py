@@ -9,7 +9,7 @@ from itertools import chain, islice
 from app.database.engine import Database
 from app.database.tables import Execution
 from app.errors import FieldError, Invalid, NotAcceptable
-from app.http.pagination import PageRequest, joined
+from app.http.pagination import PageRequest, join_pieces
 from app.kinds.contract.samples import Export, SampleCodec
 from app.samples import service
 
@@ -18,7 +18,7 @@ JSON = "application/json"
 PIECES = 1000
 
 
-def preferred(accept: str, exports: Iterable[str]) -> str | None:
+def preferred_format(accept: str, exports: Iterable[str]) -> str | None:
     """The export format that an ``Accept`` header prefers to JSON; None: JSON."""
     qualities = {JSON: 0.0, **dict.fromkeys(exports, 0.0)}
     for part in accept.lower().split(","):
@@ -56,13 +56,13 @@ def export(database: Database, tenant: str, name: str, media_type: str, executio
         message = f"must name one execution: {media_type} holds one, and the workload has {many}"
         raise Invalid(f"execution {message}", errors=[FieldError("/query/execution", message, None)])
     pages = _pages(database, tenant, name, execution)
-    return joined(_text(how, codec, chain([next(pages)], pages)))
+    return join_pieces(_text(how, codec, chain([next(pages)], pages)))
 
 
 def _pages(database: Database, tenant: str, name: str, execution: str | None) -> Iterator[list[Execution]]:
     cursor: str | None = None
     while True:
-        found = service.exported(database, tenant, name, PageRequest(PAGE, cursor), execution)
+        found = service.export_executions(database, tenant, name, PageRequest(PAGE, cursor), execution)
         cursor = found.cursor
         yield found.rows
         if cursor is None:

@@ -24,7 +24,7 @@ from app.workloads import service as workloads
 # SQL queries on samples.
 
 
-class Known(NamedTuple):
+class KnownExecution(NamedTuple):
     """A stored execution, without its data."""
 
     id: str
@@ -33,11 +33,11 @@ class Known(NamedTuple):
     iterations: int
 
 
-def known(session: Session, workload_id: str, names: Sequence[str]) -> dict[str, Known]:
+def stored_executions(session: Session, workload_id: str, names: Sequence[str]) -> dict[str, KnownExecution]:
     """The stored executions with these names, by name."""
     columns = select(Execution.id, Execution.name, Execution.digest, Execution.iterations)
     rows = session.execute(columns.where(Execution.workload_id == workload_id, Execution.name.in_(names)))
-    return {row.name: Known(*row) for row in rows}
+    return {row.name: KnownExecution(*row) for row in rows}
 
 
 def add(session: Session, rows: Sequence[dict[str, Any]]) -> None:
@@ -71,7 +71,7 @@ def count(session: Session, workload_id: str) -> int:
     return found or 0
 
 
-def listed(
+def list_executions(
     session: Session, workload_id: str, request: PageRequest, name: str | None = None, *, data: bool = False
 ) -> Slice[Execution]:
     """One page of a workload's executions, oldest first, or the named one; with their data if ``data``."""
@@ -99,7 +99,7 @@ def add_summaries(session: Session, summaries: Mapping[str, Mapping[str, Any]]) 
         session.execute(update(Execution).where(Execution.id == identifier).values(summary=dict(summary)))
 
 
-def stored(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
+def stored_data(session: Session, workload_id: str) -> Iterator[tuple[str, bytes]]:
     """Names and encoded data of all executions of a workload, oldest first."""
     statement = select(Execution.name, Execution.data).where(Execution.workload_id == workload_id)
     rows = session.execute(statement.order_by(Execution.created_at, Execution.id).execution_options(yield_per=100))
@@ -294,7 +294,7 @@ class Intake:
     def _settle(self, session: Session, batch: list[Sample | Refused]) -> _Outcome:
         workloads.require(session, self._target.tenant, self._target.workload_id, lock=True)
         names = sorted({item.execution for item in batch if _storable(item.execution)})
-        outcome = _Outcome(known(session, self._target.workload_id, names))
+        outcome = _Outcome(stored_executions(session, self._target.workload_id, names))
         now = self._now()
         for item in batch:
             if item.execution in self._spoiled:
@@ -325,7 +325,7 @@ class Intake:
         if outcome.rows.pop(refused.execution, None) is None and present is not None and self._ours(present):
             outcome.taken_back.append(present)
 
-    def _ours(self, present: Known) -> bool:
+    def _ours(self, present: KnownExecution) -> bool:
         return present.id.startswith(self._token)
 
     def _count(self, outcome: _Outcome) -> None:
@@ -341,19 +341,19 @@ class Intake:
 class _Outcome:
     """Rows, deletions, rejections and duplicates of one batch of an upload."""
 
-    def __init__(self, known: dict[str, Known]) -> None:
+    def __init__(self, known: dict[str, KnownExecution]) -> None:
         self.known = known
         self.rows: dict[str, dict[str, Any]] = {}
-        self.taken_back: list[Known] = []
+        self.taken_back: list[KnownExecution] = []
         self.rejections: list[Rejection] = []
         self.duplicate = 0
 
-    def present(self, name: str) -> Known | None:
+    def present(self, name: str) -> KnownExecution | None:
         """The execution of this name that is stored or in the batch; None if there is none."""
         fresh = self.rows.get(name)
         if fresh is None:
             return self.known.get(name)
-        return Known(fresh["id"], name, fresh["digest"], fresh["iterations"])
+        return KnownExecution(fresh["id"], name, fresh["digest"], fresh["iterations"])
 
 
 def _rejection(refused: Refused) -> Rejection:

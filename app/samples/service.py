@@ -25,7 +25,7 @@ from app.errors import (
     Timeout,
     Unavailable,
     UnsupportedMedia,
-    refused,
+    as_steward_error,
 )
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.inputs import BrokenRow, InvalidInput, Reader, Refused, Sample, stored
@@ -34,7 +34,7 @@ from app.kinds.registry import MissingKind, read_spec
 from app.kinds.registry import layout_of as layout_of_spec
 from app.retention import held
 from app.samples import intake as repository
-from app.samples.body import FORMATS, blocks, codec_of, limited, returning, sniffed, unzipped, watched
+from app.samples.body import FORMATS, blocks, check_between, codec_of, decompress, detect_gzip, limit_size, returning
 from app.samples.intake import Intake, StoredExecution, Target, UploadRead, check_quota, rejection_errors, row
 from app.workloads import service as workloads
 
@@ -92,7 +92,7 @@ def _upload(database: Database, tenant: str, name: str, given: Upload) -> Upload
         if not intake.counts.accepted:
             raise
         raise _after(error, intake.counts) from error
-    return _concluded(form, intake.counts)
+    return _upload_result(form, intake.counts)
 
 
 def _store(intake: Intake, items: Iterable[Sample | Refused]) -> None:
@@ -136,11 +136,11 @@ def _reader(form: Format, codec: SampleCodec, given: Upload) -> Reader:
 
 def _body(given: Upload, form: Format) -> Iterator[bytes]:
     """The body as its format needs it: decompressed, limited, in blocks of lines or pieces."""
-    chunks: Iterable[bytes] = limited(given.chunks, given.largest)
+    chunks: Iterable[bytes] = limit_size(given.chunks, given.largest)
     zipped = given.gzip
     if not zipped:
-        zipped, chunks = sniffed(chunks)
-    pieces = watched(limited(unzipped(chunks), given.largest) if zipped else chunks, given.check)
+        zipped, chunks = detect_gzip(chunks)
+    pieces = check_between(limit_size(decompress(chunks), given.largest) if zipped else chunks, given.check)
     if form.lines is None:
         return pieces
     return blocks(pieces, LONGEST_SHORT_LINE_BYTES if form.lines == "short" else given.json_limit_bytes)
@@ -156,7 +156,7 @@ def _after(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed
 def _as_steward_error(error: StewardError | InvalidInput | SQLAlchemyError | DeadlinePassed) -> StewardError:
     if isinstance(error, StewardError):
         return error
-    return refused(error) if isinstance(error, InvalidInput) else _interruption(error)
+    return as_steward_error(error) if isinstance(error, InvalidInput) else _interruption(error)
 
 
 def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
@@ -170,7 +170,7 @@ def _interruption(error: SQLAlchemyError | DeadlinePassed) -> StewardError:
     raise error
 
 
-def _concluded(form: Format, counts: UploadRead) -> UploadRead:
+def _upload_result(form: Format, counts: UploadRead) -> UploadRead:
     if counts.accepted or counts.duplicate:
         return counts
     if not counts.rejected:
@@ -185,7 +185,7 @@ def layout_of(workload: Workload) -> Any:
     return layout_of_spec(read_spec(workload.spec))
 
 
-def listed(
+def list_executions(
     database: Database,
     tenant: str,
     name: str,
@@ -211,19 +211,19 @@ def listed(
         whole = reports and codec.tells_reports
         found = _page(session, workload, request, execution, data=whole)
     _summarise(database, codec, [row for row in found.rows if row.summary is None])
-    return found, partial(_read, workload.kind, codec, reports=whole)
+    return found, partial(_decode_execution, workload.kind, codec, reports=whole)
 
 
 def _page(
     session: Session, workload: Workload, request: PageRequest, execution: str | None, *, data: bool = False
 ) -> Slice[Execution]:
-    found = repository.listed(session, workload.id, request, execution, data=data)
+    found = repository.list_executions(session, workload.id, request, execution, data=data)
     if execution is not None and not found.rows and request.cursor is None:
         raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
     return found
 
 
-def _read(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
+def _decode_execution(kind: str, codec: SampleCodec, execution: Execution, *, reports: bool) -> BaseModel:
     try:
         with stored(f"execution {execution.name!r}"):
             return codec.read(execution, reports=reports)
@@ -256,13 +256,13 @@ def readable(
         return _page(session, workload, request, execution), codec_of(workload)
 
 
-def exported(
+def export_executions(
     database: Database, tenant: str, name: str, request: PageRequest, execution: str | None
 ) -> Slice[Execution]:
     """Like ``readable``, with data and without codec; raises NotFound."""
     with database.reading() as session:
         workload = workloads.require(session, tenant, name)
-        return repository.listed(session, workload.id, request, execution, data=True)
+        return repository.list_executions(session, workload.id, request, execution, data=True)
 
 
 def delete(database: Database, tenant: str, name: str, execution: str | None, before: datetime | None) -> None:
@@ -278,7 +278,7 @@ def delete(database: Database, tenant: str, name: str, execution: str | None, be
         raise Invalid(f"which samples? {message}", errors=[FieldError("/query/execution", message, execution)])
     with database.session() as session:
         workload = workloads.require(session, tenant, name, lock=True)
-        found = {} if execution is None else repository.known(session, workload.id, [execution])
+        found = {} if execution is None else repository.stored_executions(session, workload.id, [execution])
         if execution is not None and execution not in found:
             raise NotFound(f"workload {workload.name!r} has no execution {execution!r}")
         what = f"execution {execution!r}" if execution is not None else f"samples of {workload.name!r}"
@@ -313,7 +313,7 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     """Names and decoded data of all executions of a workload, oldest first."""
     codec = codec_of(workload)
-    return [(name, codec.unpacked(data)) for name, data in repository.stored(session, workload.id)]
+    return [(name, codec.unpacked(data)) for name, data in repository.stored_data(session, workload.id)]
 
 
 def add_run(
@@ -330,7 +330,7 @@ def add_run(
     workload = session.get_one(Workload, run.workload_id)
     numbered = repository.reports_of_run(session, run.id)
     reports = [report for _, report in numbered]
-    if not cuts and (not reports or repository.known(session, workload.id, [run.id])):
+    if not cuts and (not reports or repository.stored_executions(session, workload.id, [run.id])):
         return reports
     repository.remove_of_run(session, workload.id, run.id)
     if not cuts:

@@ -97,7 +97,7 @@ _CONTROL = [*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029]
 _ESCAPES = {code: ascii(chr(code))[1:-1] for code in _CONTROL}
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """The text with control characters and line separators escaped."""
     return text if text.isascii() and text.isprintable() else text.translate(_ESCAPES)
 
@@ -107,19 +107,19 @@ class TextFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
         """The record's line, escaped."""
-        return escaped(super().formatMessage(record))
+        return escape(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802 - the standard library's name
         """The traceback, each line escaped and indented."""
-        return _indented(super().formatException(ei))
+        return _indent(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - the standard library's name
         """The stack, each line escaped and indented."""
-        return _indented(stack_info)
+        return _indent(stack_info)
 
 
-def _indented(text: str) -> str:
-    return "\n".join(INDENT + escaped(line) for line in text.splitlines())
+def _indent(text: str) -> str:
+    return "\n".join(INDENT + escape(line) for line in text.splitlines())
 
 
 class JsonFormatter(logging.Formatter):

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 import msgspec
 
-from app.telemetry.logs import SPAN_DIGITS, TRACE_DIGITS, Trace, began, escaped, stamp
+from app.telemetry.logs import SPAN_DIGITS, TRACE_DIGITS, Trace, began, escape, stamp
 
 FLUSH_SECONDS = 0.2
 MOST_LINES = 20_000
@@ -139,7 +139,7 @@ def _line(one: Answered, digits: str) -> bytes:
     else:
         trace_id, span_id, *_ = began(trace.decode("latin-1")) if isinstance(trace, bytes) else trace
     named = b',"request_id":"%b"' % request_id if request_id else b""
-    told = _told(decision) if decision else b""
+    told = _decision_members(decision) if decision else b""
     begin, second = _begin(method, route, status, tenant, caller), int(ended)
     ids = f'","trace_id":"{trace_id}","span_id":"{span_id}"'.encode()
     return b'{"time":"%b.%03dZ%b%b%b,"seconds":%.6f%b}' % (
@@ -161,12 +161,12 @@ def _until_seconds(second: int) -> bytes:
 @lru_cache(maxsize=MOST_CALLERS)
 def _begin(method: str, route: str, status: int, tenant: str, caller: str) -> bytes:
     """The beginning of a line, which many requests share; cached."""
-    message = escaped(f"{method} {route} {status}")
-    line = {"level": "info", "logger": LOGGER, "message": message, "method": escaped(method), "route": route}
-    return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escaped(caller)})[1:-1]
+    message = escape(f"{method} {route} {status}")
+    line = {"level": "info", "logger": LOGGER, "message": message, "method": escape(method), "route": route}
+    return b"," + _encode({**line, "status": status, "tenant": tenant, "caller": escape(caller)})[1:-1]
 
 
-def _told(decision: bytes) -> bytes:
+def _decision_members(decision: bytes) -> bytes:
     try:
         told = _encode(_decision(decision))[1:-1]
     except msgspec.MsgspecError:  # a kind whose decision is no object: only the request is logged
@@ -181,4 +181,4 @@ def _for_people(line: bytes) -> bytes:
         told.pop(name)
     reason = told.pop("reason", {}).get("code", "")
     rest = " ".join(f"{name}={value}" for name, value in (told | {"reason": reason}).items() if value != "")
-    return escaped(f"{when} INFO {LOGGER}: {message} {rest}").encode()
+    return escape(f"{when} INFO {LOGGER}: {message} {rest}").encode()

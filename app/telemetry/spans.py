@@ -26,7 +26,7 @@ NANOSECONDS = 1_000_000_000
 __all__ = ["SpanKind", "Spans", "of_this_process"]
 
 
-class _Given(IdGenerator):
+class _FixedIds(IdGenerator):
     """Id generator that returns the ids of ``trace``."""
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class Spans:
     """Exports spans of completed work; for one thread."""
 
     def __init__(self, processor: SpanProcessor | None = None) -> None:
-        self._ids = _Given()
+        self._ids = _FixedIds()
         name = os.environ.get("OTEL_SERVICE_NAME", "steward")
         self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}), id_generator=self._ids)
         self._provider.add_span_processor(processor or BatchSpanProcessor(OTLPSpanExporter()))

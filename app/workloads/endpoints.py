@@ -59,9 +59,9 @@ def register(body: JsonObject, database: FromDatabase, tenant: Tenant, once: Ide
     summary="List workloads",
     responses=problems(),
 )
-def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
+def list_workloads(request: Request, database: FromDatabase, tenant: Tenant, paging: Paging) -> Page[WorkloadListed]:
     """List workloads by name, page by page."""
-    return page(request, service.listed(database, tenant, paging), service.read_listed)
+    return page(request, service.list_workloads(database, tenant, paging), service.read_listed)
 
 
 @router.get(
@@ -71,7 +71,7 @@ def listed(request: Request, database: FromDatabase, tenant: Tenant, paging: Pag
     summary="Read a workload",
     responses=problems(404),
 )
-def read(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
+def get_workload(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadRead:
     """Get a workload with its current spec."""
     return service.get(database, tenant, workload)
 

@@ -43,7 +43,7 @@ def keep(session: Session, workload_id: str) -> bool:
     return session.scalar(statement) is not None
 
 
-def listed(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
+def list_workloads(session: Session, tenant: str, request: PageRequest) -> Slice[Workload]:
     """One page of a tenant's workloads, ordered by name."""
     statement = select(Workload).where(Workload.tenant == tenant)
     return paginate(session, statement, [Workload.name], request, weigh=lambda row: json_size(row.spec))
@@ -63,7 +63,7 @@ def bump(session: Session, *workload_ids: str) -> None:
 
 
 @event.listens_for(Workload, "after_update")
-def _updated(_mapper: Any, _connection: Any, workload: Workload) -> None:
+def _refresh_members(_mapper: Any, _connection: Any, workload: Workload) -> None:
     session = object_session(workload)
     if session is not None:
         touch(session, workload.id)
@@ -121,13 +121,13 @@ def refuse_deletion(session: Session, workload: Workload) -> None:
         raise Conflict(f"workload {workload.name!r} is a member of {others}: change or delete that first")
 
 
-def read(session: Session, tenant: str, spec: Any) -> dict[str, Member]:
+def describe_members(session: Session, tenant: str, spec: Any) -> dict[str, Member]:
     """Descriptions of a spec's members by name; unreadable members are left out."""
-    found = {name: _read(session, tenant, name) for name in KINDS[spec.kind].members(spec)}
+    found = {name: _describe_member(session, tenant, name) for name in KINDS[spec.kind].members(spec)}
     return {name: member for name, member in found.items() if member is not None}
 
 
-def _read(session: Session, tenant: str, name: str) -> Member | None:
+def _describe_member(session: Session, tenant: str, name: str) -> Member | None:
     workload = find(session, tenant, name)
     if workload is None or workload.kind not in KINDS:
         return None

@@ -85,7 +85,7 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
         session.add(workload)
         session.flush()
         audit.add(session, tenant, "workload.create", f"workload {spec.name}")
-        answer, status = read(workload), CREATED
+        answer, status = to_response(workload), CREATED
     record(session, answer, status=status, headers={"Location": f"/workloads/{spec.name}"})
     return answer
 
@@ -93,7 +93,7 @@ def _register(session: Session, tenant: str, spec: Any, record: Record) -> Workl
 def _same(present: Workload, spec: Any) -> WorkloadRead:
     known = read_spec(present.spec)
     if known == spec:
-        return read(present)
+        return to_response(present)
     was, given = known.model_dump(mode="json"), spec.model_dump(mode="json")
     changeable = " or ".join(KINDS[known.kind].patch.model_fields)
     fields = [name for name in given if name not in was or was[name] != given[name]]
@@ -115,7 +115,7 @@ def require(session: Session, tenant: str, name_or_id: str, *, lock: bool = Fals
     return workload
 
 
-def read(workload: Workload) -> WorkloadRead:
+def to_response(workload: Workload) -> WorkloadRead:
     """API representation of a workload.
 
     Raises:
@@ -146,13 +146,13 @@ def _beside_spec(workload: Workload) -> dict[str, Any]:
 def get(database: Database, tenant: str, name: str) -> WorkloadRead:
     """A tenant's workload by name or id; raises NotFound if there is none."""
     with database.reading() as session:
-        return read(require(session, tenant, name))
+        return to_response(require(session, tenant, name))
 
 
-def listed(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
+def list_workloads(database: Database, tenant: str, request: PageRequest) -> Slice[Workload]:
     """One page of a tenant's workloads, ordered by name."""
     with database.reading() as session:
-        return members.listed(session, tenant, request)
+        return members.list_workloads(session, tenant, request)
 
 
 def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any]) -> WorkloadRead:
@@ -173,13 +173,13 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
             members.require(session, tenant, after)
             workload.spec = after.model_dump(mode="json")
             workload.spec_version += 1
-            changed(session, workload)
+            mark_changed(session, workload)
             session.flush()
             audit.add(session, tenant, "workload.change", f"workload {before.name}", {"patch": dict(patch)})
-        return read(workload)
+        return to_response(workload)
 
 
-def changed(session: Session, workload: Workload) -> None:
+def mark_changed(session: Session, workload: Workload) -> None:
     """Increment the revision of a workload and of those that have it as a member, so that caches reload them."""
     workload.revision += 1
     others = [one.id for one in members.naming(session, workload)]

@@ -215,7 +215,7 @@ def load(database: Database, workload: Workload) -> Snapshot:
         readable, problem = _model(spec.kind, model, workload) if model else (None, "")
         forecasters = KINDS[spec.kind].forecasters(readable) if readable is not None else ()
         counted = observed.counts(session, workload.id, forecasters) if forecasters else {}
-        told = members.read(session, workload.tenant, spec)
+        told = members.describe_members(session, workload.tenant, spec)
     layout = layout_of(spec)
     policies = {role: _policy(found, layout, workload, problem) for role, found in stored.items() if found is not None}
     champion = policies.get(DEFAULT_ROLE)

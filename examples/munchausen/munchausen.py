@@ -49,7 +49,7 @@ class MunchausenTarget(Component):
     def __init__(self, share: float, temperature: float, lowest: float) -> None:
         self.share, self.temperature, self.lowest = share, temperature, lowest
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Check the inputs: [B] or [B, N]; the target is one number per transition."""
         for port in ("reward", "discount"):
             self.scalar(inputs, port)

@@ -13,7 +13,7 @@ from thermostat import Floats, HeatLoss, State
 from workers.estimators.base import TooLittleData
 from workers.evaluation.wrappers import Conditions as Disturbances
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.simulated import SimulatedKind
 from workers.kinds.simulated.problem import NumberedWorld
 
@@ -51,7 +51,7 @@ class LearnedThermostat(SimulatedKind):
 
     name = "thermostat"
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit gain and loss to the changes of temperature by least squares; raises TooLittleData below 10 changes."""
         del seed
         hours = workload.spec.minutes / 60
@@ -66,7 +66,7 @@ class LearnedThermostat(SimulatedKind):
         (gain, loss), *_ = np.linalg.lstsq(design, warmed - room)
         noise = float(np.std(warmed - room - design @ (gain, loss)))
         model = HeatLoss(float(gain), float(loss), noise, float(outside.mean()), float(outside.std()))
-        return Fitted(msgspec.json.encode(model), {"family": "heat_loss", "rows": rows, **model._asdict()})
+        return FittedModel(msgspec.json.encode(model), {"family": "heat_loss", "rows": rows, **model._asdict()})
 
     def world(self, workload: Workload, conditions: Conditions) -> Room:
         spec, models = workload.spec, [SERVED.model(data) for data in (workload.model, *conditions.held_out)]

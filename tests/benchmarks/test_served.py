@@ -45,7 +45,7 @@ from workers.inputs import Conditions
 from workers.kinds.inference.simulator.kernels import NOW
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.iterative.grid import Executions
-from workers.kinds.workflow.simulator.simulate import parse_arguments, picked, scheduled
+from workers.kinds.workflow.simulator.simulate import parse_arguments, schedule_by_agent, schedule_by_rule
 
 Json = dict[str, Any]
 
@@ -173,9 +173,9 @@ def test_queues(strategy: str, backfilling: str, order: str, steward: Over, shar
     nodes = pool(PROCESSORS)
     if strategy == "agent":
         asked = parse_arguments(["-", "--strategy", strategy, "--backfilling", backfilling, "--order", order])
-        own = picked(trace, nodes, asked, Limits())
+        own = schedule_by_agent(trace, nodes, asked, Limits())
     else:
-        own = scheduled(trace, nodes, strategy, backfilling, order)
+        own = schedule_by_rule(trace, nodes, strategy, backfilling, order)
     spec = {
         "name": "queue",
         "kind": "workflow",

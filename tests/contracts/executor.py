@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.simulator import TRAINING, described
+from workers.kinds.iterative.simulator import TRAINING, describe_simulator
 from workers.learning.agent import Agent
 from workers.learning.algorithms.config import (
     DQN,
@@ -63,12 +63,12 @@ PATIENCE = 60.0  # seconds for what takes one
 
 def simulator(seed: int = 0) -> SimulatorSpec:
     """The planted problem."""
-    return described(SPEC, TABLE, BATCH, seed, TRAINING, expected=True)
+    return describe_simulator(SPEC, TABLE, BATCH, seed, TRAINING, expected=True)
 
 
 def greedy_return(agent: Agent) -> float:
     """Mean return of the greedy policy over fresh episodes, the same for everybody."""
-    environment = described(SPEC, TABLE, EPISODES, 99, expected=True).make()
+    environment = describe_simulator(SPEC, TABLE, EPISODES, 99, expected=True).make()
     observation, mask = environment.reset()
     total = np.zeros(EPISODES)
     for _ in range(SPEC.iterations - 1):

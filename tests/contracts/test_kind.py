@@ -418,7 +418,7 @@ class TestViews:
     def check(self, figures: Sequence[Figure]) -> None:
         for figure in figures:
             assert figure.title
-            assert figure.told.endswith((".", ")"))
+            assert figure.caption.endswith((".", ")"))
             assert figure.rows
             assert {len(row) for row in figure.rows} == {len(figure.columns)}
             assert json.loads(json.dumps(figure.spec, allow_nan=False)) == figure.spec

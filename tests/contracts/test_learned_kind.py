@@ -14,9 +14,9 @@ from workers.estimators.base import TooLittleData
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, HoldOut, Workload
-from workers.kinds.contract import Competing, Fitted, LearnedKind, Online, learned_kind, learned_kinds
+from workers.kinds.contract import Competing, FittedModel, LearnedKind, Online, learned_kind, learned_kinds
 from workers.learning.simulator import SimulatorSpec
-from workers.learning.training.driver import Planned, Training
+from workers.learning.training.driver import PlannedPolicy, Training
 from workers.learning.training.request import Request
 
 BATCH = 4
@@ -37,7 +37,7 @@ def few_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @cache
-def _fitted(name: str) -> Fitted:
+def _fitted(name: str) -> FittedModel:
     return learned_kind(name).fit(EXAMPLES[name]().workload, 0)
 
 
@@ -135,7 +135,7 @@ def test_baselines_choose_legal_actions(kind: LearnedKind) -> None:
 def test_a_reference_is_an_artifact_or_says_why_there_is_none(kind: LearnedKind) -> None:
     planned = kind.reference(workload(kind))
     assert bool(planned.artifact) != bool(planned.why_not)
-    assert Planned.unpack(planned.pack()) == planned
+    assert PlannedPolicy.unpack(planned.pack()) == planned
     if planned.artifact:
         assert load(planned.artifact).policy is not None
 

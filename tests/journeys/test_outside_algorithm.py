@@ -36,7 +36,7 @@ from tests.contracts.executor import (
     simulator,
 )
 from tests.outside import install
-from workers.kinds.iterative.simulator import described
+from workers.kinds.iterative.simulator import describe_simulator
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import DeviceConfig, Memory, Network, Optimiser
 from workers.learning.backends import BACKENDS, get_backend
@@ -115,7 +115,7 @@ def test_it_learns_serially_is_exported_and_acts_in_the_service(installed: regis
     assert_as_good(finish(executor), "double")
     kind, told, arrays = executor.agent.export()
     policy = SHARED[kind].build({"algorithm": NAME, **told}, dict(arrays))
-    world = described(SPEC, TABLE, EPISODES, 99, expected=True).make()
+    world = describe_simulator(SPEC, TABLE, EPISODES, 99, expected=True).make()
     observation, mask = world.reset()
     choice = policy.act(Situation(None, None, cast("Any", SimpleNamespace(observation=observation, mask=mask))))
     assert choice.values is not None

@@ -14,22 +14,32 @@ from app.kinds.cluster.throughput import TRIED
 from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import HOUR, Settings, Submission
 from tests.pollux.simulator import draw as draw_jobs
-from workers.kinds.cluster.episodes import Drawn, Episodes, Source, jobs_of, usual
-from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, decided, kernel, most, passed, settled
+from workers.kinds.cluster.episodes import Episodes, HiddenJobs, Source, jobs_of, usual
+from workers.kinds.cluster.kernels import (
+    ENDED,
+    THERE,
+    Clusters,
+    Rules,
+    allocate_gpus,
+    apply_allocation,
+    kernel,
+    most_gpus,
+    pass_interval,
+)
 from workers.kinds.cluster.world import empty
 
 
 @kernel
 def play(rules: Rules, clusters: Clusters) -> int:
-    """Play all logs to their ends under ``decided``; how many jobs were decided for, each at each moment."""
+    """Play all logs to their ends under ``allocate_gpus``; how many jobs were decided for, each at each moment."""
     decisions = 0
     for b in range(len(clusters.now)):
         jobs = np.isfinite(clusters.time[b]).sum()
         while clusters.counts[b, ENDED] < jobs:
-            passed(rules, clusters, b)
+            pass_interval(rules, clusters, b)
             decisions += clusters.counts[b, THERE]
             if clusters.counts[b, THERE]:
-                settled(rules, clusters, b, decided(rules, clusters, b))
+                apply_allocation(rules, clusters, b, allocate_gpus(rules, clusters, b))
     return decisions
 
 
@@ -149,7 +159,7 @@ class TabledOutlook(Outlook):
 def moment(rules: Rules, episodes: Episodes, b: int) -> Situation:
     """What rules see of cluster ``b``: its jobs, capacity, and an outlook that hides nothing."""
     clusters = episodes.clusters
-    jobs = jobs_of(episodes, b, 1, most(rules, clusters, b))
+    jobs = jobs_of(episodes, b, 1, most_gpus(rules, clusters, b))
     outlook = TabledOutlook(rules, clusters, b, episodes.drawn.start[b])
     return Situation(float(clusters.now[b]), clusters.capacity[b], jobs, outlook, rules.restart)
 
@@ -184,7 +194,7 @@ class LoggedSource(Source):
         self.rules = tabled(applications, self._settings, GROWTH)
 
     @override
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         del model
         hours = max(1, int((max(log[-1].time for log in self._logs) - self._seconds) // HOUR))
         busy = load * np.exp(random.uniform(0.0, np.log(BUSIEST), len(load)))
@@ -194,7 +204,7 @@ class LoggedSource(Source):
         steps = np.where(np.isfinite(made.time), ends[made.application], 0.0)
         real, none = np.zeros(made.time.shape), np.full(made.time.shape, -1)
         own = made.application
-        return made, Drawn(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
+        return made, HiddenJobs(real, steps, real + SECONDS, own, np.zeros(len(found)), real + np.nan, none)
 
     def _piece(self, load: float, first: float, random: np.random.Generator) -> list[Submission]:
         jobs = draw_jobs(self._logs, load, random)
@@ -209,7 +219,7 @@ class LoggedSource(Source):
     def moment(self, episodes: Episodes, b: int) -> Situation:
         return moment(self.rules, episodes, b)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> None:
         """None: measured applications have no learning curves."""
 
     def lacking(self, application: Integers, part: Floats) -> Floats:

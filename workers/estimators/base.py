@@ -141,7 +141,7 @@ def spread(residuals: Floats, parameters: int) -> float:
     return float(np.sqrt((residuals**2).sum() / max(len(residuals) - parameters, 1)))
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names to text: “a, b and c”; “none” for an empty sequence."""
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]])) if names else "none"
 
@@ -159,7 +159,7 @@ class Encoder:
         """Learn minimum, centre and scale of each column of ``X`` [n, D]; return the encoder."""
         self.floor_ = X.min(axis=0)
         self.log_ = self.floor_ > 0
-        logged = self._logged(X)
+        logged = self._log_features(X)
         self.centre_, scale = logged.mean(axis=0), logged.std(axis=0)
         self.kept_ = scale > 1e-12
         self.scale_ = np.where(self.kept_, scale, 1.0)
@@ -167,10 +167,10 @@ class Encoder:
 
     def __call__(self, X: Floats) -> Floats:
         """Return ``X`` [n, D] encoded, without columns that were constant in ``fit``; logarithms are always finite."""
-        encoded: Floats = ((self._logged(X) - self.centre_) / self.scale_)[:, self.kept_]
+        encoded: Floats = ((self._log_features(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
-    def _logged(self, X: Floats) -> Floats:
+    def _log_features(self, X: Floats) -> Floats:
         positive = np.maximum(X, np.maximum(self.floor_, 1e-300) * 1e-3)
         return np.where(self.log_, np.log(np.where(self.log_, positive, 1.0)), X)
 
@@ -297,9 +297,9 @@ def decompose(rows: Rows, bins: int, form: Form) -> Stages:
     first, cell = distinct(rows.X, rows.groups)
     level, elasticity, effect = _alternate(rows, cell, len(first), bins, elastic=form == "elastic")
     residual = rows.logs - level[rows.bins] - elasticity[rows.bins] * effect[cell]
-    level = _filled(_shrunk(level, residual, rows.bins, bins))
+    level = _interpolate_gaps(_shrunk(level, residual, rows.bins, bins))
     left = Rows(rows.X[first], effect, rows.groups[first], np.zeros(len(first), np.intp))
-    return Stages(level, _filled(elasticity), left)
+    return Stages(level, _interpolate_gaps(elasticity), left)
 
 
 def _alternate(rows: Rows, cell: Integers, cells: int, bins: int, *, elastic: bool) -> tuple[Floats, Floats, Floats]:
@@ -343,7 +343,7 @@ def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floa
     return centre + (level - centre) * between / np.maximum(between + sampling, 1e-12)
 
 
-def _filled(values: Floats) -> Floats:
+def _interpolate_gaps(values: Floats) -> Floats:
     """Return ``values`` [I] with NaN entries (bins without rows) interpolated linearly from the nearest others."""
     seen = np.flatnonzero(~np.isnan(values))
     return np.interp(np.arange(len(values)), seen, values[seen])

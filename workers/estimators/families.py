@@ -233,17 +233,17 @@ class Guided(Estimator):
         """Predict median and 90 % interval for ``X`` [m, R + F]; the interval widens with Ernest's correction."""
         inside = np.clip(X, self.low_, self.high_)
         within = self.flexible.predict(inside)
-        moved = self._moved(X, inside)
+        moved = self._moved_share(X, inside)
         sd = np.log(within.high / within.mean) / NORMAL_90 + 0.25 * np.abs(moved)
         return from_logs(np.log(within.mean) + moved, sd)
 
     @override
     def median(self, X: Floats) -> Floats:
         inside = np.clip(X, self.low_, self.high_)
-        logs = np.log(self.flexible.median(inside)) + self._moved(X, inside)
+        logs = np.log(self.flexible.median(inside)) + self._moved_share(X, inside)
         return np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG))
 
-    def _moved(self, X: Floats, inside: Floats) -> Floats:
+    def _moved_share(self, X: Floats, inside: Floats) -> Floats:
         return np.log(self.guide_.median(X)) - np.log(self.guide_.median(inside))
 
     @override

@@ -40,7 +40,7 @@ def _process(shape: Shape, trend: Make) -> Make:
     return lambda inputs: GaussianProcess(inputs, shape, trend)
 
 
-def _guided(make: Make) -> Make:
+def _with_guide(make: Make) -> Make:
     return lambda inputs: Guided(inputs, make(inputs))
 
 
@@ -51,15 +51,15 @@ FAMILIES: dict[str, Family] = {
     "serial_ernest": Family(
         lambda i: Ernest(i, serial=True), lambda i: 6 + len(i.resources) if i.features else NEVER, 2
     ),
-    "log_linear": Family(_guided(LogLinear), lambda i: parameters(i.width, 1) + 1, 2),
+    "log_linear": Family(_with_guide(LogLinear), lambda i: parameters(i.width, 1) + 1, 2),
     "throughput": Family(Throughput, lambda i: 8 + 2 * i.width, 3),
-    "log_quadratic": Family(_guided(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 3),
+    "log_quadratic": Family(_with_guide(lambda i: LogLinear(i, 2)), lambda i: 2 * parameters(i.width, 2), 3),
     "ernest_gaussian_process": Family(_process("smooth", Ernest), lambda i: 3 + 2 * i.width, FREE),
-    "gaussian_process": Family(_guided(GaussianProcess), lambda i: 4 + 6 * i.width, FREE),
+    "gaussian_process": Family(_with_guide(GaussianProcess), lambda i: 4 + 6 * i.width, FREE),
     "throughput_gaussian_process": Family(_process("smooth", Throughput), lambda i: 6 + 8 * i.width, FREE),
     "ernest_two_scale_gaussian_process": Family(_process("two_scale", Ernest), lambda i: 6 + 6 * i.width, FREE),
     "two_scale_gaussian_process": Family(
-        _guided(lambda i: GaussianProcess(i, "two_scale")), lambda i: 6 + 8 * i.width, FREE
+        _with_guide(lambda i: GaussianProcess(i, "two_scale")), lambda i: 6 + 8 * i.width, FREE
     ),
-    "gradient_boosting": Family(_guided(GradientBoosting), lambda i: 20 + 10 * i.width, FREE),
+    "gradient_boosting": Family(_with_guide(GradientBoosting), lambda i: 20 + 10 * i.width, FREE),
 }

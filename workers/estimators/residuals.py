@@ -82,7 +82,8 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
 #
 #     residual = run effect + random walk + noise
 #
-# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained`` instead of averaged in.
+# Real logs have heavy tails: scales are robust, and outliers are reported by ``unexplained_entries`` instead of
+# averaged in.
 
 
 TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
@@ -185,7 +186,7 @@ ENOUGH = 8
 MOST = 100
 
 
-class Measured(NamedTuple):
+class Measurements(NamedTuple):
     """Measurements of one metric, n rows of G executions.
 
     Attributes:
@@ -203,7 +204,7 @@ class Measured(NamedTuple):
     logs: Floats
 
 
-def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
+def unexplained_entries(rows: Measurements, spreads: Spreads) -> list[dict[str, Any]]:
     """Return JSON entries of executions, stages and iterations that the model does not explain, at most 100.
 
     Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace
@@ -214,7 +215,7 @@ def unexplained(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
     return sorted(entries, key=lambda entry: -abs(float(np.log(entry["factor"]))))[:MOST]
 
 
-def _executions(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
+def _executions(rows: Measurements, spreads: Spreads) -> list[dict[str, Any]]:
     known = np.flatnonzero(~np.isnan(spreads.effects))
     centre = float(np.median(spreads.effects[known]))
     off = spreads.effects - centre
@@ -222,13 +223,13 @@ def _executions(rows: Measured, spreads: Spreads) -> list[dict[str, Any]]:
     return [_execution(rows, int(g), float(np.exp(off[g]))) for g in known if abs(off[g]) > limit]
 
 
-def _execution(rows: Measured, group: int, factor: float) -> dict[str, Any]:
+def _execution(rows: Measurements, group: int, factor: float) -> dict[str, Any]:
     name = rows.names[group]
     text = f"execution {name!r}: {_times(factor)} the {rows.metric} that its allocation explains, throughout"
     return {"kind": "execution", "metric": rows.metric, "execution": name, "factor": _round(factor), "text": text}
 
 
-def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
+def _stages(rows: Measurements, within: Floats) -> tuple[list[dict[str, Any]], Floats]:
     """Return entries for iterations that vary far more than others, and the noise scale (natural log) of each row."""
     size = int(rows.iterations.max()) + 1
     by_stage = 1.4826 * grouped_median(np.abs(within), rows.iterations, size)
@@ -240,7 +241,7 @@ def _stages(rows: Measured, within: Floats) -> tuple[list[dict[str, Any]], Float
     return entries, np.where(uneven, by_stage, typical)[rows.iterations]
 
 
-def _stage(rows: Measured, stage: int) -> dict[str, Any]:
+def _stage(rows: Measurements, stage: int) -> dict[str, Any]:
     values = np.exp(rows.logs[rows.iterations == stage])
     low, high = np.quantile(values, [0.05, 0.95])
     text = (
@@ -251,12 +252,12 @@ def _stage(rows: Measured, stage: int) -> dict[str, Any]:
     return {"kind": "stage", "metric": rows.metric, "iteration": stage, "factor": factor, "text": text}
 
 
-def _iterations(rows: Measured, within: Floats, scale: Floats) -> list[dict[str, Any]]:
+def _iterations(rows: Measurements, within: Floats, scale: Floats) -> list[dict[str, Any]]:
     beyond = np.flatnonzero(np.abs(within) > np.maximum(TAIL * scale, LEAST_REPORTED))
     return [_iteration(rows, int(i), float(np.exp(within[i]))) for i in beyond]
 
 
-def _iteration(rows: Measured, row: int, factor: float) -> dict[str, Any]:
+def _iteration(rows: Measurements, row: int, factor: float) -> dict[str, Any]:
     name, iteration, value = rows.names[rows.groups[row]], int(rows.iterations[row]), float(np.exp(rows.logs[row]))
     text = (
         f"execution {name!r}, iteration {iteration}: {rows.metric} {number(value)}{rows.unit}, {_times(factor)} what "

@@ -220,7 +220,7 @@ class _Task:
         return _Split(rows, folds, {form: [decompose(part, self.bins, form) for part in learned] for form in forms})
 
 
-class _Searched:
+class _SearchCache:
     """Cache of families whose hyper-parameters were searched on the same rows; each is fitted on first use."""
 
     def __init__(self, task: _Task, stages: Mapping[Form, Stages]) -> None:
@@ -246,7 +246,7 @@ class _Choice:
     candidates: dict[str, Candidate]
     errors: dict[str, Floats]
     complexity: dict[str, int]
-    searched: Sequence[_Searched]
+    searched: Sequence[_SearchCache]
 
     def family(self, able: Collection[str]) -> str:
         """Return the name of the chosen family among the names in ``able``."""
@@ -254,19 +254,23 @@ class _Choice:
 
     def members(self, family: str, able: Collection[str]) -> list[str]:
         """Return the names to fit: ``family`` itself, or for the blend the ``BLENDED`` best families in ``able``."""
-        return [name for name in _ranked(self.candidates) if name in able][:BLENDED] if family == BLEND else [family]
+        return (
+            [name for name in _rank_candidates(self.candidates) if name in able][:BLENDED]
+            if family == BLEND
+            else [family]
+        )
 
 
 def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, reported: bool) -> Selection:
     parts, split, nested = folds % PARTS, task.split(rows, folds), list[_Choice]()
-    searched: Sequence[_Searched] = ()
+    searched: Sequence[_SearchCache] = ()
     if reported and split.fold_count > 2:
         rests = [parts != part for part in range(PARTS)]
-        nested = [_choose(task, task.split(rows.where(rest), _merged(folds[rest]))) for rest in rests]
+        nested = [_choose(task, task.split(rows.where(rest), _merge_folds(folds[rest]))) for rest in rests]
         searched = [nested[fold % PARTS].searched[0] for fold in range(split.fold_count)]
     elif reported:
         by_fold = [{form: stages[fold] for form, stages in split.stages.items()} for fold in range(split.fold_count)]
-        searched = [_Searched(task, stages) for stages in by_fold]
+        searched = [_SearchCache(task, stages) for stages in by_fold]
     choice = _choose(task, split, searched)
     able = choice.errors
     family, stages = choice.family(able), split.stages[choice.form][-1]
@@ -275,10 +279,10 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     found = without = choice.candidates[family]
     if nested:
-        found = without = _judged(family, _nested(task, split, nested, parts, able), rows.logs)
+        found = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)
         if not np.array_equal(folds, by_execution):
             again = task.split(rows, by_execution)
-            without = _judged(family, _nested(task, again, nested, parts, able), rows.logs)
+            without = _score_candidate(family, _predict_nested(task, again, nested, parts, able), rows.logs)
     return Selection(
         family,
         choice.form,
@@ -292,19 +296,19 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     )
 
 
-def _merged(folds: Integers) -> Integers:
+def _merge_folds(folds: Integers) -> Integers:
     """Return the folds [n] merged to at most 3 folds (`INNER`), numbered from 0."""
     _, place = np.unique(folds, return_inverse=True)
     return (place % INNER).astype(np.intp)
 
 
-def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _Choice:
+def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -> _Choice:
     """Cross-validate the form of the iterations and the families, with hyper-parameters ``searched`` for each fold.
 
     If ``searched`` is empty, hyper-parameters are searched once, on all rows.
     """
     if not searched:
-        searched = [_Searched(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
+        searched = [_SearchCache(task, {form: stages[-1] for form, stages in split.stages.items()})] * split.fold_count
     form = _form(task, split, searched)
     cells = len(distinct(split.stages[form][-1].rows.X)[0])
     candidates = {
@@ -312,16 +316,16 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_Searched] = ()) -> _
         for name, family in task.families.items()
         if cells >= family.needs(task.inputs)
     }
-    best = [candidates[name].held_out for name in _ranked(candidates)[:BLENDED]]
+    best = [candidates[name].held_out for name in _rank_candidates(candidates)[:BLENDED]]
     if len(best) == BLENDED and cells >= BLENDING_NEEDS * (1 + task.inputs.width):
-        candidates[BLEND] = _judged(BLEND, np.mean(np.array(best, np.float64), axis=0), split.rows.logs)
+        candidates[BLEND] = _score_candidate(BLEND, np.mean(np.array(best, np.float64), axis=0), split.rows.logs)
     able = {name: candidate for name, candidate in candidates.items() if candidate.held_out is not None}
-    errors = {name: _penalised(candidate, split.rows, task.families) for name, candidate in able.items()}
+    errors = {name: _penalised_errors(candidate, split.rows, task.families) for name, candidate in able.items()}
     complexity = {name: task.families[name].complexity if name in task.families else FREE + 1 for name in able}
     return _Choice(form, candidates, errors, complexity, searched)
 
 
-def _form(task: _Task, split: _Split, searched: Sequence[_Searched]) -> Form:
+def _form(task: _Task, split: _Split, searched: Sequence[_SearchCache]) -> Form:
     """Return the form of the iteration effects that cross-validation of one simple family chooses."""
     probe = "log_linear" if "log_linear" in task.families else next(iter(task.families))
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
@@ -334,25 +338,25 @@ def _form_of(name: str, form: Form) -> Form:
     return "none" if name == MEAN else form
 
 
-def _ranked(candidates: Mapping[str, Candidate]) -> list[str]:
+def _rank_candidates(candidates: Mapping[str, Candidate]) -> list[str]:
     """Return the names of the fitted candidates except mean and blend, in ascending order of log error."""
     able = [c for c in candidates.values() if c.held_out is not None and c.family not in (MEAN, BLEND)]
     return [c.family for c in sorted(able, key=lambda c: c.log_error)]
 
 
-def _validate(split: _Split, searched: Sequence[_Searched], name: str, form: Form, reading: Reading) -> Candidate:
+def _validate(split: _Split, searched: Sequence[_SearchCache], name: str, form: Form, reading: Reading) -> Candidate:
     held_out = np.empty(len(split.folds))
     try:
         for fold, known in enumerate(searched):
             judged = split.folds == fold
-            held_out[judged] = _predicted(split, known, name, form, fold, judged, reading)
+            held_out[judged] = _predict_fold(split, known, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError) as error:
         return Candidate(name, None, np.inf, np.inf, f"could not be fitted: {error}")
-    return _judged(name, held_out, split.rows.logs)
+    return _score_candidate(name, held_out, split.rows.logs)
 
 
-def _predicted(
-    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+def _predict_fold(
+    split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
     """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
     form, rows = _form_of(name, form), split.rows
@@ -361,7 +365,9 @@ def _predicted(
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
 
 
-def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]) -> Floats:
+def _predict_nested(
+    task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integers, able: Collection[str]
+) -> Floats:
     """Predict the natural-log metric [n] by the family chosen without the row's part, fitted without the row's fold.
 
     All rows of an execution are in one part and one fold; ``able`` are the families that can be fitted to all rows.
@@ -371,25 +377,25 @@ def _nested(task: _Task, split: _Split, choices: Sequence[_Choice], parts: Integ
         members = choice.members(choice.family(able), able)
         for fold in np.unique(split.folds[parts == part]).tolist():
             judged, known = (split.folds == fold) & (parts == part), choice.searched[0]
-            found = [_attempted(split, known, name, choice.form, fold, judged, task.reading) for name in members]
+            found = [_try_predict(split, known, name, choice.form, fold, judged, task.reading) for name in members]
             made = [one for one in found if one is not None]
             if not made:
-                made = [_predicted(split, known, MEAN, choice.form, fold, judged, directly)]
+                made = [_predict_fold(split, known, MEAN, choice.form, fold, judged, directly)]
             held_out[judged] = np.mean(made, axis=0)
     return held_out
 
 
-def _attempted(
-    split: _Split, searched: _Searched, name: str, form: Form, fold: int, judged: Flags, reading: Reading
+def _try_predict(
+    split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats | None:
-    """Predict as ``_predicted``; None where the family cannot be fitted to these rows."""
+    """Predict as ``_predict_fold``; None where the family cannot be fitted to these rows."""
     try:
-        return _predicted(split, searched, name, form, fold, judged, reading)
+        return _predict_fold(split, searched, name, form, fold, judged, reading)
     except (np.linalg.LinAlgError, FloatingPointError):
         return None
 
 
-def _judged(name: str, held_out: Floats, logs: Floats) -> Candidate:
+def _score_candidate(name: str, held_out: Floats, logs: Floats) -> Candidate:
     error = held_out - logs
     return Candidate(name, held_out, float(np.abs(error).mean()), float(np.abs(np.expm1(error)).mean()))
 
@@ -410,7 +416,7 @@ def _by_execution(candidate: Candidate, rows: Rows) -> Floats:
     return np.asarray(np.bincount(execution, np.abs(held_out - rows.logs)) / counts, np.float64)
 
 
-def _penalised(candidate: Candidate, rows: Rows, families: Mapping[str, Family]) -> Floats:
+def _penalised_errors(candidate: Candidate, rows: Rows, families: Mapping[str, Family]) -> Floats:
     errors = _by_execution(candidate, rows)
     free = candidate.family not in families or families[candidate.family].complexity >= FREE
     return errors * (1 + SMALL_SAMPLE_PENALTY / len(errors)) if free else errors

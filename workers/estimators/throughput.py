@@ -87,14 +87,14 @@ def fit_parameters(
         return float(values[0]), (values[1:] - values[0]) / steps
 
     found = []
-    for guess in _guesses(batch, seconds) if start is None else [_scaled(start, 1 / unit)]:
+    for guess in _guesses(batch, seconds) if start is None else [_rescale_time(start, 1 / unit)]:
         first = np.append(np.log(np.maximum(guess[:6], SMALL)), guess[6])
         found.append(minimize(loss, first, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 150}))
     best = min(found, key=lambda result: float(result.fun)).x
-    return _scaled(Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])]), unit)
+    return _rescale_time(Parameters._make([*np.exp(best[:6]).tolist(), float(best[6])]), unit)
 
 
-def _scaled(p: Parameters, factor: float) -> Parameters:
+def _rescale_time(p: Parameters, factor: float) -> Parameters:
     """Return the parameters in another unit of time, all but γ multiplied by ``factor``."""
     return Parameters._make([*(factor * value for value in p[:6]), p.gamma])
 

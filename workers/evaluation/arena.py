@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.statistics import Level
-from workers.evaluation.wrappers import World, wrapped
+from workers.evaluation.wrappers import World, wrap_world
 
 
 class Move(NamedTuple):
@@ -89,11 +89,11 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         player: chooses the actions.
         watch: function of situation, actions [B], and which of B episodes have not ended [B], before every step.
     """
-    simulator = wrapped(world, level, seed)
+    simulator = wrap_world(world, level, seed)
     player.begin(world, seed)
     simulator.reset()
     clusters = world.clusters
-    returns, terms, counted = (part.astype(np.float64) for part in (world.paid, world.terms, world.counted))
+    returns, terms, counted = (part.astype(np.float64) for part in (world.paid, world.terms, world.outcome_increments))
     going = np.full(world.batch, world.steps > 0)
     guarded: list[float] = []
     memory: NDArray[np.float32] | None = None
@@ -108,7 +108,7 @@ def play(world: World, level: Level, seed: int, player: Player, watch: Watcher |
         done = simulator.step(move.action).done
         returns += world.paid * going
         terms += world.terms * going[:, None]
-        counted += world.counted * going[:, None]
+        counted += world.outcome_increments * going[:, None]
         going &= ~done
         if not going.any():
             break

@@ -82,7 +82,7 @@ class Settings:
         if self.level not in {level.label for level in CLASSES}:
             raise ValueError(f"level must be L0 to L4: {self.level!r}")
 
-    def skipped(self, level: Level) -> str | None:
+    def skip_reason(self, level: Level) -> str | None:
         """Return in words that ``level`` is above the highest one to play; None if it is to be played."""
         return f"not asked for: judged up to {self.level}" if level.label > self.level and level in CLASSES else None
 
@@ -91,7 +91,7 @@ class Settings:
         return asdict(self)
 
 
-class Listed(NamedTuple):
+class PolicyEntry(NamedTuple):
     """A policy's name, its title, and its role: candidate, heuristic, optimum, plan, tuner or random."""
 
     name: str
@@ -99,7 +99,7 @@ class Listed(NamedTuple):
     title: str
 
 
-def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
+def list_policies(problem: Problem, candidates: Sequence[Candidate]) -> list[PolicyEntry]:
     """List all policies of an evaluation in display order; empty where all candidates are outdated.
 
     Raises:
@@ -112,9 +112,9 @@ def listed(problem: Problem, candidates: Sequence[Candidate]) -> list[Listed]:
             raise ValueError(f"{candidate.name!r} has neither an artifact nor a policy")
     playing = [candidate for candidate in candidates if not candidate.outdated]
     everybody = [
-        *(Listed(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
-        *(Listed(name, "heuristic", name) for name in problem.heuristics),
-        *(Listed(name, name, title) for name, title in REFERENCES.items()),
+        *(PolicyEntry(c.name, "candidate", problem.title(c.contenders[0])) for c in playing),
+        *(PolicyEntry(name, "heuristic", name) for name in problem.heuristics),
+        *(PolicyEntry(name, name, title) for name, title in REFERENCES.items()),
     ]
     names = [PLAN, *(one.name for one in everybody), *(c.name for c in candidates if c.outdated)]
     twice = sorted({name for name in names if names.count(name) > 1})
@@ -147,7 +147,7 @@ class RandomLegal:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TuningResult:
     """Result of the tuner of static settings.
 
     Attributes:
@@ -186,7 +186,7 @@ class Tuned:
         }
 
 
-def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
+def tune(problem: Problem, trials: int, episodes: int, seed: int) -> TuningResult:
     """Search for the static settings of the best mean return on training episodes of one seed.
 
     Black-box search over the problem's tunables by a tree-structured Parzen estimator (Bergstra et al. 2011; Optuna).
@@ -199,7 +199,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
         seed: seed of episodes and search.
     """
     if not problem.tunables() or trials < 1:
-        return Tuned({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
+        return TuningResult({}, None, (), 0.0, "there is nothing to set" if trials else "no trials were asked for")
     begun, tried = perf_counter(), dict[tuple[int, ...], float]()
 
     def score(values: Mapping[str, int]) -> float:
@@ -212,7 +212,7 @@ def tune(problem: Problem, trials: int, episodes: int, seed: int) -> Tuned:
     history = _search(problem, score, trials, seed)
     best = max(tried, key=lambda key: tried[key])
     names = [tunable.name for tunable in problem.tunables()]
-    return Tuned(dict(zip(names, best, strict=True)), tried[best], tuple(history), perf_counter() - begun)
+    return TuningResult(dict(zip(names, best, strict=True)), tried[best], tuple(history), perf_counter() - begun)
 
 
 def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[int, float]]:
@@ -235,6 +235,6 @@ def _search(problem: Problem, score: Any, trials: int, seed: int) -> list[tuple[
         optuna.logging.set_verbosity(verbosity)
 
 
-def tuner(problem: Problem, tuned: Tuned) -> Policy | None:
+def tuner(problem: Problem, tuned: TuningResult) -> Policy | None:
     """Return the static policy of the tuner's best settings; None if it found none."""
     return problem.static(tuned.settings) if tuned.settings else None

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, confidence, fixed, percent
+from app.charts.text import SHARE, amount, confidence, decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy, Situation
 from workers.evaluation.arena import play
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 CHAMPION = "the champion at that time"
 
 
-class Counted(NamedTuple):
+class OutcomeValues(NamedTuple):
     """Outcomes in users' units in the E episodes of a verdict.
 
     Attributes:
@@ -59,7 +59,7 @@ class Judgement:
         answering: name of the baseline in use while there is no agent; None: the one of the highest mean return.
         champion: the current champion's returns, [E]; None where a baseline is in use.
         equivalence_margin: difference that counts as none, as a share of the best baseline's mean return.
-        counted: outcomes in users' units, which the reason states before returns; None: no outcomes.
+        outcome_values: outcomes in users' units, which the reason states before returns; None: no outcomes.
         clusters: index of each episode's group of dependent episodes, [E] or [E, 2]; None: all are independent.
         confidence: confidence level of the verdict and of all intervals, 0 to 1.
         gain_margin: margin that the gain over the incumbent must exceed, as a share like ``equivalence_margin``, which
@@ -71,7 +71,7 @@ class Judgement:
     answering: str | None = None
     champion: Floats | None = None
     equivalence_margin: float = MARGIN
-    counted: Counted | None = None
+    outcome_values: OutcomeValues | None = None
     clusters: Clusters | None = None
     confidence: float = 0.95
     gain_margin: float | None = None
@@ -146,28 +146,30 @@ class Judgement:
             doubt = (
                 f"not promoted: not at least as good as the best heuristic, {self.best}, with {self._sure} confidence"
             )
-            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._stayed}"
+            return f"{doubt}: {self._against(self.best, self.equivalence)}; {self._reason_to_stay}"
         against = f"{self._present}: {self._against(self.incumbent, self.needed)}"
         best = self.baselines[self.best].mean()
-        beside = "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {fixed(best, 5)}"
+        beside = (
+            "" if self.incumbent == self.best else f"; the best heuristic, {self.best}, returns {decimals(best, 5)}"
+        )
         if not self.better:
-            return f"not promoted: not better than {against}{beside}; {self._stayed}"
+            return f"not promoted: not better than {against}{beside}; {self._reason_to_stay}"
         return f"promoted: better than {against}{beside}"
 
     def _against(self, rival: str, margin: Equivalence) -> str:
         """Return a comparison, in words, of the agent with a rival (a baseline's name or ``CHAMPION``)."""
         returns = self._of(self.baselines, self.champion, rival)
         difference = self._interval(self.returns - returns)
-        mean, low, high = (fixed(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(difference[part], 5, signed=True) for part in ("mean", "low", "high"))
         told = "".join(
             f"{row['name']} {amount(row['policies']['agent']['mean'], row['unit'])} against "
             f"{amount(row['policies'][rival]['mean'], row['unit'])}, "
             for row in self.rows(rival)
         )
         return (
-            f"{told}return {fixed(self.returns.mean(), 5)} against {fixed(returns.mean(), 5)} (difference {mean}, "
-            f"{self._sure} interval {low} to {high}; {margin}; a gain of "
-            f"{fixed(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
+            f"{told}return {decimals(self.returns.mean(), 5)} against {decimals(returns.mean(), 5)} "
+            f"(difference {mean}, {self._sure} interval {low} to {high}; {margin}; a gain of "
+            f"{decimals(self._detectable(returns, margin), 5)} would be found in {percent(POWER, 0)} of such judgings)"
         )
 
     def _detectable(self, rival: Floats, margin: Equivalence) -> float:
@@ -185,17 +187,17 @@ class Judgement:
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
         """Return name, unit and intervals by policy (``agent`` and the rivals) of each outcome; [] without outcomes."""
-        if self.counted is None:
+        if self.outcome_values is None:
             return []
-        counted = {name: self._of(self.counted.baselines, self.counted.champion, name) for name in rivals}
-        counted = {"agent": self.counted.agent, **counted}
+        counted = {name: self._of(self.outcome_values.baselines, self.outcome_values.champion, name) for name in rivals}
+        counted = {"agent": self.outcome_values.agent, **counted}
         return [
             outcome.document()
-            | {"policies": {name: self._counted(outcome, values[:, i]) for name, values in counted.items()}}
-            for i, outcome in enumerate(self.counted.outcomes)
+            | {"policies": {name: self._outcome_interval(outcome, values[:, i]) for name, values in counted.items()}}
+            for i, outcome in enumerate(self.outcome_values.outcomes)
         ]
 
-    def _counted(self, outcome: Outcome, values: Floats) -> dict[str, float]:
+    def _outcome_interval(self, outcome: Outcome, values: Floats) -> dict[str, float]:
         if outcome.unit != SHARE:
             return self._interval(values)
         return share_interval(values, self.clusters, self.confidence).as_dict()
@@ -209,7 +211,7 @@ class Judgement:
         return CHAMPION if self.champion is not None else f"{self.incumbent}, the policy in use at that time"
 
     @property
-    def _stayed(self) -> str:
+    def _reason_to_stay(self) -> str:
         return f"the {'heuristic' if self.champion is None else 'champion'} stayed in use"
 
     def report(self) -> dict[str, Any]:
@@ -233,7 +235,7 @@ class Judgement:
         }
 
 
-def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
+def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
     """Return a reason in words why a supposed optimum is none: another policy is better with 95 % confidence.
 
     ``optimum`` and ``others`` (by name) are returns on the same E episodes, [E]; ``clusters`` as of ``Judgement``.
@@ -245,8 +247,8 @@ def beaten(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | N
         return None
     best = max(sure, key=lambda name: ahead[name]["mean"])
     return (
-        f"the plan that was computed for the domain model returns {fixed(optimum.mean(), 5)} on these episodes, and "
-        f"{best} {fixed(others[best].mean(), 5)}: it is not the optimum of what is compared"
+        f"the plan that was computed for the domain model returns {decimals(optimum.mean(), 5)} on these episodes, and "
+        f"{best} {decimals(others[best].mean(), 5)}: it is not the optimum of what is compared"
     )
 
 
@@ -356,12 +358,14 @@ def check(
         best, steps = max(best, float(returns.mean())), max(world.steps, 1)
     if not seen.count:
         return {"checked": False, "reason": "nothing is ever decided", "labels": name, "encoder": encoder.name}
-    return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _counted(
+    return {"checked": True, "reason": None, "labels": name, "encoder": encoder.name} | _count_aliasing(
         problem, seen, resolution, abs(best), steps
     )
 
 
-def _counted(problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int) -> dict[str, Any]:
+def _count_aliasing(
+    problem: Problem, seen: Demonstrations, resolution: float, scale: float, steps: int
+) -> dict[str, Any]:
     """Return counts of aliased observations, and the return that the best single action for equal ones loses."""
     losses = np.concatenate(seen.losses)
     group, count = _groups(np.concatenate(seen.rows), np.concatenate(seen.masks), resolution)

@@ -18,14 +18,14 @@ from workers.learning.simulator import Step
 
 # Base classes of worlds.
 #
-# ``Disturbed`` stores the settings of disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
-# have one common length; subclasses implement `begin`, `advance` and `seen`.
+# ``DisturbedWorld`` stores disturbances. ``SimulatedWorld`` is a complete ``World`` for kinds whose episodes
+# have one common length; subclasses implement `begin`, `advance` and `observe`.
 
 
 VARIETY = 64  # most different parameter sets among the episodes
 
 
-class Disturbed:
+class DisturbedWorld:
     """The part of a ``World`` of B episodes that stores the settings of disturbances, and clears them before episodes.
 
     Attributes:
@@ -72,19 +72,19 @@ class Disturbed:
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(self)  # type: ignore[arg-type]  # whoever inherits is a World
-            total = total if conditions is None else total.combined(conditions)
+            total = total if conditions is None else total.combine(conditions)
         return total
 
 
-class SimulatedWorld(Disturbed):
+class SimulatedWorld(DisturbedWorld):
     """Base class of a ``World`` of B episodes of ``steps`` decisions each.
 
-    A subclass sets the class attributes, calls ``__init__``, and implements `begin`, `advance` and `seen`. It draws
+    A subclass sets the class attributes, calls ``__init__``, and implements `begin`, `advance` and `observe`. It draws
     random numbers by ``self.normal`` and ``self.uniform``; ``self.by_episode(name)`` is a parameter's factor.
 
     Attributes:
         terms_of: names of the reward's T terms; smaller is better.
-        outcomes_of: outcomes in users' units; the terms by default, else the subclass overrides ``counted``.
+        outcomes_of: outcomes in users' units; the terms by default, else the subclass overrides ``outcome_increments``.
         weights: weights of the terms, [T]; the reward is −(terms · weights).
         pay_scale: factor that brings the learners' reward to order 1.
         layout: layout of the workload, which each situation carries to policies.
@@ -126,7 +126,7 @@ class SimulatedWorld(Disturbed):
         """Take one step with ``actions`` [B]; return the next state, and the reward's T terms [B, T]; abstract."""
         raise NotImplementedError
 
-    def seen(self, state: Any) -> View:
+    def observe(self, state: Any) -> View:
         """Return the observation [B, D] (D entries) and the mask of legal actions [B, N] in a state; abstract."""
         raise NotImplementedError
 
@@ -151,7 +151,7 @@ class SimulatedWorld(Disturbed):
         return self.outcomes_of or tuple(Outcome(name) for name in self.terms_of)
 
     @property
-    def counted(self) -> NDArray[np.floating]:
+    def outcome_increments(self) -> NDArray[np.floating]:
         """Increase of each of O outcomes in the last step, in users' units, [B, O]; by default the terms."""
         return self.terms
 
@@ -164,7 +164,7 @@ class SimulatedWorld(Disturbed):
         """
         if self._state is None:
             raise RuntimeError("reset() comes before the first step")
-        return Situation(self.layout, self._state, self.seen(self._state))
+        return Situation(self.layout, self._state, self.observe(self._state))
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B episodes after all disturbances; return observations [B, D] and masks of legal actions [B, N]."""
@@ -173,14 +173,14 @@ class SimulatedWorld(Disturbed):
             disturbance.begin(self)
         self._state, self._taken = self.begin(), 0
         self.terms, self.paid = np.zeros_like(self.terms), np.zeros_like(self.paid)
-        return self.seen(self._state)
+        return self.observe(self._state)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Take the actions [B], an index per episode; all episodes restart together after the last step."""
         self._state, terms = self.advance(self._state, actions, self.conditions())
         self._taken += 1
         last = terms, -(terms @ self.weights)
-        ended, final = self._taken >= self.steps, self.seen(self._state)
+        ended, final = self._taken >= self.steps, self.observe(self._state)
         now = View(*self.reset()) if ended else final
         self.terms, self.paid = last
         pay, done = (self.pay_scale * self.paid).astype(np.float32), np.full(self.batch, ended)
@@ -314,7 +314,7 @@ class Problem(Protocol):
         """Return the policy with the given values of the static settings, by name."""
         ...
 
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """Return the heat map's ``x``, ``y`` and ``value``, [B] each, of B episodes' actions [B]; NaN is not drawn."""
         ...
 

@@ -18,8 +18,8 @@ from workers.evaluation.candidate import (
     Candidate,
     RandomLegal,
     Settings,
-    Tuned,
-    listed,
+    TuningResult,
+    list_policies,
     tune,
     tuner,
 )
@@ -91,22 +91,22 @@ class EvaluationRun:
         self.problem, self.settings, self.clock = problem, settings, clock
         self.entered = list(candidates)
         self.candidates = {candidate.name: candidate for candidate in candidates if not candidate.outdated}
-        self.everybody = listed(problem, candidates)
+        self.everybody = list_policies(problem, candidates)
         self._players = {c.name: [problem.player(one) for one in c.contenders] for c in self.candidates.values()}
         self.seeds = {
             level: np.random.SeedSequence([settings.seed, level is not Level.TRAIN]).generate_state(settings.seeds)
             for level in Level
         }
-        self.units = self._planned()
+        self.units = self._plan_units()
         signature = [problem.kind, problem.name, settings.as_dict(), [list(one) for one in self.everybody]]
         self.records = Records(signature, checkpoint)
         self._result: Evaluation | None = None
 
-    def _planned(self) -> list[Unit]:
+    def _plan_units(self) -> list[Unit]:
         """Return all units of work in order; none where all candidates are outdated."""
         if not self.candidates:
             return []
-        levels = [one for one in Level if (self.settings.skipped(one) or self.problem.unavailable(one)) is None]
+        levels = [one for one in Level if (self.settings.skip_reason(one) or self.problem.unavailable(one)) is None]
         games = [
             Unit("playing", level, one.name, seed)
             for level in levels
@@ -144,9 +144,9 @@ class EvaluationRun:
         """Work for about half a second: play some units, or compute the summary after the last one."""
         begun = self.clock()
         if len(self.records) < len(self.units):
-            self.records.append(self._worked(self.units[len(self.records)]))
+            self.records.append(self._work_on(self.units[len(self.records)]))
             while len(self.records) < len(self.units) and self.clock() - begun < CHUNK_SECONDS:
-                self.records.append(self._worked(self.units[len(self.records)]))
+                self.records.append(self._work_on(self.units[len(self.records)]))
         else:
             self._result = self._summed_up()
         self.records.seconds += self.clock() - begun
@@ -165,16 +165,16 @@ class EvaluationRun:
             raise RuntimeError("the evaluation is not done: call advance() until `done`")
         return self._result
 
-    def _worked(self, unit: Unit) -> Record:
+    def _work_on(self, unit: Unit) -> Record:
         if unit.phase == "tuning":
             seed = int(self.seeds[Level.TRAIN][0])
             tuned = tune(self.problem, self.settings.trials, self.settings.tuning_episodes, seed)
             return Record(details=tuned.as_dict())
         if unit.phase == "checking":
-            return Record(details=self._checked(self.candidates[str(unit.policy)]))
-        return self._played(unit)
+            return Record(details=self._check_candidate(self.candidates[str(unit.policy)]))
+        return self._play_unit(unit)
 
-    def _played(self, unit: Unit) -> Record:
+    def _play_unit(self, unit: Unit) -> Record:
         level, name, settings = Level.FIXED if unit.level is None else unit.level, str(unit.policy), self.settings
         player = self._player(name, level, unit.seed)
         if player is None:
@@ -195,16 +195,16 @@ class EvaluationRun:
         if name == OPTIMUM:
             policy = self.problem.optimum(level, self.settings.seed).policy
         elif name == TUNER:
-            policy = tuner(self.problem, self._tuned)
+            policy = tuner(self.problem, self._tuned_parameters)
         else:
             policy = RandomLegal() if name == RANDOM else self.problem.heuristics[name]
         return None if policy is None else self.problem.player(policy)
 
     @cached_property
-    def _tuned(self) -> Tuned:
-        return Tuned.from_dict(self.records[0].details)
+    def _tuned_parameters(self) -> TuningResult:
+        return TuningResult.from_dict(self.records[0].details)
 
-    def _checked(self, candidate: Candidate) -> dict[str, Any]:
+    def _check_candidate(self, candidate: Candidate) -> dict[str, Any]:
         seed, encoder = int(self.seeds[Level.TRAIN][-1]), self.problem.encoder(candidate.contenders[0])
         return check(self.problem, encoder, seed=seed, episodes=self.settings.demonstrations)
 
@@ -228,7 +228,7 @@ MOST_NAMES = 200
 NOT_REQUESTED = "not asked for"
 
 
-class Chosen(NamedTuple):
+class HeldOutChoice(NamedTuple):
     """Names of the held-out executions (or other units ``of``); no candidate learned from ``unseen`` of them."""
 
     names: tuple[str, ...]
@@ -245,14 +245,14 @@ class Chosen(NamedTuple):
 class KeptBack(NamedTuple):
     """The held-out executions, the samples to fit their domain model on, and a description of these in words."""
 
-    chosen: Chosen
+    chosen: HeldOutChoice
     samples: Samples
     note: str
 
 
 def not_requested() -> dict[str, Any]:
     """Return the JSON entry, on held-out samples, of an evaluation whose highest level is below L3."""
-    return Chosen((), 0).report(NOT_REQUESTED, None)
+    return HeldOutChoice((), 0).report(NOT_REQUESTED, None)
 
 
 def choose(
@@ -263,7 +263,7 @@ def choose(
     fewest: int = 1,
     most: int | None = None,
     carries: Callable[[Collection[str]], bool] = bool,
-) -> Chosen:
+) -> HeldOutChoice:
     """Choose the executions to hold out: those named in the request, else a random share, unseen ones first.
 
     Args:
@@ -278,14 +278,14 @@ def choose(
         chosen = [name for name in request.executions if name in set(names)]
     else:
         wanted = min(len(names), max(fewest, round(request.share * len(names))))
-        ordered = drawn(names, request.unseen, seed)
+        ordered = draw_order(names, request.unseen, seed)
         sizes = range(wanted, max(wanted, len(names) // 2) + 1)
         chosen = ordered[: next((size for size in sizes if carries(ordered[:size])), wanted)]
     chosen = chosen[:most]
-    return Chosen(tuple(chosen), sum(name in request.unseen for name in chosen))
+    return HeldOutChoice(tuple(chosen), sum(name in request.unseen for name in chosen))
 
 
-def drawn(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
+def draw_order(names: Sequence[str], unseen: Collection[str], seed: int) -> list[str]:
     """Return all names in a random order by ``seed``, unseen ones first."""
     order = np.random.default_rng(seed).permutation(len(names))
     return sorted((names[index] for index in order), key=lambda name: name not in unseen)

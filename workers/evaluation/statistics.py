@@ -67,9 +67,9 @@ def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
     (MacKinnon, Nielsen and Webb 2021, "Wild bootstrap and asymptotic inference with multiway clustering").
     """
     if clusters is None:
-        return _clustered(values, np.arange(len(values)))
+        return _clustered_mean(values, np.arange(len(values)))
     if clusters.ndim == 1:
-        return _clustered(values, np.unique(clusters, return_inverse=True)[1])
+        return _clustered_mean(values, np.unique(clusters, return_inverse=True)[1])
     ways = [estimate(values, way) for way in clusters.T]
     variance = sum(way.error**2 for way in ways)
     fewest = min(way.freedom for way in ways)
@@ -79,7 +79,7 @@ def estimate(values: Floats, clusters: Clusters | None = None) -> Estimate:
     return Estimate(ways[0].mean, variance**0.5, freedom)
 
 
-def _clustered(values: Floats, clusters: Clusters) -> Estimate:
+def _clustered_mean(values: Floats, clusters: Clusters) -> Estimate:
     """Estimate the mean of values [E], cluster-robust; ``clusters`` [E] are numbered from 0 without gaps."""
     mean = float(values.mean())
     share = np.bincount(clusters) / len(values)
@@ -222,18 +222,18 @@ class Equivalence:
 
     def as_good(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) has low ≥ −margin."""
-        return difference["low"] >= -self._rounded
+        return difference["low"] >= -self._rounded_margin
 
     def better(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly above the margin."""
-        return difference["low"] > self._rounded
+        return difference["low"] > self._rounded_margin
 
     def worse(self, difference: Mapping[str, float]) -> bool:
         """Return whether an interval of differences (``mean``, ``low``, ``high``) lies wholly below −margin."""
-        return difference["high"] < -self._rounded
+        return difference["high"] < -self._rounded_margin
 
     @property
-    def _rounded(self) -> float:
+    def _rounded_margin(self) -> float:
         return self.margin + ROUNDING * abs(self.reference)
 
     def __str__(self) -> str:

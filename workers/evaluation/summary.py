@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import SHARE, amount, fixed, percent
+from app.charts.text import SHARE, amount, decimals, percent
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Policy
-from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, Listed, Settings
-from workers.evaluation.judge import beaten
+from workers.evaluation.candidate import OPTIMUM, PLAN, PLANNED, RANDOM, Candidate, PolicyEntry, Settings
+from workers.evaluation.judge import refute
 from workers.evaluation.problem import LevelOptimum, Problem
-from workers.evaluation.report.schedules import shown
+from workers.evaluation.report.schedules import heat_map_json
 from workers.evaluation.statistics import (
     CLASSES,
     TITLES,
@@ -29,7 +29,7 @@ from workers.evaluation.statistics import (
     share_interval,
     wins,
 )
-from workers.evaluation.wrappers import applied
+from workers.evaluation.wrappers import applicable_wrappers
 
 Floats = NDArray[np.float64]
 Played = Mapping[Level, Mapping[str, Sequence[Record]]]
@@ -60,7 +60,7 @@ class Evaluation:
     - ``candidates``: ``name``, ``class`` (none, L0 … L4), ``verdict``, ``outdated`` (the reason; null where it was
       assessed), ``levels`` (empty if outdated; ``level``, ``passed``, ``reason``, ``advantage``,
       ``probability_of_improvement``, ``gap`` of ``return`` and ``advantage`` from training to the level,
-      ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.shown``), ``aliasing`` (by ``judge.check``),
+      ``gap_to_optimum`` as a share), ``heat_map`` (by ``schedules.heat_map_json``), ``aliasing`` (by ``judge.check``),
       ``curve``;
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
@@ -175,7 +175,7 @@ class LevelScores:
         """Return the returns [S, E] scaled to means of 0 (random) and 1 (best heuristic); None without `scale`."""
         return None if self.scale is None else (self.scores[name] - self.mean(RANDOM)) / self.scale
 
-    def counted(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
+    def outcome_intervals(self, name: str, outcomes: Sequence[Outcome]) -> dict[str, dict[str, float]]:
         """Return ``mean``, ``low`` and ``high`` of each outcome of a policy in users' units, by the outcome's name."""
         values = self.outcomes[name].astype(np.float64)
         return {
@@ -190,7 +190,7 @@ class LevelScores:
         guarded = [record.details["guarded"] for record in records]
         mean_terms = np.mean([record.details["terms"] for record in records], axis=0)
         return {
-            "outcomes": self.counted(name, outcomes),
+            "outcomes": self.outcome_intervals(name, outcomes),
             "return": self.interval(name, values).as_dict(),
             "iqm": middle.interval(self.settings.confidence).as_dict(),
             "terms": dict(zip(terms, map(float, mean_terms), strict=True)),
@@ -227,7 +227,7 @@ class Summary:
         self,
         problem: Problem,
         candidates: Sequence[Candidate],
-        everybody: Sequence[Listed],
+        everybody: Sequence[PolicyEntry],
         settings: Settings,
         played: Played,
     ) -> None:
@@ -247,7 +247,7 @@ class Summary:
                 self.level_scores[level].rename(OPTIMUM, PLAN)
         if any(PLAN in scored.scores for scored in self.level_scores.values()):
             after = 1 + [one.name for one in everybody].index(OPTIMUM)
-            self.everybody = [*everybody[:after], Listed(PLAN, PLAN, PLANNED), *everybody[after:]]
+            self.everybody = [*everybody[:after], PolicyEntry(PLAN, PLAN, PLANNED), *everybody[after:]]
 
     def document(self, checked: Mapping[str, Any], tuned: Any, seconds: float) -> dict[str, Any]:
         """Build the ``document`` of an ``Evaluation``.
@@ -289,7 +289,7 @@ class Summary:
 
     def _unavailable(self, level: Level) -> str | None:
         none = None if self.level_scores else NOTHING_PLAYED
-        return self.settings.skipped(level) or self.problem.unavailable(level) or none
+        return self.settings.skip_reason(level) or self.problem.unavailable(level) or none
 
     def _level(self, level: Level) -> dict[str, Any]:
         title = TITLES[level][0]
@@ -298,7 +298,7 @@ class Summary:
             "level": level.label,
             "title": title,
             "description": self.problem.description(level),
-            "wrappers": [wrapper.name for wrapper in applied(level, self.world)],
+            "wrappers": [wrapper.name for wrapper in applicable_wrappers(level, self.world)],
             "available": scored is not None,
             "reason": reason,
             "episodes": 0 if scored is None else scored.scores[scored.best].size,
@@ -309,7 +309,7 @@ class Summary:
             else {name: scored.figures(name, self.problem.terms, self.problem.outcomes) for name in scored.scores},
         }
 
-    def _outdated(self, candidate: Candidate) -> str:
+    def _outdated_sentence(self, candidate: Candidate) -> str:
         """Return a sentence that a candidate is outdated, with reason and remedy; empty where it is not."""
         if candidate.outdated:
             return candidate.outdated
@@ -320,7 +320,7 @@ class Summary:
         return told if guarded > MOST_GUARDED else ""
 
     def _candidate(self, candidate: Candidate, aliasing: Any) -> dict[str, Any]:
-        if outdated := self._outdated(candidate):
+        if outdated := self._outdated_sentence(candidate):
             told = f"{candidate.name} is {outdated}. Nothing of it is assessed."
             known = {"name": candidate.name, "class": "none", "verdict": told, "outdated": outdated, "levels": []}
             return known | {"heat_map": None, "aliasing": {"checked": False, "reason": "it is outdated"}, "curve": None}
@@ -333,8 +333,8 @@ class Summary:
             "class": "none" if reached is None else reached.label,
             "verdict": _verdict_text(candidate.name, reached, verdicts),
             "outdated": None,
-            "levels": [self._passed(candidate.name, level, verdicts[level]) for level in CLASSES],
-            "heat_map": shown(self.problem, np.sum(heat, axis=0)) if heat else None,
+            "levels": [self._pass_entry(candidate.name, level, verdicts[level]) for level in CLASSES],
+            "heat_map": heat_map_json(self.problem, np.sum(heat, axis=0)) if heat else None,
             "aliasing": aliasing,
             "curve": [list(point) for point in candidate.curve] or None,
         }
@@ -346,10 +346,10 @@ class Summary:
             return Verdict(None, str(self._unavailable(level)))
         ahead = scored.advantage(name)
         comparison = (
-            f"against the best heuristic, {scored.best}: {self._counted(name, scored)}"
-            f"return {fixed(scored.mean(name), 5)} against {fixed(scored.mean(scored.best), 5)} "
-            f"(difference {fixed(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
-            f"{fixed(ahead.low, 5, signed=True)} to {fixed(ahead.high, 5, signed=True)}; {scored.equivalence})"
+            f"against the best heuristic, {scored.best}: {self._outcomes_in_words(name, scored)}"
+            f"return {decimals(scored.mean(name), 5)} against {decimals(scored.mean(scored.best), 5)} "
+            f"(difference {decimals(ahead.mean, 5, signed=True)}, {percent(self.settings.confidence, 0)} interval "
+            f"{decimals(ahead.low, 5, signed=True)} to {decimals(ahead.high, 5, signed=True)}; {scored.equivalence})"
         )
         if scored.equivalence.as_good(ahead.as_dict()):
             return Verdict(True, f"at least as good: {comparison}")
@@ -357,7 +357,7 @@ class Summary:
             return Verdict(True, f"behind in this one episode, but not in those that it is one of, L1: {comparison}")
         return Verdict(False, f"not shown to be at least as good: {comparison}")
 
-    def _counted(self, name: str, scored: LevelScores) -> str:
+    def _outcomes_in_words(self, name: str, scored: LevelScores) -> str:
         """Return the mean outcomes of a candidate and of the best heuristic at a level, in words."""
         ours, theirs = (scored.outcomes[who].mean(axis=(0, 1)) for who in (name, scored.best))
         return "".join(
@@ -365,7 +365,7 @@ class Summary:
             for one, mine, other in zip(self.problem.outcomes, ours.tolist(), theirs.tolist(), strict=True)
         )
 
-    def _passed(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
+    def _pass_entry(self, name: str, level: Level, verdict: Verdict) -> dict[str, Any]:
         scored = self.level_scores.get(level)
         report: dict[str, Any] = {"level": level.label, **verdict._asdict()}
         if scored is None:
@@ -397,12 +397,12 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.beaten`)."""
+    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.refute`)."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}
     best = scored.scores[OPTIMUM]
-    doubt = beaten(best.ravel(), others, scored.clusters(OPTIMUM, best))
+    doubt = refute(best.ravel(), others, scored.clusters(OPTIMUM, best))
     return found if doubt is None else found._replace(exact=False, reason=doubt)
 
 

@@ -41,7 +41,7 @@ class Conditions(NamedTuple):
     repeated: Floats
     capacity: Floats
 
-    def combined(self, other: Conditions) -> Conditions:
+    def combine(self, other: Conditions) -> Conditions:
         """Return both conditions of one step together: logs and repeated shares add up, the smaller capacity holds."""
         return Conditions(
             self.slowdown + other.slowdown,
@@ -99,7 +99,7 @@ class World(Simulator, Protocol):
         ...
 
     @property
-    def counted(self) -> NDArray[np.floating]:
+    def outcome_increments(self) -> NDArray[np.floating]:
         """Increase of each of O outcomes in the last step, in users' units, [B, O]."""
         ...
 
@@ -417,14 +417,14 @@ def switched_on(level: Level, *, held_out: bool) -> tuple[type[Wrapper], ...]:
     return tuple(w for w in WRAPPERS if w.level <= reached and (held_out or w is not HeldOut))
 
 
-def applied(level: Level, world: World) -> tuple[type[Wrapper], ...]:
+def applicable_wrappers(level: Level, world: World) -> tuple[type[Wrapper], ...]:
     """Return the wrapper classes of ``level`` that have something to disturb in ``world``, innermost first."""
     return tuple(w for w in switched_on(level, held_out=True) if w.applies(world))
 
 
-def wrapped(world: World, level: Level, seed: int) -> World | Wrapper:
+def wrap_world(world: World, level: Level, seed: int) -> World | Wrapper:
     """Wrap ``world`` with all wrappers of ``level``, each seeded with ``seed``; return the outermost simulator."""
     outermost: World | Wrapper = world
-    for wrapper in applied(level, world):
+    for wrapper in applicable_wrappers(level, world):
         outermost = wrapper(outermost, seed)
     return outermost

@@ -32,13 +32,13 @@ class Compiler:
 
     def kernel(self, function: Function) -> Function:
         """Return ``function`` compiled at its first call and cached; its code releases the global interpreter lock."""
-        return self._compiled(function)
+        return self._compile(function)
 
     def inlined(self, function: Function) -> Function:
         """Compile as ``kernel`` does, and inline into compiled callers: for very small functions."""
-        return self._compiled(function, forceinline=True)
+        return self._compile(function, forceinline=True)
 
-    def _compiled(self, function: Function, **options: Any) -> Function:
+    def _compile(self, function: Function, **options: Any) -> Function:
         before = SETTINGS.CACHE_DIR
         if "NUMBA_CACHE_DIR" not in os.environ:
             SETTINGS.CACHE_DIR = self._folder

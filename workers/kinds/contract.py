@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from workers.evaluation.problem import Problem
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
     from workers.learning.simulator import JointSimulator, Simulator
-    from workers.learning.training.driver import Planned, Trainer, TrainingProblem
+    from workers.learning.training.driver import PlannedPolicy, Trainer, TrainingProblem
     from workers.learning.training.request import Request
 
 
-class Fitted(NamedTuple):
+class FittedModel(NamedTuple):
     """A fitted domain model.
 
     Attributes:
@@ -88,7 +88,7 @@ class LearnedKind(Protocol):
         """
         ...
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit a domain model to all of a workload's samples; ``seed`` makes it reproducible.
 
         Raises:
@@ -113,7 +113,7 @@ class LearnedKind(Protocol):
         """Heuristic policies by name, as they decide in the simulator; at least one."""
         ...
 
-    def reference(self, workload: Workload) -> Planned:
+    def reference(self, workload: Workload) -> PlannedPolicy:
         """Compute the optimal policy or the best plan without learning; where there is none, ``why_not`` says why."""
         ...
 

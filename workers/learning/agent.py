@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.base import (
-    Acted,
     Actions,
+    ActResult,
     Differentiable,
     Experience,
     Exported,
@@ -26,7 +26,7 @@ from workers.learning.algorithms.base import (
     Observations,
     State,
     WarmStartable,
-    summed,
+    combine_stats,
 )
 from workers.learning.algorithms.config import Config, DeviceConfig
 from workers.learning.backends import Backend, backend_of, resolve
@@ -68,7 +68,7 @@ class Agent:
         """Build report of the learner's graph; None for a learner without a graph."""
         return getattr(self.learner, "report", None)
 
-    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> Acted:
+    def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> ActResult:
         """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
 
         ``progress`` (0 to 1) sets ε or temperature, ``rng`` draws.
@@ -108,7 +108,7 @@ class Agent:
             self.learned, stats = self.learner.update(self.learned, batch, rng)
             self.buffer.correct(batch, stats)
             found.append(stats)
-        return self._summed(found, progress)
+        return self._sum_stats(found, progress)
 
     def differentiate(self, progress: float) -> tuple[list[NDArray[np.float32]], LearnStats | None]:
         """Run the updates that are due as gradient steps; return their gradients [P], and joint statistics or None.
@@ -125,7 +125,7 @@ class Agent:
             self.buffer.correct(batch, stats)
             gradients.append(learner.backend.to_numpy(gradient))
             found.append(stats)
-        return gradients, self._summed(found, progress)
+        return gradients, self._sum_stats(found, progress)
 
     def apply(self, gradient: NDArray[np.float32], progress: float) -> None:
         """Take one optimiser step along a gradient [P] of another process, at the learning rate of ``progress``.
@@ -138,8 +138,8 @@ class Agent:
             raise TypeError(f"{type(learner).__name__} has no gradients")
         self.learned = learner.apply(self.learned, learner.backend.asarray(gradient), progress)
 
-    def _summed(self, found: list[LearnStats], progress: float) -> LearnStats | None:
-        stats = summed(found)
+    def _sum_stats(self, found: list[LearnStats], progress: float) -> LearnStats | None:
+        stats = combine_stats(found)
         if stats is None or stats.exploration is not None:
             return stats
         explored = float(self.schedule.epsilon(progress, LADDER).mean())
@@ -228,12 +228,12 @@ def make_agent(
     """
     agent_spaces = registry.AgentSpaces(observation, actions, advice)
     if backend is None:
-        place = getattr(settled(config, observation, actions, advice), "place", CPU)
+        place = getattr(choose_device(config, observation, actions, advice), "place", CPU)
         backend = backend_of(place)
     return _built(config, agent_spaces, backend, rng)
 
 
-def settled(
+def choose_device(
     config: AnyConfig, observation: spaces.Box, actions: spaces.Discrete, advice: slice | None, slab: int = 2_048
 ) -> AnyConfig:
     """Return the config with its device chosen; ``auto`` is decided by timing the config's own updates.

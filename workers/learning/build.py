@@ -96,7 +96,7 @@ def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
         ComposeError: a wire or call outside the graph, two nodes of one name, or a component that contains itself.
     """
     start = perf_counter()
-    opened = _Opened()
+    opened = _ComposeState()
     _check_names((*inputs, *(node.name for node in nodes)))
     scope = frozenset((*inputs, *(node.name for node in nodes)))
     for node in nodes:
@@ -110,7 +110,7 @@ def compose(inputs: Sequence[str], nodes: Sequence[Node]) -> Graph:
 
 
 @dataclass
-class _Opened:
+class _ComposeState:
     """State of `compose` while composites are replaced by inner calls; its attributes become those of `Graph`."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -181,7 +181,7 @@ def _check_call(node: Node, path: str, scope: frozenset[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Completed:
+class Completion:
     """Result of `complete`.
 
     Attributes:
@@ -201,7 +201,7 @@ class Completed:
     seconds: float
 
 
-def complete(graph: Graph, spaces: Spaces) -> Completed:
+def complete(graph: Graph, spaces: Spaces) -> Completion:
     """Propagate the spaces of the root inputs (``spaces``, by input name) through the graph.
 
     Raises:
@@ -213,15 +213,15 @@ def complete(graph: Graph, spaces: Spaces) -> Completed:
     flow = _Flow(graph, {name: spaces[name] for name in graph.inputs if name in spaces})
     flow.run()
     for wire, source in graph.aliases.items():
-        if source not in flow.known:
+        if source not in flow.spaces:
             raise IncompleteInputError(
                 f"component {_source(wire)!r}: output {wire!r} is {source!r}, which nothing gives"
             )
-        flow.known[wire] = flow.known[source]
-    return Completed(graph, tuple(flow.order), flow.known, flow.owners, flow.variables, perf_counter() - start)
+        flow.spaces[wire] = flow.spaces[source]
+    return Completion(graph, tuple(flow.order), flow.spaces, flow.owners, flow.variables, perf_counter() - start)
 
 
-def prefixes(completed: Completed) -> dict[str, str]:
+def prefixes(completed: Completion) -> dict[str, str]:
     """Return, for each owner (a node's name), the prefix that makes its variables' names unique in the graph.
 
     The prefix has the root call's name if several root calls own variables, and the path inside that call if its
@@ -243,10 +243,10 @@ def prefixes(completed: Completed) -> dict[str, str]:
 
 @dataclass
 class _Flow:
-    """State of the propagation of spaces through a graph; its attributes become those of `Completed`."""
+    """State of the propagation of spaces through a graph; its attributes become those of `Completion`."""
 
     graph: Graph
-    known: dict[str, Space]
+    spaces: dict[str, Space]
     order: list[Node] = field(default_factory=list)
     owners: dict[str, str] = field(default_factory=dict)
     variables: dict[str, Mapping[str, Variable]] = field(default_factory=dict)
@@ -274,7 +274,7 @@ class _Flow:
     def _waits_for(self, node: Node, nodes: Mapping[str, Node]) -> set[str]:
         found = set()
         for port, wire in node.inputs.items():
-            if wire in self.known:
+            if wire in self.spaces:
                 continue
             if wire in self.graph.inputs:
                 raise IncompleteInputError(
@@ -289,11 +289,11 @@ class _Flow:
     def _complete(self, node: Node) -> None:
         inputs = {}
         for port, wire in node.inputs.items():
-            if wire not in self.known:
+            if wire not in self.spaces:
                 raise _not_given(node.name, port, wire)
-            inputs[port] = self.known[wire]
+            inputs[port] = self.spaces[wire]
         try:
-            outputs, needed = node.component.gives(inputs), node.component.variables(inputs)
+            outputs, needed = node.component.output_spaces(inputs), node.component.variables(inputs)
         except SpaceError as error:
             raise SpaceMismatchError(f"node {node.name!r}: {error}") from error
         owner = self._first.setdefault(id(node.component), node.name)
@@ -305,7 +305,7 @@ class _Flow:
             )
         self.owners[node.name] = owner
         self.order.append(node)
-        self.known.update({f"{node.name}.{port}": space for port, space in outputs.items()})
+        self.spaces.update({f"{node.name}.{port}": space for port, space in outputs.items()})
 
 
 def _source(wire: str) -> str:
@@ -368,7 +368,7 @@ class Bound:
     """
 
     def __init__(
-        self, completed: Completed, backend: Backend, stores: Mapping[str, Store], report: BuildReport
+        self, completed: Completion, backend: Backend, stores: Mapping[str, Store], report: BuildReport
     ) -> None:
         self.completed, self.backend, self.stores, self.report = completed, backend, stores, report
         prefix = prefixes(completed)
@@ -479,7 +479,7 @@ class Bound:
         return tuple(node for node in self.completed.order if node.name in needed)
 
 
-def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bound:
+def bind(completed: Completion, backend: Backend, rng: np.random.Generator) -> Bound:
     """Put a completed graph on a backend, and allocate its memories.
 
     All variable sets start with equal values, drawn by ``rng``, which memories keep for their own draws.
@@ -499,7 +499,7 @@ def bind(completed: Completed, backend: Backend, rng: np.random.Generator) -> Bo
     return Bound(completed, backend, stores, BuildReport(*spent, len(completed.order), int(parameters)))
 
 
-def initial(completed: Completed, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
+def initial(completed: Completion, rng: np.random.Generator) -> dict[str, NDArray[np.float32]]:
     """Draw the initial float32 arrays of all variables, by name in the graph (`prefixes` + the component's name).
 
     Raises:

@@ -21,7 +21,7 @@ from workers.learning.agent import make_agent
 from workers.learning.algorithms import registry
 from workers.learning.algorithms.config import Config, encode
 from workers.learning.backends import BackendError
-from workers.learning.build import Bound, BuildError, Completed
+from workers.learning.build import Bound, BuildError, Completion
 from workers.learning.components.base import Node, Space, reals
 
 
@@ -87,13 +87,13 @@ def describe(bound: Bound) -> Description:
     return Description(inputs, calls, dict(completed.graph.aliases), report.parameters, seconds)
 
 
-def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
+def _calls(completed: Completion, node: Node, path: str, wires: Mapping[str, str]) -> list[Call]:
     """Return the call ``path`` and its inner calls; ``wires`` are the whole graph's wires by input port."""
     component, within = node.component, node.component.calls()
     ports = (
         component.results()
         if within
-        else component.gives({port: completed.spaces[wire] for port, wire in wires.items()})
+        else component.output_spaces({port: completed.spaces[wire] for port, wire in wires.items()})
     )
     found = Call(
         path,
@@ -102,7 +102,7 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
         {port: Input(wire, space_text(completed.spaces[wire])) for port, wire in wires.items()},
         {port: space_text(completed.spaces[f"{path}.{port}"]) for port in ports},
         _parameters(completed, path),
-        _shared(completed, path),
+        _sharing_paths(completed, path),
         bool(within),
     )
     inner = []
@@ -115,13 +115,13 @@ def _calls(completed: Completed, node: Node, path: str, wires: Mapping[str, str]
     return [found, *inner]
 
 
-def _parameters(completed: Completed, path: str) -> int:
+def _parameters(completed: Completion, path: str) -> int:
     """Return the number of learned parameters that a call owns, inner components included."""
     inside = [owner for owner in completed.variables if owner == path or owner.startswith(f"{path}.")]
     return sum(variable.size for owner in inside for variable in completed.variables[owner].values())
 
 
-def _shared(completed: Completed, path: str) -> str | None:
+def _sharing_paths(completed: Completion, path: str) -> str | None:
     """Return the paths, joined by ", ", of the other calls that own variables of this one; None if there are none."""
     inside = [name for name in completed.owners if name == path or name.startswith(f"{path}.")]
     owners = {completed.owners[name] for name in inside if completed.variables[completed.owners[name]]}
@@ -179,7 +179,7 @@ def mermaid(description: Description) -> str:
     """Return the graph as a Mermaid flowchart: composites are boxes around inner calls, edges carry spaces."""
     lines = ["flowchart LR"]
     lines += [f'  {_id(name)}(["{name}<br/>{space}"])' for name, space in _roots(description).items()]
-    lines += _nested(description, 'subgraph {id}["{label}"]', '{id}["{label}"]', "end", "<br/>")
+    lines += _nested_lines(description, 'subgraph {id}["{label}"]', '{id}["{label}"]', "end", "<br/>")
     lines += [f'  {_id(source)} -->|"{port}: {space}"| {_id(to)}' for source, to, port, space in _edges(description)]
     return "\n".join(lines)
 
@@ -188,7 +188,9 @@ def dot(description: Description) -> str:
     """Return the graph as a Graphviz digraph (DOT), with composites as clusters."""
     lines = ["digraph agent {", "  rankdir=LR; node [shape=box, fontsize=10]; edge [fontsize=8];"]
     lines += [f'  {_id(name)} [shape=oval, label="{name}\\n{space}"];' for name, space in _roots(description).items()]
-    lines += _nested(description, 'subgraph cluster_{id} {{ label="{label}";', '{id} [label="{label}"];', "}", NEWLINE)
+    lines += _nested_lines(
+        description, 'subgraph cluster_{id} {{ label="{label}";', '{id} [label="{label}"];', "}", NEWLINE
+    )
     lines += [
         f'  {_id(source)} -> {_id(to)} [label="{port}: {space}"];' for source, to, port, space in _edges(description)
     ]
@@ -213,7 +215,7 @@ def _label(call: Call, newline: str) -> str:
     return f"{call.path}{newline}{call.component}{size}{kept}"
 
 
-def _nested(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
+def _nested_lines(description: Description, opened: str, leaf: str, closed: str, newline: str) -> list[str]:
     """Return the lines of all calls, with inner calls between the opening and closing line of their composite.
 
     ``opened`` and ``leaf`` are formats with {id} and {label}, ``closed`` is a line, ``newline`` a label's line break.

@@ -101,7 +101,7 @@ class Role(NamedTuple):
     actions: spaces.Discrete
 
 
-class Seen(NamedTuple):
+class MaskedObservation(NamedTuple):
     """One agent's observation [B, D] and mask of legal actions [B, N] before a decision."""
 
     observation: NDArray[np.float32]
@@ -123,7 +123,7 @@ class JointSimulator(Protocol):
         """Observation and action space of every agent, by name."""
         ...
 
-    def reset(self) -> Mapping[str, Seen]:
+    def reset(self) -> Mapping[str, MaskedObservation]:
         """Begin B episodes; return first observations [B, D] and masks [B, N] by agent."""
         ...
 
@@ -187,7 +187,7 @@ class SimulatorSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         made: Simulator | JointSimulator = kind.simulator(workload, conditions)
         return made
 
-    def seeded(self, seed: int) -> SimulatorSpec:
+    def with_seed(self, seed: int) -> SimulatorSpec:
         """Return a copy with another seed."""
         return msgspec.structs.replace(self, seed=seed)
 
@@ -201,7 +201,7 @@ LEAST = 0.25  # least deviation to scale by, as entries are of order 1
 DIGITS = 4
 
 
-def standardised(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
+def with_standardisation(config: AnyConfig, simulator: Simulator, seed: int) -> AnyConfig:
     """Return the config with its network's `centre` and `scale`: mean and deviation of observations in random play.
 
     Configs with a scorer, a recurrent core or no network are returned unchanged.

@@ -59,7 +59,7 @@ class TorchBackend(Backend):
 
     def compile(self, function: Function) -> Function:
         """Return the function, compiled if ``compiled``; numbers become tensors: new values do not recompile."""
-        return _compiled(function, self.device) if self.compiled else function
+        return _compile_function(function, self.device) if self.compiled else function
 
     def gradient(
         self, function: Callable[..., tuple[Array, Mapping[str, Array]]], views: Views, *arguments: Any
@@ -70,7 +70,7 @@ class TorchBackend(Backend):
         """
         if self.compiled:
             if function not in self._compiled:
-                self._compiled[function] = _compiled(function, self.device)
+                self._compiled[function] = _compile_function(function, self.device)
             function = self._compiled[function]
         with torch.enable_grad():
             scalar, others = function(views, *arguments)
@@ -94,7 +94,7 @@ def devices() -> tuple[str, ...]:
     return ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",)
 
 
-def _compiled(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
+def _compile_function(function: Callable[..., Any], device: torch.device) -> Callable[..., Any]:
     """Return the compiled function, which converts number arguments to tensors first."""
     program = torch.compile(function)
 

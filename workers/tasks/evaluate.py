@@ -16,7 +16,7 @@ from app.agents.schemas import TrainRequest
 from app.database import tables
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest, Verdict
-from app.evaluations.service import Evaluated
+from app.evaluations.service import EvaluationResult
 from app.kinds.registry import KINDS
 from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.inputs import HoldOut, LoggedRun, Workload
@@ -52,7 +52,7 @@ class EvaluateInput(NamedTuple):
     runs: Sequence[LoggedRun]
 
 
-class Kept(NamedTuple):
+class EvaluationCheckpoint(NamedTuple):
     """Checkpoint of an evaluation (``run``), valid for one version of the spec and one of the judge's rules."""
 
     spec_version: int
@@ -120,14 +120,14 @@ def evaluate(job: RunningJob) -> None:
         level=wanted.level,
         equivalence_margin=wanted.equivalence_margin,
     )
-    run = EvaluationRun(problem, given.candidates, settings, _resumed(job, given))
+    run = EvaluationRun(problem, given.candidates, settings, _resume_checkpoint(job, given))
     while not run.done:
         run.advance()
         job.progress(
             min(run.progress, DRAWING),
             run.eta_seconds,
             run.live,
-            lambda: msgspec.msgpack.encode(Kept(given.spec_version, run.checkpoint(), JUDGE)),
+            lambda: msgspec.msgpack.encode(EvaluationCheckpoint(given.spec_version, run.checkpoint(), JUDGE)),
         )
     scored = {  # by agent version: off-policy estimates on finished runs, or the reason for having none
         str(given.versions[one.name]): given.kind.off_policy(
@@ -138,7 +138,7 @@ def evaluate(job: RunningJob) -> None:
     }
     more = {"model": given.model_version, "held_out": held_out, "off_policy": scored}
     report = finite({**run.result().as_dict(), **more})
-    evaluated = _evaluated(job, given, report)
+    evaluated = _run_evaluation(job, given, report)
     job.publish(lambda session: {"evaluation": evaluations.publish(session, job.lease.workload_id, evaluated)})
 
 
@@ -149,18 +149,18 @@ def _evaluation(job: RunningJob, given: EvaluateInput) -> Evaluation:
     return given.kind.evaluation(given.workload, given.held_out, given.request.seed)
 
 
-def _resumed(job: RunningJob, given: EvaluateInput) -> bytes | None:
+def _resume_checkpoint(job: RunningJob, given: EvaluateInput) -> bytes | None:
     """Return the checkpoint of the run to resume; None without one, or if spec or judge have changed since."""
     if not job.lease.checkpoint:
         return None
-    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept)
+    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=EvaluationCheckpoint)
     return kept.run if (kept.spec_version, kept.judge) == (given.spec_version, JUDGE) else None
 
 
-def _evaluated(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> Evaluated:
+def _run_evaluation(job: RunningJob, given: EvaluateInput, report: dict[str, Any]) -> EvaluationResult:
     from workers.evaluation.report.page import page
 
-    return Evaluated(
+    return EvaluationResult(
         spec_version=given.spec_version,
         model_version=given.model_version,
         request=job.lease.request,

@@ -19,7 +19,7 @@ from app.evaluations import repository as evaluations
 from app.evaluations.schemas import HeldOut
 from app.exogenous import repository as exogenous_rows
 from app.kinds.registry import KINDS, read_spec
-from app.runs.logs import logged, reported
+from app.runs.logs import logged_runs, reported_runs
 from app.samples import service as samples
 from app.workloads import members
 from workers.inputs import STEADY, Drifts, ExogenousSeries, HoldOut, LoggedRun, Samples, Workload
@@ -45,7 +45,7 @@ def workload(
 ) -> Workload:
     """Return a workload; samples, exogenous series and drifts (up to ``until``; None: all) only if ``with_samples``."""
     spec = read_spec(row.spec)
-    told = members.read(session, row.tenant, spec)
+    told = members.describe_members(session, row.tenant, spec)
     if not with_samples:
         return Workload(spec, model.data, members=told)
     found = _samples(session, row, until)
@@ -58,7 +58,7 @@ def _drifts(session: Session, row: tables.Workload, until: datetime | None) -> D
     history = drift_rows.history(session, row.id)
     if not history:
         return STEADY
-    stored = evaluations.stored(session, row.id)
+    stored = evaluations.stored_executions(session, row.id)
     then = {one.name: drift_rows.in_force(history, one.created_at) for one in stored}
     return Drifts(drift_rows.in_force(history, until), then)
 
@@ -79,7 +79,9 @@ def _samples(session: Session, row: tables.Workload, until: datetime | None) -> 
     if until is None:
         return found
     data = dict(found)
-    return [(one.name, data[one.name]) for one in evaluations.stored(session, row.id) if one.created_at <= until]
+    return [
+        (one.name, data[one.name]) for one in evaluations.stored_executions(session, row.id) if one.created_at <= until
+    ]
 
 
 def from_samples(row: tables.Workload) -> bool:
@@ -118,16 +120,16 @@ def held_out(
         known = [evaluations.model_time(session, row.id, version) for version in models]
         moments = [moment for moment in known if moment is not None]
     seen_until = max(moments, default=None)
-    stored = evaluations.stored(session, row.id)
+    stored = evaluations.stored_executions(session, row.id)
     unseen = frozenset(one.name for one in stored if seen_until is None or one.created_at > seen_until)
     return HoldOut(request.executions, request.share, unseen, request.of)
 
 
 def runs(session: Session, row: tables.Workload) -> list[LoggedRun]:
     """Return the workload's most recent finished runs, newest first."""
-    return [LoggedRun(run.reports, run.start) for run in logged(session, row.id)]
+    return [LoggedRun(run.reports, run.start) for run in logged_runs(session, row.id)]
 
 
 def window(session: Session, row: tables.Workload, since: datetime, until: datetime) -> list[LoggedRun]:
     """Return the workload's runs, newest first, with their reports after ``since`` and up to ``until``."""
-    return [LoggedRun(run.reports, run.start) for run in reported(session, row.id, since, until)]
+    return [LoggedRun(run.reports, run.start) for run in reported_runs(session, row.id, since, until)]

@@ -18,7 +18,7 @@ from app.agents import service as agents
 from app.agents.algorithms import ONLINE
 from app.agents.evidence import TRAINED_FOR, trained_for
 from app.agents.schemas import OnlineSettings
-from app.charts.text import confidence, fixed
+from app.charts.text import confidence, decimals
 from app.database.leases import database_time
 from app.database.tables import Workload
 from app.jobs import lease as leases
@@ -28,7 +28,7 @@ from workers.inputs import LoggedRun
 from workers.kinds.contract import Competing, Online, learned_kind
 from workers.learning.training.driver import TrainedAgent, Training
 from workers.learning.training.request import Untrainable, entries
-from workers.learning.training.trial import NO_PLAN, Learned, Trial, learned
+from workers.learning.training.trial import NO_PLAN, Trial, WindowResult, learn_window
 from workers.tasks import inputs
 from workers.tasks.base import RunningJob
 from workers.tasks.trained import TrainInput, lead, load, publish
@@ -39,7 +39,7 @@ HEURISTIC = "heuristic"
 NOTHING = "nothing_learned"
 
 
-class Kept(msgspec.Struct, frozen=True):
+class ContinualState(msgspec.Struct, frozen=True):
     """State of a continual training between two windows.
 
     Attributes:
@@ -76,7 +76,7 @@ class Verdict(NamedTuple):
     outcome: str
     reason: str
     report: dict[str, Any]
-    learned: Learned | None
+    learned: WindowResult | None
 
 
 def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
@@ -87,23 +87,25 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
         LeaseLost, Cancelled, WorkerStopping: the attempt ends.
     """
     settings = given.train_request.online or OnlineSettings()
-    kept = msgspec.msgpack.decode(job.lease.checkpoint, type=Kept) if job.lease.checkpoint else Kept()
+    kept = (
+        msgspec.msgpack.decode(job.lease.checkpoint, type=ContinualState) if job.lease.checkpoint else ContinualState()
+    )
     until, runs = _past(job, settings, kept)
-    verdict = _judged(job, kind, given, runs, kept)
+    verdict = _judge_window(job, kind, given, runs, kept)
 
     def write(session: Session) -> None:
-        outcome, version = _published(session, job.lease.workload_id, given, verdict, kept)
+        outcome, version = _publish_verdict(session, job.lease.workload_id, given, verdict, kept)
         learner = kept.learner if verdict.learned is None else verdict.learned.learner
         versions = kept.versions if version is None else (*kept.versions, version)
         rival = given.rivals[DEFAULT_ROLE]
         looks = kept.look(rival) - (not verdict.report)
-        after = Kept(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
+        after = ContinualState(kept.windows + 1, until.timestamp(), learner, versions, rival, looks)
         _rest(session, job, settings, after, outcome)
 
     job.commit(write)
 
 
-def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[datetime, list[LoggedRun]]:
+def _past(job: RunningJob, settings: OnlineSettings, kept: ContinualState) -> tuple[datetime, list[LoggedRun]]:
     """Return the end of the past window, and the runs with their reports in it; after missed windows, the last one."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
@@ -115,7 +117,9 @@ def _past(job: RunningJob, settings: OnlineSettings, kept: Kept) -> tuple[dateti
         return until, inputs.window(session, row, until - length, until)
 
 
-def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: Kept) -> Verdict:
+def _judge_window(
+    job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedRun], kept: ContinualState
+) -> Verdict:
     settings = given.train_request.online or OnlineSettings()
     look = kept.look(given.rivals[DEFAULT_ROLE])
     request = replace(given.request, budget=settings.steps, look=look)
@@ -123,7 +127,7 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
         problem = kind.online(given.workload, request, kind.window(given.workload, runs))
     except TooLittleData as error:
         return Verdict(NOTHING, f"nothing was learned from the window: {error}", {}, None)
-    found = learned(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
+    found = learn_window(problem, request, kept.windows, kept.learner, lambda trial: _tell(job, kept, settings, trial))
     _tell(job, kept, settings, None)
     artifact, margin = problem.calibrate(found.artifact), request.equivalence_margin
     report = problem.judge(artifact, NO_PLAN, given.champion_artifact, margin)
@@ -133,13 +137,13 @@ def _judged(job: RunningJob, kind: Online, given: TrainInput, runs: list[LoggedR
     if report["champion_worse"]:
         ahead, rival = report["champion_advantage"], given.rivals[DEFAULT_ROLE]
         why = f"agent {rival} is worse on the window than the heuristic, which replaces it: "
-        mean, low, high = (fixed(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
+        mean, low, high = (decimals(ahead[part], 5, signed=True) for part in ("mean", "low", "high"))
         interval = f"{mean}, {confidence(report['confidence'])} interval {low} to {high}"
         return Verdict(HEURISTIC, f"{why}return {interval}; {report['reason']}", report, found)
     return Verdict(STAYS, report["reason"], report, found)
 
 
-def _tell(job: RunningJob, kept: Kept, settings: OnlineSettings, trial: Trial | None) -> None:
+def _tell(job: RunningJob, kept: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:
     """Report progress within a window, with the checkpoint of the last one: an interrupted window starts anew."""
     phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
     data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
@@ -150,8 +154,8 @@ def _progress(settings: OnlineSettings, windows: int) -> float:
     return 0.0 if settings.windows is None else min(1.0, windows / settings.windows)
 
 
-def _published(
-    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept
+def _publish_verdict(
+    session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState
 ) -> tuple[dict[str, Any], int | None]:
     """Publish an agent or retire the champion, unless it has changed; return outcome as JSON, and version or None."""
     workload, version = session.get_one(Workload, workload_id, with_for_update=True), None
@@ -168,13 +172,13 @@ def _published(
     return told | {name: verdict.report.get(name) for name in ("gain", "advantage")}, version
 
 
-def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: Kept) -> int:
+def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Verdict, kept: ContinualState) -> int:
     if verdict.learned is None:
         raise ValueError("nothing was learned that could be published")
     found, seed = verdict.learned, given.request.seed
     named = {"algorithm": found.algorithm, "requested": ONLINE, "seed": seed}
     window = {"number": kept.windows + 1, "rival": given.rivals[DEFAULT_ROLE]}
-    made = agents.Trained(
+    made = agents.TrainingResult(
         spec_version=given.spec_version,
         model_version=given.model_version,
         algorithm=found.algorithm,
@@ -193,7 +197,9 @@ def _publish(session: Session, workload_id: str, given: TrainInput, verdict: Ver
     return agents.publish(session, workload_id, made)
 
 
-def _rest(session: Session, job: RunningJob, settings: OnlineSettings, kept: Kept, outcome: dict[str, Any]) -> None:
+def _rest(
+    session: Session, job: RunningJob, settings: OnlineSettings, kept: ContinualState, outcome: dict[str, Any]
+) -> None:
     """Schedule the next window, or finish the job after the last one; raises LeaseLost if the lease was lost."""
     told = {"windows": kept.windows, "versions": list(kept.versions)}
     if settings.windows is not None and kept.windows >= settings.windows:

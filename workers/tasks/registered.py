@@ -36,7 +36,7 @@ WORK = {
 
 
 @cache
-def _found(module: str, function: str) -> Callable[[RunningJob], None]:
+def _import_function(module: str, function: str) -> Callable[[RunningJob], None]:
     with importing():
         found: Callable[[RunningJob], None] = getattr(import_module(f"workers.tasks.{module}"), function)
     return found
@@ -45,7 +45,7 @@ def _found(module: str, function: str) -> Callable[[RunningJob], None]:
 def do(job: RunningJob) -> None:
     """Run a claimed job in the main thread; past its type's time limit the kernel kills this process (SIGALRM)."""
     of_type = WORK[job.lease.type]
-    work = _found(of_type.module, of_type.function)
+    work = _import_function(of_type.module, of_type.function)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.alarm(of_type.hours * 3600)
     try:

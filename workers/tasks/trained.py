@@ -25,7 +25,7 @@ from workers.kinds.contract import Competing, learned_kind
 from workers.learning.execution import base as blob
 from workers.learning.training.competition import JUDGING_SECONDS
 from workers.learning.training.conclude import Contender, conclude, yardsticks
-from workers.learning.training.driver import LEARNING, Planned, TrainedAgent, TrainingProblem
+from workers.learning.training.driver import LEARNING, PlannedPolicy, TrainedAgent, TrainingProblem
 from workers.learning.training.request import PLANNER, Bracket, Decision, Entry, Request, Start, TrialRecord, entries
 from workers.learning.training.trial import Trial
 from workers.tasks import inputs
@@ -107,7 +107,7 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
     version = agents.publish(
         session,
         workload_id,
-        agents.Trained(
+        agents.TrainingResult(
             spec_version=given.spec_version,
             model_version=given.model_version,
             algorithm=str(trained.report["algorithm"]),
@@ -152,12 +152,12 @@ def fit(job: RunningJob) -> None:
 # state is in the database, so that any worker can run or repeat any step.
 
 
-class Opened(NamedTuple):
+class SweepStart(NamedTuple):
     """Spec, its version, and plan (None: none) at a sweep's start, which stay in force for all its steps."""
 
     spec: Any
     spec_version: int
-    planned: Planned | None
+    planned: PlannedPolicy | None
 
     def pack(self) -> bytes:
         """Serialise all fields to the checkpoint of the training's job."""
@@ -166,12 +166,12 @@ class Opened(NamedTuple):
         return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
 
     @classmethod
-    def unpack(cls, data: bytes) -> Opened:
+    def unpack(cls, data: bytes) -> SweepStart:
         """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, header = blob.unpack(data)
         plan = arrays["planned"].tobytes()
         return cls(
-            read_spec(json.loads(header["spec"])), header["spec_version"], Planned.unpack(plan) if plan else None
+            read_spec(json.loads(header["spec"])), header["spec_version"], PlannedPolicy.unpack(plan) if plan else None
         )
 
 
@@ -187,7 +187,7 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     if not known or job.lease.checkpoint is None:
         _open(job, kind, given)
         return
-    opened = Opened.unpack(job.lease.checkpoint)
+    opened = SweepStart.unpack(job.lease.checkpoint)
     given = _as_opened(given, opened)
     bracket = Bracket(len(known))
     decision = bracket.decide([_record(trial) for trial in known])
@@ -197,7 +197,7 @@ def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         _end(job, kind.training(given.workload, given.request), given, opened.planned, known, decision)
 
 
-def _as_opened(given: TrainInput, opened: Opened) -> TrainInput:
+def _as_opened(given: TrainInput, opened: SweepStart) -> TrainInput:
     """Return the inputs with the spec that was in force at the sweep's start."""
     workload = replace(given.workload, spec=opened.spec)
     return given._replace(workload=workload, spec_version=opened.spec_version)
@@ -216,7 +216,7 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
         job.progress(0.0, None, told, bytes, once=True)
     found = entries(request)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
-    opened = Opened(given.workload.spec, given.spec_version, planned)
+    opened = SweepStart(given.workload.spec, given.spec_version, planned)
     until = Bracket(len(found)).shares[0]
     if not sweeps.open_trials(job.database, job.lease, openings, until, opened.pack()):
         raise Cancelled(job.lease.job_id)
@@ -234,7 +234,7 @@ def _end(
     job: RunningJob,
     problem: TrainingProblem,
     given: TrainInput,
-    planned: Planned | None,
+    planned: PlannedPolicy | None,
     known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
@@ -272,7 +272,7 @@ def trial(job: RunningJob) -> None:
     """
     found = _load_trial(job)
     entry, status = Entry(found.status.algorithm, found.status.seed), found.status
-    learner = Trial(found.problem, found.given.request, entry, Bracket(found.many))
+    learner = Trial(found.problem, found.train_input.request, entry, Bracket(found.many))
     try:
         if job.lease.checkpoint:
             learner.restore(job.lease.checkpoint)
@@ -290,9 +290,9 @@ def trial(job: RunningJob) -> None:
 class _TrialInput(NamedTuple):
     """Inputs of a trial, read before the session is closed; ``many`` is the sweep's number of trials."""
 
-    given: TrainInput
+    train_input: TrainInput
     problem: TrainingProblem
-    planned: Planned | None
+    planned: PlannedPolicy | None
     status: sweeps.TrialStatus
     many: int
 
@@ -304,7 +304,7 @@ def _load_trial(job: RunningJob) -> _TrialInput:
         if status is None or parent.checkpoint is None:
             raise LookupError("the training that this is a trial of has ended")
         row = session.get_one(tables.Workload, parent.workload_id)
-        given, opened, name = load(session, row, parent.request), Opened.unpack(parent.checkpoint), row.kind
+        given, opened, name = load(session, row, parent.request), SweepStart.unpack(parent.checkpoint), row.kind
     given, kind = _as_opened(given, opened), learned_kind(name)
     if not isinstance(kind, Competing):
         raise LookupError(f"trainings of kind {name} are no sweeps")

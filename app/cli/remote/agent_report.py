@@ -11,7 +11,7 @@ from app.cli.failures import RefusedError, UnreachableError, exit_status
 from app.cli.options import DONE, REFUSED
 from app.cli.remote.request import meant
 from app.cli.remote.service import Service
-from app.cli.remote.train import drawn, show
+from app.cli.remote.train import draw_report, show
 
 
 @dataclass(frozen=True)
@@ -39,4 +39,4 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
-    return DONE if drawn(agent, options.plot, notes) else REFUSED
+    return DONE if draw_report(agent, options.plot, notes) else REFUSED

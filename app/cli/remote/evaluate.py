@@ -42,7 +42,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
-            found = _evaluated(service, options, notes)
+            found = _request_evaluation(service, options, notes)
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_bytes(service.download(f"/evaluations/{found['id']}/report"))
     except KeyboardInterrupt:
@@ -53,7 +53,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         return exit_status(error)
     show(found, output, as_json=options.as_json)
     notes.print(Text(f"report: {options.out}"))
-    return DONE if reached(found, options.require) else UNMET
+    return DONE if reaches_class(found, options.require) else UNMET
 
 
 def again(url: str, evaluation: str, *, as_json: bool) -> None:
@@ -64,7 +64,7 @@ def again(url: str, evaluation: str, *, as_json: bool) -> None:
     show(found, Console(), as_json=as_json)
 
 
-def _evaluated(service: Service, options: Options, notes: Console) -> Json:
+def _request_evaluation(service: Service, options: Options, notes: Console) -> Json:
     """Request an evaluation and return it when finished; Ctrl-C cancels its job and is raised again.
 
     Raises:
@@ -134,7 +134,7 @@ def _cell(level: Json, name: str, passed: bool | None) -> Text:
     return Text(f"{scores['return']['mean']:7.4f}{mark}", colour)
 
 
-def reached(found: Json, required: str | None) -> bool:
+def reaches_class(found: Json, required: str | None) -> bool:
     """Whether every agent's class in an evaluation (JSON) is at least ``required``; True for None."""
     if required is None:
         return True

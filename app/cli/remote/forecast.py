@@ -45,11 +45,11 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     if options.as_json:
         output.print(json.dumps(answer), soft_wrap=True, markup=False, highlight=False)
     else:
-        output.print(told(answer))
-    return DONE if _drawn(answer, options.plot, notes) else REFUSED
+        output.print(forecast_table(answer))
+    return DONE if _draw_forecast(answer, options.plot, notes) else REFUSED
 
 
-def told(answer: Json) -> Table:
+def forecast_table(answer: Json) -> Table:
     """Table of a forecast (the API's JSON), with a row per series and horizon."""
     title = f"Expected of {answer['workload']} by model {answer['model']}, {percent(answer['level'], 0)} intervals"
     table = Table(title=Text(title), title_justify="left", box=None, padding=(0, 1, 0, 0))
@@ -62,7 +62,7 @@ def told(answer: Json) -> Table:
     return table
 
 
-def _drawn(answer: Json, file: Path | None, notes: Console) -> bool:
+def _draw_forecast(answer: Json, file: Path | None, notes: Console) -> bool:
     if file is None:
         return True
     if draw_forecast(answer, file):

@@ -11,7 +11,7 @@ from app.cli.remote.service import Json
 NOTHING = "–"
 
 
-def compared(rows: Sequence[Json]) -> Table:
+def outcomes_table(rows: Sequence[Json]) -> Table:
     """Table of a training's verdict: mean outcomes of the agent, the best heuristic and the champion; a row per
     outcome.
     """

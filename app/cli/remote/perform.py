@@ -171,7 +171,7 @@ def upload(
     media = [_media_type(file, format_) for file in files]
     with Service(url) as service:
         for file, media_type in zip(files, media, strict=True):
-            headers = {"Content-Type": media_type} | ({"Content-Encoding": "gzip"} if _packed(file) else {})
+            headers = {"Content-Type": media_type} | ({"Content-Encoding": "gzip"} if _is_gzip(file) else {})
             with progress(notes, file.name) as bar:
                 path = f"/workloads/{quote(workload, safe='')}/samples"
                 answer = service.call("POST", path, params=query, content=_pieces(file, bar), headers=headers)
@@ -222,7 +222,7 @@ def _pieces(file: Path, bar: Bar) -> Iterator[bytes]:
             yield piece
             sent += len(piece)
             done = min(sent / max(size, 1), 1.0)
-            bar.update(done, ", ".join(filter(None, (f"{sent / 1e6:,.1f} MB", bar.left(done)))))
+            bar.update(done, ", ".join(filter(None, (f"{sent / 1e6:,.1f} MB", bar.remaining_time(done)))))
 
 
 def _media_type(file: Path, format_: str | None) -> str:
@@ -232,7 +232,7 @@ def _media_type(file: Path, format_: str | None) -> str:
     return FORMATS[ends]
 
 
-def _packed(file: Path) -> bool:
+def _is_gzip(file: Path) -> bool:
     with file.open("rb") as handle:
         return handle.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
@@ -268,23 +268,23 @@ def perform(operation: Operation, values: Json, output: Console | None = None, n
     with Service(values["url"]) as service:
         path, method = path_of(service, operation, values), operation.method
         if operation.columns:
-            _watched(values, output, lambda: _listed(service, operation, path, content, values))
+            _print_watching(values, output, lambda: _list_parts(service, operation, path, content, values))
         elif operation.file:
             written(values["out"], service.stream(path, **content))
             _done(values, {"file": str(values["out"])}, f"{operation.line.split()[-1]}: {values['out']}", output, notes)
         elif method == "DELETE":
             service.send(method, path, **content)
             named = {name: values[name] for name in operation.parameters}
-            _done(values, named, operation.deleted(values), output, notes)
+            _done(values, named, operation.deletion_message(values), output, notes)
         elif operation.result is not None:
             answer = _result(service, operation, service.call(method, path, **content), values, notes)
-            for part in _shown(answer, values):
+            for part in _render_answer(answer, values):
                 _print(output, part)
         else:
-            _watched(values, output, lambda: _shown(service.call(method, path, **content), values))
+            _print_watching(values, output, lambda: _render_answer(service.call(method, path, **content), values))
 
 
-def _listed(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
+def _list_parts(service: Service, operation: Operation, path: str, content: Json, values: Json) -> Iterator[Any]:
     """Printable parts of a list: a line of JSON per item, or one table."""
     items = _items(service, path, content, None if values["all"] else values["limit"])
     if values["as_json"]:
@@ -310,7 +310,7 @@ def _items(service: Service, path: str, content: Json, most: int | None) -> Iter
     return islice(pages(), most)
 
 
-def _shown(answer: Json, values: Json) -> Iterator[Any]:
+def _render_answer(answer: Json, values: Json) -> Iterator[Any]:
     values["ended"] = answer.get("finished_at") is not None
     if values["as_json"]:
         yield json.dumps(answer)
@@ -331,7 +331,7 @@ def _print(output: Console, part: Any) -> None:
     output.print(part, soft_wrap=isinstance(part, str | Text), markup=False, highlight=False)
 
 
-def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
+def _print_watching(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) -> None:
     """Print ``parts`` once; with ``--watch``, again after each change: in place on a terminal, else below."""
     if not values.get("watch"):
         for part in parts():
@@ -346,7 +346,7 @@ def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) 
                 time.sleep(WATCH_SECONDS)
     before: list[str] = []
     while True:
-        found = [*_rendered(output, parts())]
+        found = [*_render_parts(output, parts())]
         for line in found if found != before else ():
             _print(output, Text(line))
         if values.get("ended"):
@@ -355,7 +355,7 @@ def _watched(values: Json, output: Console, parts: Callable[[], Iterator[Any]]) 
         time.sleep(WATCH_SECONDS)
 
 
-def _rendered(output: Console, parts: Iterator[Any]) -> Iterator[str]:
+def _render_parts(output: Console, parts: Iterator[Any]) -> Iterator[str]:
     for part in parts:
         with output.capture() as capture:
             _print(output, part)

@@ -105,7 +105,7 @@ def lasting(seconds: float) -> str:
     return f"{number(seconds / divisor)} {unit}"
 
 
-def told(issue: FieldIssue) -> str:
+def describe_issue(issue: FieldIssue) -> str:
     """A field's error in words: ``line 12, user: must be …, not 'x'``."""
     parts = issue.pointer.removeprefix("/").split("/")
     where = ["line " + parts[1], *parts[2:]] if parts[0] == "lines" else [issue.pointer] if issue.pointer else []
@@ -175,14 +175,14 @@ def _spec(what: Import, path: Path, notes: Console) -> Any | None:
         _complain(notes, path, [FieldIssue("", str(error.strerror), None)])
     except ValidationError as error:
         issues = [
-            FieldIssue("/" + "/".join(map(str, one["loc"])) if one["loc"] else "", one["msg"], _given(one))
+            FieldIssue("/" + "/".join(map(str, one["loc"])) if one["loc"] else "", one["msg"], _invalid_value(one))
             for one in error.errors(include_url=False)
         ]
         _complain(notes, path, issues)
     return None
 
 
-def _given(error: Any) -> object:
+def _invalid_value(error: Any) -> object:
     """The invalid value of a Pydantic error, if it helps; None otherwise."""
     value = error["input"]
     return value if isinstance(value, str | int | float) and error["type"] != "json_invalid" else None
@@ -221,7 +221,7 @@ def _alike(files: Sequence[SampleFile], notes: Console) -> bool:
 
 def _complain(notes: Console, path: Path, issues: Sequence[FieldIssue]) -> None:
     for issue in issues:
-        notes.print(Text(f"{path}: {told(issue)}", "red"), soft_wrap=True)
+        notes.print(Text(f"{path}: {describe_issue(issue)}", "red"), soft_wrap=True)
 
 
 def _hand_over(
@@ -235,7 +235,7 @@ def _hand_over(
         RefusedError, UnreachableError: a request fails.
     """
     path = f"/workloads/{spec.name}"
-    output.print(Text(_registered(service, spec, path)), soft_wrap=True)
+    output.print(Text(_register_workload(service, spec, path)), soft_wrap=True)
     stored = max(_upload(service, path, file, output) for file in files)
     job, models = _last_fit(service, spec.name), service.call("GET", f"{path}/models?limit=1")["items"]
     known = job or next(iter(models), None)  # jobs are forgotten in time, models are not
@@ -270,7 +270,7 @@ def _moment(made: Json) -> datetime:
     return datetime.fromisoformat(made["created_at"])
 
 
-def _registered(service: Service, spec: Any, path: str) -> str:
+def _register_workload(service: Service, spec: Any, path: str) -> str:
     """Register a workload unless it exists and return a message; raises RefusedError if that fails."""
     try:
         known = service.call("GET", path)

@@ -12,14 +12,14 @@ import httpx
 
 from app.cli.failures import Json, RefusedError, UnreachableError
 
-__all__ = ["Json", "RefusedError", "Service", "UnreachableError", "authorised"]
+__all__ = ["Json", "RefusedError", "Service", "UnreachableError", "authorization_header"]
 READ_SECONDS = 60.0
 NOT_FOUND = 404
 PATIENCE_SECONDS = 30.0
 """Seconds for which a followed job's service may be unreachable."""
 
 
-def authorised() -> dict[str, str]:
+def authorization_header() -> dict[str, str]:
     """Authorization header with the key in the environment variable `STEWARD_API_KEY`; empty without one.
 
     The key is no command-line option, as other users of the host can read those.
@@ -39,7 +39,11 @@ class Service:
     def __init__(self, url: str) -> None:
         self.url = url
         self._http = httpx.Client(
-            base_url=url, timeout=READ_SECONDS, trust_env=False, headers=authorised(), verify=_verification(url)
+            base_url=url,
+            timeout=READ_SECONDS,
+            trust_env=False,
+            headers=authorization_header(),
+            verify=_verification(url),
         )
 
     def __enter__(self) -> Self:

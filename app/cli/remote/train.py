@@ -16,11 +16,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Column, Table
 from rich.text import Text
 
-from app.charts.text import fixed, moment, percent
+from app.charts.text import decimals, moment, percent
 from app.cli.child import draw_agent
 from app.cli.failures import Json, exit_status
 from app.cli.options import DONE, INTERRUPTED, REFUSED, UNMET
-from app.cli.remote.outcomes import compared
+from app.cli.remote.outcomes import outcomes_table
 from app.cli.remote.service import Json as ServiceJson
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 
@@ -41,7 +41,7 @@ class Bar:
         self._task = drawn.add_task(title, total=1.0, words="") if drawn is not None else None
         self._lines = -1
 
-    def left(self, completed: float) -> str:
+    def remaining_time(self, completed: float) -> str:
         """Estimated remaining time in words, at constant pace; empty before 1 s or without progress."""
         taken = time.monotonic() - self._begun
         if completed <= 0 or taken < 1:
@@ -111,7 +111,7 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
     output, notes = output or Console(), notes or Console(stderr=True)
     try:
         with Service(options.url) as service:
-            result = _ended(service, options, notes)
+            result = _await_training(service, options, notes)
             agent = _agent(service, options, result)
     except KeyboardInterrupt:
         notes.print("interrupted: the training is cancelled")
@@ -126,12 +126,12 @@ def run(options: Options, output: Console | None = None, notes: Console | None =
         output.print(json.dumps(agent), soft_wrap=True, markup=False, highlight=False)
     else:
         show(agent, output)
-    if not drawn(agent, options.plot, notes):
+    if not draw_report(agent, options.plot, notes):
         return REFUSED
     return DONE if agent["promoted"] or not options.require_promoted else UNMET
 
 
-def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
+def draw_report(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
     """Draw an agent's report to a file, if given; False if that fails."""
     if file is None:
         return True
@@ -141,7 +141,7 @@ def drawn(agent: ServiceJson, file: Path | None, notes: Console) -> bool:
     return True
 
 
-def _ended(service: Service, options: Options, notes: Console) -> ServiceJson:
+def _await_training(service: Service, options: Options, notes: Console) -> ServiceJson:
     """Request a training and return its job's result; Ctrl-C cancels the job and is raised again.
 
     Raises:
@@ -201,15 +201,15 @@ def show(agent: ServiceJson, output: Console) -> None:
         output.print(Text(f"answers now: {agent['instead']}"))
     judged = _moment(agent.get("created_at"))
     verdict = Text(f"verdict when its training ended{f', {judged}' if judged else ''}: {report['reason']}")
-    counted = [compared(report["outcomes"])] if report.get("outcomes") else []
+    counted = [outcomes_table(report["outcomes"])] if report.get("outcomes") else []
     past = bool(agent.get("standing_reason"))  # then no figure stands before the date of the verdict that it is of
     output.print(*([verdict, *counted] if past else [*counted, verdict]), sep="\n")
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
-    if alone := _alone(report):
+    if alone := _unguarded_return(report):
         output.print(Text(alone))
 
 
-def _alone(report: ServiceJson) -> str:
+def _unguarded_return(report: ServiceJson) -> str:
     """Return of the best trained network on its own; empty if there is none."""
     found = report.get("learned")
     if found is None:
@@ -230,7 +230,7 @@ def _moment(text: str | None) -> str:
 
 
 def _interval(found: ServiceJson) -> str:
-    mean, low, high = (fixed(found[part], 5) for part in ("mean", "low", "high"))
+    mean, low, high = (decimals(found[part], 5) for part in ("mean", "low", "high"))
     return f"{mean} (95 % interval {low} to {high})"
 
 
@@ -261,4 +261,4 @@ def bracket(rows: list[ServiceJson]) -> Table:
 
 
 def _score(value: float | None) -> str | None:
-    return None if value is None else fixed(value, 5)
+    return None if value is None else decimals(value, 5)

@@ -60,7 +60,7 @@ def exclusive(
         StartupError: another process still holds the lock, or the file system doesn't support locks.
     """
     with (folder / NAME).open("a+") as file:
-        if not _locked(file):
+        if not _is_locked(file):
             say(f"waits up to {patience_seconds:g} s for process {holder(folder)}, which serves {folder}, to end")
             _wait(file, folder, time.monotonic() + patience_seconds)
         file.truncate(0)
@@ -70,7 +70,7 @@ def exclusive(
 
 
 def _wait(file: IO[str], folder: Path, until: float) -> None:
-    while not _locked(file):
+    while not _is_locked(file):
         if time.monotonic() > until:
             raise StartupError(
                 f"STEWARD_DATA_DIR={str(folder)!r}: process {holder(folder)} serves it already; stop that one, "
@@ -80,7 +80,7 @@ def _wait(file: IO[str], folder: Path, until: float) -> None:
         time.sleep(LOOK_SECONDS)
 
 
-def _locked(file: IO[str]) -> bool:
+def _is_locked(file: IO[str]) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -179,7 +179,7 @@ def growing(
             while not ended.wait(look):
                 size = sum(map(_size, files))
                 done = min(size / expected, 1.0) if expected else 0.0
-                bar.update(done, ", ".join(filter(None, (f"{size / 1e6:,.1f} MB", bar.left(done)))))
+                bar.update(done, ", ".join(filter(None, (f"{size / 1e6:,.1f} MB", bar.remaining_time(done)))))
 
         thread = threading.Thread(target=watch)
         thread.start()
@@ -225,10 +225,10 @@ def backup(data: Path | None, file: Path, *, force: bool, as_json: bool) -> None
         document = {"file": str(file), "bytes": size, "revision": found.revision, "rows": dict(found.rows)}
         typer.echo(json.dumps(document))
         return
-    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_counted(found)}")
+    typer.echo(f"{file}: {size:,} bytes, revision {found.revision}{_row_counts(found)}")
 
 
-def _counted(found: Contents) -> str:
+def _row_counts(found: Contents) -> str:
     return "".join(f"\n  {table:18}{rows:>12,} rows" for table, rows in found.rows.items() if rows)
 
 

@@ -59,7 +59,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def refused(check: str, error: startup.StartupError) -> Finding:
+def failed_finding(check: str, error: startup.StartupError) -> Finding:
     """A failed finding from a StartupError, whose message ends with the remedy."""
     detail, _, remedy = str(error).rpartition("; ")
     return Finding(check, "fail", detail or remedy, remedy if detail else "")
@@ -88,7 +88,7 @@ def _password(url: str) -> str:
         return ""
 
 
-def shown(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
+def redact(found: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
     """The findings without secrets."""
     hide = hiding(settings)
     for one in found:
@@ -113,10 +113,10 @@ def size(number: float) -> str:
 def of_database(database: Database) -> Iterator[Finding]:
     """Findings about the database, the version of its tables, and its clock."""
     for name, check in (("database", _server), ("tables", _tables), ("clock", _clock)):
-        yield guarded(name, database, check)
+        yield database_finding(name, database, check)
 
 
-def guarded(name: str, database: Database, check: Callable[[Session], Finding]) -> Finding:
+def database_finding(name: str, database: Database, check: Callable[[Session], Finding]) -> Finding:
     """Finding of a check with a database session; a failure if the database doesn't respond."""
     try:
         with database.reading() as session:
@@ -217,9 +217,9 @@ KEYS_END_SOON = timedelta(days=7)
 
 def work_of_database(settings: Settings, database: Database) -> Iterator[Finding]:
     """Findings about workers, jobs and keys, from the database."""
-    yield guarded("workers", database, partial(workers, settings=settings))
-    yield guarded("jobs", database, jobs)
-    yield guarded("keys", database, partial(of_keys, settings=settings))
+    yield database_finding("workers", database, partial(workers, settings=settings))
+    yield database_finding("jobs", database, jobs)
+    yield database_finding("keys", database, partial(of_keys, settings=settings))
 
 
 def broker(settings: Settings) -> Finding:
@@ -227,20 +227,20 @@ def broker(settings: Settings) -> Finding:
     try:
         startup.check_broker_url(settings)
     except startup.StartupError as error:
-        return refused("broker", error)
+        return failed_finding("broker", error)
     problem = startup.broker_problem(settings)
     if problem is not None:
-        return refused("broker", startup.StartupError(problem))
+        return failed_finding("broker", startup.StartupError(problem))
     where = f"files in {settings.broker_dir}" if settings.files_as_broker else "answers"
     return Finding("broker", "ok", where)
 
 
 def workers(session: Session, settings: Settings) -> Finding:
     """Which workers were seen recently."""
-    now, known = database_time(session), seen.known(session)
+    now, known = database_time(session), seen.registered_workers(session)
     alive = [one for one in known if now - one.seen_at < timedelta(seconds=settings.worker_seen_seconds)]
     silent = [one for one in known if one not in alive]
-    told = f"{len(alive)} alive{_named([one.name for one in alive])}"
+    told = f"{len(alive)} alive{_name_some([one.name for one in alive])}"
     if any(one.seen_at > now + CLOCK_SET_BACK for one in known):
         return Finding("workers", "warn", f"{told}; signs of life lie ahead of time", "set the database's clock right")
     if not alive:
@@ -251,14 +251,14 @@ def workers(session: Session, settings: Settings) -> Finding:
             "start one: steward worker, or steward serve, which brings one",
         )
     if silent:
-        detail = f"{told}; {len(silent)} silent without having signed off{_named([one.name for one in silent])}"
+        detail = f"{told}; {len(silent)} silent without having signed off{_name_some([one.name for one in silent])}"
         return Finding(
             "workers", "warn", detail, "see their logs; their jobs are taken over, and they are forgotten in a day"
         )
     return Finding("workers", "ok", told)
 
 
-def _named(names: list[str]) -> str:
+def _name_some(names: list[str]) -> str:
     rest = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f" ({', '.join(names[:MOST_NAMED])}{rest})" if names else ""
 
@@ -285,7 +285,7 @@ def of_keys(session: Session, settings: Settings) -> Finding:
     now = database_time(session)
     valid = [key for key in ring.valid(session) if key.expires_at is None or key.expires_at > now]
     if not valid:
-        asked = settings.authentication == "required" or ring.fingerprint(session).made > 0
+        asked = settings.authentication == "required" or ring.fingerprint(session).created > 0
         if asked and not settings.oidc_issuer:
             return Finding("keys", "fail", "keys are asked for, and none is valid", "steward key create --scopes admin")
         return Finding("keys", "ok", "none is valid, and none is asked for by keys of its own")
@@ -333,11 +333,11 @@ def _free(settings: Settings, found: Finding) -> Finding:
 
 def issuer(settings: Settings) -> Finding:
     """Whether the configured identity provider's keys can be fetched."""
-    from app.keys.provider import UNUSABLE, published
+    from app.keys.provider import UNUSABLE, fetch_signing_keys
 
     where = settings.oidc_keys_url or settings.oidc_issuer
     try:
-        count = len(published(settings))
+        count = len(fetch_signing_keys(settings))
     except UNUSABLE as error:
         remedy = "see that STEWARD_OIDC_ISSUER and STEWARD_OIDC_KEYS_URL are right, and that it is reached from here"
         return Finding("issuer", "fail", f"the keys of {where} can't be had: {error}", remedy)
@@ -367,11 +367,17 @@ EXPIRES_SOON = timedelta(days=14)
 
 def findings(settings: Settings, environment: Mapping[str, str] = os.environ) -> Iterator[Finding]:
     """Problems of the settings; one finding that all is well if there are none."""
-    found = [*unknown(environment), *_network(settings), *_traces(settings), *_storage(settings), *_times(settings)]
+    found = [
+        *unknown_variables(environment),
+        *_network(settings),
+        *_traces(settings),
+        *_storage(settings),
+        *_times(settings),
+    ]
     yield from found or [Finding(CHECK, "ok", "nothing contradicts")]
 
 
-def unknown(environment: Mapping[str, str]) -> Iterator[Finding]:
+def unknown_variables(environment: Mapping[str, str]) -> Iterator[Finding]:
     """Environment variables with the prefix STEWARD_ that aren't settings."""
     known = [f"{PREFIX}{name.upper()}" for name in Settings.model_fields]
     for name in sorted(environment):
@@ -386,7 +392,7 @@ def _network(settings: Settings) -> Iterator[Finding]:
     try:
         check_address(settings)
     except StartupError as error:
-        yield refused(CHECK, error)
+        yield failed_finding(CHECK, error)
     if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
         yield Finding(
             CHECK,
@@ -402,7 +408,7 @@ def _traces(settings: Settings) -> Iterator[Finding]:
     try:
         check_traces(settings)
     except StartupError as error:
-        yield refused(CHECK, error)
+        yield failed_finding(CHECK, error)
 
 
 def certificate(chain: Path, key: Path, now: datetime) -> Iterator[Finding]:
@@ -468,10 +474,10 @@ def _times(settings: Settings) -> Iterator[Finding]:
 
 def examine(settings: Settings) -> list[Finding]:
     """Findings of all checks with these settings; creates nothing, and contains no secrets."""
-    return list(shown(_found(settings), settings))
+    return list(redact(_findings(settings), settings))
 
 
-def _found(settings: Settings) -> Iterator[Finding]:
+def _findings(settings: Settings) -> Iterator[Finding]:
     yield Finding("release", "ok", f"steward {version('steward')}, Python {platform.python_version()}")
     yield from findings(settings)
     yield from disk(settings)
@@ -486,7 +492,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
     try:
         startup.check_database(settings, creates=False)
     except startup.StartupError as error:
-        yield refused("database", error)
+        yield failed_finding("database", error)
         return
     database = Database(settings.database_url, settings)
     try:
@@ -513,12 +519,12 @@ def lines(found: Sequence[Finding]) -> Iterator[str]:
     wide = max(len(one.check) for one in found)
     for one in found:
         begin = f"{one.status:4}  {one.check:{wide}}  "
-        yield from _wrapped(begin, one.detail, " " * len(begin))
+        yield from _wrap_lines(begin, one.detail, " " * len(begin))
         if one.remedy:
-            yield from _wrapped(f"{' ' * len(begin)}-> ", one.remedy, " " * (len(begin) + 3))
+            yield from _wrap_lines(f"{' ' * len(begin)}-> ", one.remedy, " " * (len(begin) + 3))
 
 
-def _wrapped(begin: str, told: str, indent: str) -> list[str]:
+def _wrap_lines(begin: str, told: str, indent: str) -> list[str]:
     plain = " ".join(told.split())
     return textwrap.wrap(plain, COLUMNS, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
 

@@ -75,7 +75,7 @@ def has_keys(settings: Settings) -> bool:
     database = Database(settings.database_url, settings)
     try:
         with database.reading() as session:
-            return ring.fingerprint(session).made > 0
+            return ring.fingerprint(session).created > 0
     except SQLAlchemyError:  # no table yet; other problems are reported when the database is used
         return False
     finally:
@@ -348,7 +348,7 @@ def serve(settings: Settings) -> None:
         for one in sockets:
             stack.enter_context(closing(one))
         startup.check_folder(settings.data_dir)
-        stack.enter_context(_alone(settings))
+        stack.enter_context(_lock_data_folder(settings))
         say(f"Steward starts: data in {settings.data_dir}; {_workers(settings)}")
         if not (is_loopback(settings.host) or settings.tls_certificate or settings.trusted_proxies):
             say("steward serve: warning: keys travel unencrypted; set STEWARD_TLS_CERTIFICATE, or name a proxy")
@@ -364,7 +364,7 @@ def _workers(settings: Settings) -> str:
 
 
 @contextmanager
-def _alone(settings: Settings) -> Iterator[None]:
+def _lock_data_folder(settings: Settings) -> Iterator[None]:
     """Lock the data folder if the service stores data in it; APIs without workers may share it."""
     if not settings.embedded:
         yield

@@ -15,7 +15,7 @@ from statistics import mean
 from rich.console import Console
 
 from app.charts.figures import Figure
-from app.charts.timeline import Course, counts, courses, lasting, shaded
+from app.charts.timeline import Course, counts, courses, lasting, shade_interval
 from steward_demos.inference_run import (
     BATCHES,
     BURST,
@@ -281,7 +281,7 @@ def charts(played: Sequence[Played], seconds: float) -> list[Figure]:
         counts("Which network answered them", "requests", chosen, 1.0, f"Under {own.name}."),
         courses("Response quality", "mean quality", quality, "Of the requests that came in each second, by user."),
     ]
-    return [shaded(lasting(one, seconds), BURST[0] * seconds, BURST[1] * seconds) for one in drawn]
+    return [shade_interval(lasting(one, seconds), BURST[0] * seconds, BURST[1] * seconds) for one in drawn]
 
 
 def _by_second(one: Played, of: Callable[[Response], str], names: Sequence[str]) -> dict[str, Course]:

@@ -382,14 +382,14 @@ def charts(runs: Sequence[Run]) -> list[Figure]:
     disturbed = [row.measured.iteration for row in runs[0].rows if row.measured.disturbed]
     beside = Beside(stress=(disturbed[0] - 0.5, disturbed[-1] + 0.5) if disturbed else None)
     return [
-        timeline.compared(
+        timeline.comparison_chart(
             "Seconds per iteration",
             "seconds",
             _series(runs, lambda row: row.measured.seconds),
             "The band is what Steward predicted for its own run (90 %).",
             beside._replace(band=_band(runs[0])),
         ),
-        timeline.compared(
+        timeline.comparison_chart(
             "CPU allocation",
             "CPU, % of a core",
             _series(runs, lambda row: row.measured.percent),
@@ -397,7 +397,7 @@ def charts(runs: Sequence[Run]) -> list[Figure]:
             beside,
             steps=True,
         ),
-        timeline.compared(
+        timeline.comparison_chart(
             "Elapsed time vs. deadline",
             "elapsed seconds",
             _series(runs, lambda row: row.elapsed),

@@ -61,7 +61,7 @@ def stacked(figures: Sequence[Figure]) -> Json:
     """One Vega-Lite definition of charts below one another, with their texts."""
     panels = [
         {**{name: part for name, part in one.spec.items() if name != "$schema"}}
-        | {"width": WIDTH, "height": PANEL, "title": {"text": one.title, "subtitle": one.told}}
+        | {"width": WIDTH, "height": PANEL, "title": {"text": one.title, "subtitle": one.caption}}
         for one in figures
     ]
     independent = {"scale": {"color": "independent"}}

@@ -12,7 +12,7 @@ from app.agents import combinations
 from app.agents import service as agents
 from app.agents.evidence import JUDGE
 from app.agents.schemas import PromotionRequest
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Job, Promotion
 from app.domain_models import service as domain_models
@@ -132,7 +132,7 @@ def test_pictures_are_left_out_of_lists(client: TestClient, workload: str, backe
         found = workloads.require(session, TENANT, workload)
         made = policies.save(HeuristicPolicy({"heuristic": "hold"}), layout_of(found))
         report = {"algorithm": "dqn", "pictures": pictures}
-        agents.publish(session, found.id, Trained(1, 1, "dqn", 0, report, made, False, "worse"))
+        agents.publish(session, found.id, TrainingResult(1, 1, "dqn", 0, report, made, False, "worse"))
     path = f"/workloads/{workload}/agents"
     told = {"algorithm": "dqn", "version": 1, "promoted": False, "reason": "worse", "judge": JUDGE}
     assert client.get(f"{path}/1").json()["report"] == {**told, "pictures": pictures}

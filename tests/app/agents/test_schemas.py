@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from app.agents.algorithms import CONTESTS, names, own
+from app.agents.algorithms import CONTESTS, kind_specific_names, names
 from app.agents.schemas import EXPERTS, TrainRequest
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.registry import KINDS
@@ -21,7 +21,7 @@ def test_the_engine_knows_every_algorithm_that_may_be_asked_for(algorithm: str) 
 
 
 def test_every_algorithm_of_the_engine_may_be_asked_for() -> None:
-    assert set(names()) == set(registry.names()) | set(CONTESTS) | own()
+    assert set(names()) == set(registry.names()) | set(CONTESTS) | kind_specific_names()
     assert set(NAMED) <= set(registry.names())
     described = TrainRequest.model_json_schema()["properties"]
     assert set(described["algorithm"]["enum"]) == set(names())

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 from app import queue
 from app.agents import repository
 from app.agents import service as agents
-from app.agents.evidence import JUDGE, Present, Standing, trained_for
-from app.agents.service import Trained
+from app.agents.evidence import JUDGE, Present, VerdictValidity, trained_for
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Agent, DomainModel, Evaluation, Job, Workload
 from app.domain_models import service as models
@@ -66,7 +66,7 @@ def register(database: Database, tenant: str, spec: dict[str, Any], *, promote: 
             artifact = save(HeuristicPolicy({"heuristic": "hold"}), layout)
             report = {**REPORT, "trained_for": terms}
             agents.publish(
-                session, workload.id, Trained(1, 1, name, 0, report, artifact, promoted, f"verdict of {name}")
+                session, workload.id, TrainingResult(1, 1, name, 0, report, artifact, promoted, f"verdict of {name}")
             )
 
 
@@ -369,14 +369,14 @@ def test_what_cannot_be_queued_is_left_and_the_next_is_evaluated(
 
 def broken(monkeypatch: pytest.MonkeyPatch, error: Exception | None) -> None:
     """Let the standing of the first workload's agents end in an error, if any."""
-    standing = Present.standing
+    standing = Present.validity
 
-    def failing(present: Present, agent: Agent) -> Standing:
+    def failing(present: Present, agent: Agent) -> VerdictValidity:
         if error is not None and present.workload.name == NAMES[0]:
             raise error
         return standing(present, agent)
 
-    monkeypatch.setattr(Present, "standing", failing)
+    monkeypatch.setattr(Present, "validity", failing)
 
 
 def test_an_error_of_the_database_settles_nothing(

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 import vl_convert
 
-from app.charts.figures import DARK_COLOURS, LIGHT_COLOURS, Cell, Learnt, Ranked, config, learning, ranking, steps_map
+from app.charts.figures import (
+    DARK_COLOURS,
+    LIGHT_COLOURS,
+    Cell,
+    LearningPoint,
+    Ranked,
+    config,
+    learning,
+    ranking,
+    steps_map,
+)
 from app.charts.timeline import (
     MOST_NAMES,
     MOST_TICKS,
@@ -48,7 +58,7 @@ def test_moments_however_far_apart_have_few_ticks() -> None:
 
 def test_one_lane_is_named_in_words() -> None:
     drawn = gantt("Tasks", [Bar("a", "large-0", 0.0, 5.0), Bar("b", "large-0", 5.0, 9.0)], "Bars.")
-    assert drawn.told == "Bars. All ran on large-0."
+    assert drawn.caption == "Bars. All ran on large-0."
 
 
 def test_what_is_expected_follows_what_came_with_its_band() -> None:
@@ -119,6 +129,6 @@ def test_a_map_has_its_colours_from_the_theme() -> None:
 
 
 def test_what_planning_reaches_is_told_from_what_others_do() -> None:
-    drawn = learning([Learnt("dqn", 0, -2.0)], {"optimum": -1.0, "hold": -3.0}, "Line.", ("optimum", "plan"))
+    drawn = learning([LearningPoint("dqn", 0, -2.0)], {"optimum": -1.0, "hold": -3.0}, "Line.", ("optimum", "plan"))
     rules = {layer["mark"]["style"]: layer["data"]["values"] for layer in drawn.spec["layer"][1:3]}
     assert rules == {"other": [{"name": "hold", "value": -3.0}], "reference": [{"name": "optimum", "value": -1.0}]}

@@ -43,7 +43,7 @@ def test_numbers_are_as_a_person_would_write_them(value: float, told: str) -> No
 
 @given(st.floats(-1e15, 1e15))
 def test_no_number_has_an_exponent_or_is_a_negative_zero(value: float) -> None:
-    for told in (text.number(value), text.number(value, 6), text.fixed(value, 2)):
+    for told in (text.number(value), text.number(value, 6), text.decimals(value, 2)):
         assert PLAIN.fullmatch(told), told
         assert told.strip("+-0.,") or not told.startswith("-"), told
 
@@ -97,7 +97,7 @@ def test_costs_at_the_edges_are_rounded_before_their_form_is_chosen(value: float
 
 @pytest.mark.parametrize(("value", "places", "told"), [(-0.5, 0, "0"), (-0.51, 0, "-1"), (-0.04, 1, "0.0")])
 def test_what_rounds_to_nothing_has_no_sign(value: float, places: int, told: str) -> None:
-    assert text.fixed(value, places) == told
+    assert text.decimals(value, places) == told
     assert text.percent(value / 100, places) == f"{told} %"
 
 

@@ -85,7 +85,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[httpx.Requ
     monkeypatch.setattr("app.cli.remote.train.show", lambda *_, **__: None)
     monkeypatch.setattr("app.cli.remote.agent_report.show", lambda *_, **__: None)
     monkeypatch.setattr("app.cli.remote.evaluate.show", lambda *_, **__: None)
-    monkeypatch.setattr("app.cli.remote.forecast.told", lambda _: "")
+    monkeypatch.setattr("app.cli.remote.forecast.forecast_table", lambda _: "")
     monkeypatch.chdir(tmp_path)
     Path("w.json").write_text("{}")
     Path("log.csv").write_text("execution\n")
@@ -151,4 +151,4 @@ def test_a_command_line_offers_what_its_operation_takes() -> None:
     ],
 )
 def test_a_deletion_is_told_by_what_its_path_names(line: str, values: dict[str, str], told: str) -> None:
-    assert operations()[line].deleted(values) == told
+    assert operations()[line].deletion_message(values) == told

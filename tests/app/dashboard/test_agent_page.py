@@ -8,7 +8,7 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.base import new_id, utc_now
 from app.database.engine import Database
 from app.database.tables import Agent, Promotion
@@ -39,7 +39,7 @@ def trained(database: Database, name: str) -> None:
     with database.session() as session:
         workload = workloads.require(session, TENANT, name)
         artifact = save(HeuristicPolicy({"heuristic": "hold"}), layout_of(workload))
-        agents.publish(session, workload.id, Trained(1, 1, "dqn", 3, REPORT, artifact, False, "not better"))
+        agents.publish(session, workload.id, TrainingResult(1, 1, "dqn", 3, REPORT, artifact, False, "not better"))
 
 
 @on_both

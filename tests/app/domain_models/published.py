@@ -9,7 +9,7 @@ import numpy as np
 
 from app.agents import repository
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.iterative.heuristics import HeuristicPolicy
@@ -54,5 +54,5 @@ def publish_agent(
             known = [{"heuristic": heuristic, "role": f"{role}-{version}"} for role in roles]
             each = [save(HeuristicPolicy(config), layout_of(workload)) for config in known]
             artifact = save_roles(dict(zip(roles, each, strict=True)))
-        trained = Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, promote, "good enough")
+        trained = TrainingResult(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, promote, "good enough")
         return agents.publish(session, workload.id, trained)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Job
 from app.domain_models import service as domain_models
@@ -83,7 +83,9 @@ def publish_agent(
 ) -> int:
     """An agent as a worker publishes it that was asked not to promote it; its version."""
     report = {"algorithm": "dqn", "good_enough": good, "reason": "as planted", **more}
-    trained = Trained(1, model_version, "dqn", 0, report, artifact(waits=waits, given=given), False, "as planted")
+    trained = TrainingResult(
+        1, model_version, "dqn", 0, report, artifact(waits=waits, given=given), False, "as planted"
+    )
     with database.session() as session:
         return agents.publish(session, workloads.require(session, TENANT, NAME).id, trained)
 

@@ -17,10 +17,10 @@ from app.drift.detector import (
     REPORTS,
     Drift,
     Report,
-    encoded,
+    encode_drift,
     new_notices,
-    observed,
-    restored,
+    observe_residuals,
+    restore_drift,
 )
 from app.kinds.contract.engine import FACTORS, Residual, Residuals, counted, measured
 
@@ -49,7 +49,7 @@ def played(
     """What is kept when something was first noticed, and after how many reports; else after ``most``."""
     kept = before
     for number in range(most):
-        kept = observed(kept, Residuals(1, [next(residuals)]), Report(first + number, 1, NOW), reports)
+        kept = observe_residuals(kept, Residuals(1, [next(residuals)]), Report(first + number, 1, NOW), reports)
         if kept.notices:
             return kept, number + 1
     return kept, most
@@ -117,7 +117,7 @@ class TestObserved:
         needed = 0
         kept = NOTHING
         while not kept.notices:
-            kept = observed(kept, Residuals(1, [huge]), Report(needed, 1, NOW))
+            kept = observe_residuals(kept, Residuals(1, [huge]), Report(needed, 1, NOW))
             needed += 1
         assert needed >= log(REPORTS) / log(LARGEST)
 
@@ -129,35 +129,35 @@ class TestObserved:
     def test_a_drift_is_told_once_and_again_under_another_model(self) -> None:
         source, kept = stream("seconds", 5, 2.0), NOTHING
         for number in range(100):
-            kept = observed(kept, Residuals(1, [next(source)]), Report(number, 1, NOW))
+            kept = observe_residuals(kept, Residuals(1, [next(source)]), Report(number, 1, NOW))
         assert len(kept.notices) == 1
         for number in range(100, 200):
-            kept = observed(kept, Residuals(1, [next(source)]), Report(number, 2, NOW))
+            kept = observe_residuals(kept, Residuals(1, [next(source)]), Report(number, 2, NOW))
         assert [notice.model for notice in kept.notices] == [1, 2]
 
     def test_what_is_kept_of_notices_is_bounded(self) -> None:
         source, kept = stream("seconds", 5, 2.0), NOTHING
         for model in range(MOST_NOTICES + 5):
             for number in range(15):
-                before, kept = kept, observed(kept, Residuals(1, [next(source)]), Report(number, model, NOW))
+                before, kept = kept, observe_residuals(kept, Residuals(1, [next(source)]), Report(number, model, NOW))
                 assert len(new_notices(before, kept)) <= 1
         assert len(kept.notices) == MOST_NOTICES
 
     def test_a_report_that_says_nothing_changes_nothing(self) -> None:
         kept, _ = played(stream("seconds", 1, 1.0), REPORTS, 10)
-        assert observed(kept, Residuals(1, []), Report(11, 1, NOW)) is kept
+        assert observe_residuals(kept, Residuals(1, []), Report(11, 1, NOW)) is kept
 
     def test_it_is_stored_and_restored(self) -> None:
         kept, _ = played(stream("seconds", 5, 2.0), REPORTS, 100)
-        assert restored(msgspec.json.decode(encoded(kept))) == kept
-        assert restored(msgspec.json.decode(encoded(NOTHING))) is NOTHING
+        assert restore_drift(msgspec.json.decode(encode_drift(kept))) == kept
+        assert restore_drift(msgspec.json.decode(encode_drift(NOTHING))) is NOTHING
 
 
 def played_with(streams: int, found: list[Residual]) -> int:
     """After how many reports something was noticed."""
     kept = NOTHING
     for number, residual in enumerate(found):
-        kept = observed(kept, Residuals(streams, [residual]), Report(number, 1, NOW))
+        kept = observe_residuals(kept, Residuals(streams, [residual]), Report(number, 1, NOW))
         if kept.notices:
             return number
     return len(found)

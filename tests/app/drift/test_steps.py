@@ -12,7 +12,7 @@ from sqlalchemy import select
 from app.database.engine import Database
 from app.database.tables import Adaptation, Execution, Iteration, Job, Run
 from app.drift import service, steps
-from app.drift.detector import restored
+from app.drift.detector import restore_drift
 from app.drift.realised import means
 from app.kinds.inference.spec import InferenceSpec
 from app.samples import service as samples
@@ -347,7 +347,7 @@ def test_what_was_reached_before_the_drift_takes_no_agent_back(client: TestClien
     done = promoted_and_watched(client, database, served, 40.0)
     figures = done["steps"][-1]["figures"]
     with database.reading() as session:
-        kept = [restored(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]
+        kept = [restore_drift(session.get_one(Run, run.run).drift).blocks for run in (idle, served)]
     assert means(kept[0], None)[-1] > figures["before"] + 0.1
     assert (done["state"], champion(client)) == ("kept", 1)
 

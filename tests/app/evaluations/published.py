@@ -7,7 +7,7 @@ from typing import Any
 from app.database.engine import Database
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Verdict
-from app.evaluations.service import Evaluated
+from app.evaluations.service import EvaluationResult
 from app.workloads import service as workloads
 from tests.app.domain_models.published import TENANT
 
@@ -21,5 +21,5 @@ def publish_evaluation(database: Database, name: str, agent: int = 1, *, outdate
         workload = workloads.require(session, TENANT, name)
         level, reason = (None, "it is outdated") if outdated else ("L2", "L3 can't be judged")
         verdicts = [Verdict.model_validate({"agent": agent, "level": level, "reason": reason, "outdated": outdated})]
-        evaluated = Evaluated(1, 1, {"agents": [agent], "model": 1}, verdicts, REPORT, PAGE)
+        evaluated = EvaluationResult(1, 1, {"agents": [agent], "model": 1}, verdicts, REPORT, PAGE)
         return evaluations.publish(session, workload.id, evaluated)

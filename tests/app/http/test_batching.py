@@ -48,7 +48,7 @@ class Arrivals:
 
     def arrive(self) -> None:
         self.come += 1
-        self.gathering.arrived()
+        self.gathering.note_arrival()
 
     def _flush(self) -> None:
         self.flushed.append(self.come)

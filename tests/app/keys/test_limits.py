@@ -13,7 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import select
 
 from app.agents.algorithms import AUTO_SEEDS
-from app.agents.service import Trained, publish
+from app.agents.service import TrainingResult, publish
 from app.database.engine import Database
 from app.database.tables import Execution, Workload
 from app.errors import TooManyRequests
@@ -307,7 +307,7 @@ def test_the_pace_of_the_workloads_newest_training_counts(limited: Limited, blue
         for workload in session.scalars(select(Workload)):
             for version, pace in ((1, 900.0), (2, 100.0 if workload.name == "w" else 300.0), (3, 0.0)):
                 report = {"steps_per_second": pace} if pace else {}
-                trained = Trained(1, 1, "ppo", 0, report, b"", promote=False, reason="")
+                trained = TrainingResult(1, 1, "ppo", 0, report, b"", promote=False, reason="")
                 assert publish(session, workload.id, trained) == version
     for home, most in zip(homes, (360_000, 1_080_000), strict=True):
         refused = client.post(f"{home}/agents", json={"algorithm": "ppo", "budget": 10**10}, headers=blue).json()

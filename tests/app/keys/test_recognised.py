@@ -36,7 +36,7 @@ class Callers:
         return {"method": method, "path": "/runs/x/iterations/0", "query_string": b"", "headers": pairs}
 
     def recognised(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> bool:
-        return self.guard.recognised(self.scope(*headers, method=method), route) is not None
+        return self.guard.cached_caller(self.scope(*headers, method=method), route) is not None
 
     def admit(self, *headers: tuple[bytes, bytes], method: str = "PUT", route: str = ROUTE) -> None:
         asyncio.run(self.guard.admit(self.scope(*headers, method=method), route))
@@ -116,7 +116,7 @@ def test_another_host_is_refused(settings: Settings, database: Database) -> None
     made = callers(settings, database, allowed_hosts=("testserver",))
     other = made.scope()
     other["headers"][0] = (b"host", b"evil.example")
-    assert made.guard.recognised(other, ROUTE) is None
+    assert made.guard.cached_caller(other, ROUTE) is None
     with pytest.raises(Misdirected):
         asyncio.run(made.guard.admit(other, ROUTE))
 
@@ -159,7 +159,7 @@ def test_a_cookie_is_looked_at_each_time(settings: Settings, database: Database)
     scope = made.scope(cookie, (b"origin", b"http://testserver"), (b"sec-fetch-site", b"same-origin"))
     scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"authorization"]
     asyncio.run(made.guard.admit(scope, ROUTE))
-    assert made.guard.recognised(scope, ROUTE) is None
+    assert made.guard.cached_caller(scope, ROUTE) is None
 
 
 ANYBODY: Scope = {
@@ -174,8 +174,8 @@ def open_guard(settings: Settings, database: Database) -> KeyGuard:
     """Of a service without keys, which has let somebody in."""
     app: Any = create_app(settings, database)
     guard: KeyGuard = app.gateway.guard
-    assert guard.recognised(ANYBODY, ROUTE) is None
-    assert asyncio.run(guard.admit(ANYBODY, ROUTE)) == guard.recognised(ANYBODY, ROUTE)
+    assert guard.cached_caller(ANYBODY, ROUTE) is None
+    assert asyncio.run(guard.admit(ANYBODY, ROUTE)) == guard.cached_caller(ANYBODY, ROUTE)
     return guard
 
 
@@ -183,17 +183,17 @@ def test_without_keys_anybody_is_known_under_the_services_name_alone(settings: S
     guard = open_guard(settings, database)
     for pairs in ([(b"host", b"evil.example")], [], [*ANYBODY["headers"], (b"origin", b"http://evil.example")]):
         other = {**ANYBODY, "headers": pairs}
-        assert guard.recognised(other, ROUTE) is None
+        assert guard.cached_caller(other, ROUTE) is None
         with pytest.raises((Misdirected, Forbidden)):
             asyncio.run(guard.admit(other, ROUTE))
-        assert guard.recognised(other, ROUTE) is None
+        assert guard.cached_caller(other, ROUTE) is None
 
 
 def test_anybody_is_nobody_once_there_is_a_key(settings: Settings, database: Database) -> None:
     guard = open_guard(settings, database)
     make_key(database, "default", ("report",))
     guard._keys.refresh()
-    assert guard.recognised(ANYBODY, ROUTE) is None
+    assert guard.cached_caller(ANYBODY, ROUTE) is None
     with pytest.raises(Unauthorised):
         asyncio.run(guard.admit(ANYBODY, ROUTE))
 

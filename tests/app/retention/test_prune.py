@@ -15,7 +15,7 @@ from app.database.tables import Adaptation, Agent, DomainModel, Evaluation, Job,
 from app.retention import batches as batching
 from app.retention.batches import Batch
 from app.retention.service import Archive, HeldElsewhere, Pruning, plan
-from app.runs.logs import logged
+from app.runs.logs import logged_runs
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both
@@ -100,7 +100,7 @@ def test_old_iterations_of_ended_runs_go_and_are_in_the_archive(
     answer = client.get("/decision?run=long&iteration=3")
     assert (answer.status_code, "is not kept; the first is 10" in answer.json()["detail"]) == (404, True)
     with backend.reading() as session:
-        told = {len(run.reports) for run in logged(session, workload_id)}
+        told = {len(run.reports) for run in logged_runs(session, workload_id)}
     assert told == {1, 3}  # those whose beginning is gone are no logs any more
 
 

@@ -20,16 +20,16 @@ from tests.app.runs.reporting import TENANT, register, start
 
 PAGE, RULE = PageRequest(50), Staleness(10, 300)
 READS: dict[str, Callable[[Database, str], object]] = {
-    "runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE),
-    "runs of a workload": lambda database, _: service.listed(database, TENANT, PAGE, RULE, "resnet18"),
-    "running runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, "running"),
-    "missed runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, None, "missed"),
-    "stale runs": lambda database, _: service.listed(database, TENANT, PAGE, RULE, None, None, "stale"),
+    "runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE),
+    "runs of a workload": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, "resnet18"),
+    "running runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, "running"),
+    "missed runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, "missed"),
+    "stale runs": lambda database, _: service.list_runs(database, TENANT, PAGE, RULE, None, None, "stale"),
     "iterations": lambda database, run: service.iterations(database, TENANT, run, PAGE),
     "a run": lambda database, run: service.get(database, TENANT, run, RULE),
     "a decision": lambda database, run: decisions.of_run(database, TENANT, run, None),
-    "jobs": lambda database, _: jobs.listed(database, TENANT, PAGE, None, None),
-    "evaluations": lambda database, _: evaluations.listed(database, TENANT, PAGE, None),
+    "jobs": lambda database, _: jobs.list_jobs(database, TENANT, PAGE, None, None),
+    "evaluations": lambda database, _: evaluations.list_evaluations(database, TENANT, PAGE, None),
     "drifted runs": lambda database, run: _drifted(database, run),
 }
 LISTS = ("runs", "runs of a workload", "running runs", "missed runs", "stale runs")

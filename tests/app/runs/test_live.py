@@ -51,7 +51,9 @@ def test_a_long_queue_weighs_what_it_takes() -> None:
 
 def test_what_a_run_was_started_with_weighs_what_it_takes() -> None:
     cache, start = LiveCache(), {"upcoming": [{"features": {f"feature-{i}": 1.5 for i in range(8)}}] * 1_000}
-    cache.put(Live("announced", "default", "w", "i", "running", 0, live("").kept, start, "iterative", "", b"", None))
+    cache.put(
+        Live("announced", "default", "w", "i", "running", 0, live("").kind_state, start, "iterative", "", b"", None)
+    )
     assert 500_000 < cache.weight < 2_000_000
 
 
@@ -60,11 +62,11 @@ def test_a_run_is_weighed_again_when_it_grows_and_one_that_is_too_large_displace
     growing = live("growing", "workflow", queue(10))
     for one in (live("other"), growing):
         cache.put(one)
-    growing.kept = queue(500)
+    growing.kind_state = queue(500)
     before = cache.weight
-    cache.grown(growing)
+    cache.reweigh(growing)
     assert cache.weight - before == 490 * 500
-    growing.kept = queue(100_000)
-    cache.grown(growing)
+    growing.kind_state = queue(100_000)
+    cache.reweigh(growing)
     assert (cache.get("growing"), cache.weight) == (None, OVERHEAD + 400)
     assert cache.get("other") is not None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sqlalchemy import select
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.database.tables import Run
 from app.domain_models import service as domain_models
@@ -57,7 +57,9 @@ def publish(database: Database, policy: NetworkPolicy, *, promote: bool) -> byte
     with database.session() as session:
         workload = workloads.require(session, TENANT, SPEC.name)
         artifact = save(policy, LAYOUT, experience_of(LAYOUT))
-        trained = Trained(1, 1, "recurrent_ppo", 0, {"algorithm": "recurrent_ppo"}, artifact, promote, "good enough")
+        trained = TrainingResult(
+            1, 1, "recurrent_ppo", 0, {"algorithm": "recurrent_ppo"}, artifact, promote, "good enough"
+        )
         agents.publish(session, workload.id, trained)
     return artifact
 

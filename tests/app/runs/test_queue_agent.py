@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.kinds.registry import KINDS
 from app.kinds.workflow.policies import Scheduler, StrategyPolicy, save
@@ -24,7 +24,7 @@ def publish(database: Database, policy: Scheduler) -> int:
     """A version of an agent of ``pool``, not promoted."""
     with database.session() as session:
         workload = workloads.require(session, "default", "pool")
-        made = Trained(1, 0, policy.name, 0, {}, save(policy), promote=False, reason="planted")
+        made = TrainingResult(1, 0, policy.name, 0, {}, save(policy), promote=False, reason="planted")
         return agents.publish(session, workload.id, made)
 
 
@@ -108,7 +108,7 @@ def test_a_policy_that_fails_is_answered_for_by_the_specs_strategy(
 def test_an_agent_of_another_kind_is_refused(client: TestClient, backend: Database, workload: str) -> None:
     with backend.session() as session:
         found = workloads.require(session, "default", workload)
-        made = Trained(1, 0, "sjf", 0, {}, save(SJF), promote=False, reason="planted")
+        made = TrainingResult(1, 0, "sjf", 0, {}, save(SJF), promote=False, reason="planted")
         version = agents.publish(session, found.id, made)
     answer = client.post("/runs", json={"workload": workload, "shadow": version})
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (422, "/shadow")

@@ -204,7 +204,7 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     assert [kept(database, run) for run in runs] == [[0], [], [0]]
 
 
-@pytest.mark.parametrize(("module", "at_fault"), [(deciding, "_watch"), (writing, "packed")])
+@pytest.mark.parametrize(("module", "at_fault"), [(deciding, "_watch"), (writing, "pack_iteration")])
 def test_a_run_that_can_not_be_watched_or_packed_fails_alone(
     database: Database, monkeypatch: pytest.MonkeyPatch, module: ModuleType, at_fault: str
 ) -> None:

@@ -13,7 +13,7 @@ from app.database.tables import DomainModel
 from app.drift import repository
 from app.kinds.registry import KINDS
 from app.main import create_app
-from app.runs.logs import logged
+from app.runs.logs import logged_runs
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.both import on_both
@@ -125,6 +125,6 @@ def test_runs_by_a_rule_are_no_evidence_about_agents(client: TestClient, workloa
         assert client.patch(f"/runs/{run}", json={"state": "finished"}).status_code == 200
     with backend.session() as session:
         row = workloads.require(session, "default", workload)
-        assert [len(one.reports) for one in logged(session, row.id)] == [1]
+        assert [len(one.reports) for one in logged_runs(session, row.id)] == [1]
         assert [run.id for run in repository.runs(session, row.id, ruled=False)] == [plain]
         assert {run.id for run in repository.runs(session, row.id)} == {plain, ruled}

@@ -12,7 +12,7 @@ from app.agents import service
 from app.database.engine import Database, DeadlinePassed, commit_deadline
 from app.database.tables import Agent, Evaluation, Workload
 from app.kinds.iterative import policies
-from app.runs.logs import logged
+from app.runs.logs import logged_runs
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_agent, publish_model
 
@@ -160,7 +160,7 @@ def test_ended_runs_become_logs(client: TestClient, agents: str, backend: Databa
             client.patch(f"/runs/{run}", json={"state": "finished"})
     with backend.reading() as session:
         workload = session.query(Workload).filter_by(name=agents).one()
-        logs = logged(session, workload.id)
+        logs = logged_runs(session, workload.id)
     assert len(logs) == 1
     assert [report["metrics"] for report in logs[0].reports] == [{"iteration_seconds": 256.0}] * 2
     assert logs[0].start["targets"] == {"iteration_seconds": 1234.0}

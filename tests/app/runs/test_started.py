@@ -42,12 +42,12 @@ def test_it_is_kept_as_it_stands_in_the_database(any_database: Database, kept: S
     workloads.register(any_database, TENANT, spec)
     run = start(any_database, kept, spec.name, **kind.example.start)
     with any_database.reading() as session:
-        row = repository.standing(session, TENANT, run)
+        row = repository.deciding_row(session, TENANT, run)
     assert row is not None
     taken = kept.take(run)
     assert taken is not None
     remembered, read = (msgspec.structs.asdict(live) for live in (taken, from_stored(row)))
-    states = [kind.engine.serialise(state.pop("kept")) for state in (remembered, read)]
+    states = [kind.engine.serialise(state.pop("kind_state")) for state in (remembered, read)]
     assert states[0] == states[1]
     assert_equal(remembered, read)
     assert kept.take(run) is None
@@ -58,7 +58,7 @@ def test_its_first_report_reads_nothing(
 ) -> None:
     run = start(database, kept, register(database))
     with monkeypatch.context() as patch:
-        patch.setattr(repository, "standing", None)
+        patch.setattr(repository, "deciding_row", None)
         for iteration in range(2):
             assert asyncio.run(taker.report(TENANT, run, iteration, report()))[0] == 201
 

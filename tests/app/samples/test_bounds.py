@@ -33,7 +33,7 @@ from app.kinds.workflow.trace import independent
 from app.main import create_app
 from app.samples import body, service
 from app.samples import body as stream
-from app.samples.body import PIECE, Body, blocks, returning, unzipped
+from app.samples.body import PIECE, Body, blocks, decompress, returning
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.samples.bodies import csv_of
@@ -67,7 +67,7 @@ def csv(rows: int) -> None:
 WORK: dict[str, tuple[int, Callable[[int], object]]] = {
     "a comment of spaces": (8_000, lambda n: refused(lambda: read_swf([b"; a" + b" " * n + b"x\n"]))),
     "a line in small chunks": (4_000, lambda n: list(blocks([b"x" * 100] * n, 10**9))),
-    "empty gzip members": (4_000, lambda n: list(unzipped([EMPTY_MEMBER * n]))),
+    "empty gzip members": (4_000, lambda n: list(decompress([EMPTY_MEMBER * n]))),
     "a number in small chunks": (2_000, lambda n: list(walk([b"0."] + [b"1" * 100] * n, ()))),
     "tasks with all others as parents": (150, dense),
     "quotes that never close": (20_000, csv),
@@ -167,7 +167,7 @@ def test_whole_executions_are_kept_of_what_was_read_before_a_client_went(
 
 
 def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pieces, unzip = 0, stream.unzipped
+    pieces, unzip = 0, stream.decompress
 
     messages = iter([{"type": "http.request", "body": gzip.compress(b"\n" * (200 * PIECE)), "more_body": False}])
 
@@ -190,7 +190,7 @@ def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, m
                     assert told.wait(60)
                 yield piece
 
-        monkeypatch.setattr(service, "unzipped", counted)
+        monkeypatch.setattr(service, "decompress", counted)
         await _post(
             client.app, cluster, receive, (b"content-type", b"application/x-swf"), (b"content-encoding", b"gzip")
         )

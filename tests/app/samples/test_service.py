@@ -234,7 +234,7 @@ def test_what_lists_tell_is_computed_once(backend: Database, target: Target, mon
     monkeypatch.setattr(IterationSamples, "summary", counted)
 
     def seconds() -> list[float]:
-        found, told = service.listed(backend, TENANT, target.workload_id, PageRequest(10))
+        found, told = service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
         return [told(row).model_dump()["seconds"] for row in found.rows]
 
     expected = seconds()
@@ -261,7 +261,7 @@ def test_what_was_summarised_before_the_time_ran_out_is_kept(
 
     monkeypatch.setattr(IterationSamples, "summary", slow)
     with pytest.raises(DeadlinePassed):
-        service.listed(backend, TENANT, target.workload_id, PageRequest(10))
+        service.list_executions(backend, TENANT, target.workload_id, PageRequest(10))
     with backend.reading() as session:
         kept = session.scalars(select(Execution.summary).order_by(Execution.created_at, Execution.id)).all()
     assert [told is not None for told in kept] == [True, False, False]

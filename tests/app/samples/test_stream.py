@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from app.errors import BadRequest, Invalid, TooLarge
 from app.kinds.contract.inputs import filled
-from app.samples.body import PIECE, blocks, limited, unzipped
+from app.samples.body import PIECE, blocks, decompress, limit_size
 
 
 def lines(pieces: Iterable[bytes], longest_bytes: int) -> Iterator[bytes]:
@@ -28,7 +28,7 @@ def test_lines_do_not_depend_on_chunks(whole: list[bytes], size: int) -> None:
     text = b"".join(line + b"\n" for line in whole)
     assert list(lines(cut(text, size), 1000)) == whole
     packed = gzip.compress(text, 1)
-    assert list(lines(unzipped(cut(packed, size)), 1000)) == whole
+    assert list(lines(decompress(cut(packed, size)), 1000)) == whole
 
 
 @pytest.mark.parametrize("size", [1, 7, 50, 1_000])
@@ -65,20 +65,20 @@ def test_a_line_that_does_not_end_is_refused_before_it_is_held() -> None:
 
 def test_a_small_packed_body_is_unpacked_in_pieces() -> None:
     bomb = gzip.compress(b"0" * (50 * PIECE))
-    pieces = list(unzipped([bomb]))
+    pieces = list(decompress([bomb]))
     assert sum(map(len, pieces)) == 50 * PIECE
     assert max(map(len, pieces)) <= PIECE
     with pytest.raises(TooLarge, match="exceeds"):
-        list(limited(unzipped([bomb]), 10 * PIECE))
+        list(limit_size(decompress([bomb]), 10 * PIECE))
 
 
 def test_what_ends_early_or_is_no_gzip_is_refused() -> None:
     packed = gzip.compress(b"some text")
     with pytest.raises(BadRequest, match="ends in the middle"):
-        list(unzipped([packed[:-4]]))
+        list(decompress([packed[:-4]]))
     with pytest.raises(Invalid, match="isn't gzip"):
-        list(unzipped([packed, b"rubbish"]))
-    assert list(unzipped([])) == []
+        list(decompress([packed, b"rubbish"]))
+    assert list(decompress([])) == []
 
 
 LINES = st.sampled_from([b"", b" ", b"\t\r", b"\x0b\x0c", b"{}", b" a ", b"\xff", b"a\r", b"\x00"])

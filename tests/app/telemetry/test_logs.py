@@ -22,7 +22,7 @@ from app.keys.service import KeyRequest
 from app.main import create_app
 from app.settings import Settings
 from app.telemetry import requests
-from app.telemetry.logs import INDENT, JsonFormatter, TextFormatter, began, escaped, working
+from app.telemetry.logs import INDENT, JsonFormatter, TextFormatter, began, escape, working
 from app.telemetry.requests import Answered, RequestLog, pieces
 
 FORGED = 'ordinary\n2026-11-23 12:00:00,000 INFO steward: all is well\r\x1b[2J\x85\u2028{"level": "info"}'
@@ -36,7 +36,7 @@ def record(message: str, error: Exception | None = None) -> logging.LogRecord:
 
 @given(st.text())
 def test_no_text_begins_a_line(text: str) -> None:
-    assert escaped(text).splitlines() == ([escaped(text)] if text else [])
+    assert escape(text).splitlines() == ([escape(text)] if text else [])
     assert len(TextFormatter("%(message)s").format(record(text)).splitlines()) <= 1
     assert json.loads(JsonFormatter().format(record(text)))["message"] == text
 
@@ -140,7 +140,7 @@ def test_lines_for_people_are_one_line_each() -> None:
     assert line.decode().startswith("2027-01-15 08:00:00,000 INFO steward.requests: GET /decision 200 trace_id=")
     assert b" seconds=0.0042" in line
     (line,) = asyncio.run(written_by(RequestLog(json=True, stream=(out := Lines())), out, [odd])).splitlines()
-    assert json.loads(line)["caller"] == escaped(f"subject:{FORGED}")
+    assert json.loads(line)["caller"] == escape(f"subject:{FORGED}")
 
 
 async def written_by(log: RequestLog, out: Lines, answered: list[Answered]) -> bytes:

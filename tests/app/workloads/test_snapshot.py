@@ -9,7 +9,7 @@ import pytest
 
 from app.agents import service as agents
 from app.agents.schemas import PromotionRequest
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.errors import NotFound
@@ -72,7 +72,7 @@ def publish_model(database: Database, spec: Spec) -> int:
 def publish_agent(database: Database, spec: Spec, model: int, *, promote: bool = True, artifact: bytes = b"") -> int:
     """An agent that is a heuristic, as the newest version."""
     made = artifact or save(HeuristicPolicy({"heuristic": "threshold"}), Layout(spec))
-    trained = Trained(1, model, "dqn", 0, {}, made, promote, "good enough")
+    trained = TrainingResult(1, model, "dqn", 0, {}, made, promote, "good enough")
     with database.session() as session:
         workload = service.require(session, TENANT, spec.name)
         return agents.publish(session, workload.id, trained)

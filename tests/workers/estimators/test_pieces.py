@@ -17,10 +17,10 @@ from workers.estimators.base import (
     collapse,
     decompose,
     grouped_median,
-    listed,
+    join_names,
     replicate_variance,
 )
-from workers.estimators.residuals import Measured, bounds, calibrate, unexplained, weighted_quantile
+from workers.estimators.residuals import Measurements, bounds, calibrate, unexplained_entries, weighted_quantile
 from workers.kinds.iterative import fit, grid
 from workers.kinds.iterative.fit import change_cost
 from workers.kinds.iterative.grid import Executions
@@ -189,7 +189,7 @@ def test_injected_failures_are_named_and_do_not_widen_the_noise() -> None:
     spreads = residuals.decompose(residual, groups, iterations, groups, 0)
     assert spreads.bounds.high - spreads.bounds.low < 4 * 0.05
     names = [f"run-{i}" for i in range(60)]
-    found = unexplained(Measured("iteration_seconds", " s", names, groups, iterations, residual), spreads)
+    found = unexplained_entries(Measurements("iteration_seconds", " s", names, groups, iterations, residual), spreads)
     told = {(e["kind"], e["execution"], e.get("iteration")): e["factor"] for e in found if e["kind"] != "stage"}
     assert told["iteration", "run-7", 3] == pytest.approx(10, rel=0.2)
     assert told["execution", "run-9", None] > 4
@@ -201,7 +201,9 @@ def test_a_stage_that_nothing_explains_is_named_as_a_whole() -> None:
     rng = np.random.default_rng(5)
     residual = residual + np.where(iterations == 1, 1.5 * rng.normal(size=len(residual)), 0.0)
     spreads = residuals.decompose(residual, groups, iterations, groups, 0)
-    found = unexplained(Measured("iteration_seconds", " s", ["x"] * 60, groups, iterations, residual), spreads)
+    found = unexplained_entries(
+        Measurements("iteration_seconds", " s", ["x"] * 60, groups, iterations, residual), spreads
+    )
     stages = [e for e in found if e["kind"] == "stage"]
     assert [e["iteration"] for e in stages] == [1]
     assert "neither allocation nor features explain it" in stages[0]["text"]
@@ -275,5 +277,5 @@ def test_executions_are_read_under_each_other() -> None:
 def test_too_little_data_speaks_in_terms() -> None:
     error = TooLittleData("3 executions at 3 allocations", "1 at 1")
     assert str(error) == "needs 3 executions at 3 allocations; has 1 at 1"
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed([]) == "none"
+    assert join_names(["a", "b", "c"]) == "a, b and c"
+    assert join_names([]) == "none"

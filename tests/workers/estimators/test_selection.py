@@ -188,21 +188,21 @@ def test_what_cannot_be_fitted_without_a_part_of_the_rows_costs_the_report_and_n
 ) -> None:
     """Chosen on parts of the rows, it fails where the error that is reported is measured."""
     calls: list[str] = []
-    real = selection._predicted
+    real = selection._predict_fold
 
     def failing(*given: Any) -> Floats:
         if given[2] == "log_linear" and calls:
             raise np.linalg.LinAlgError("singular")
         return real(*given)
 
-    nested = selection._nested
+    nested = selection._predict_nested
 
     def begun(*given: Any) -> Any:
         calls.append("begun")
         return nested(*given)
 
-    monkeypatch.setattr(selection, "_predicted", failing)
-    monkeypatch.setattr(selection, "_nested", begun)
+    monkeypatch.setattr(selection, "_predict_fold", failing)
+    monkeypatch.setattr(selection, "_predict_nested", begun)
     found = select(GPUS, *planted(), families={name: SIMPLE[name] for name in ("mean", "log_linear")})
     assert found.family == "log_linear"
     assert np.isfinite(found.nested.log_error)
@@ -284,6 +284,8 @@ def test_a_family_without_form_has_to_be_better_where_executions_are_few(complex
     groups = np.array([0, 0, 1, 2, 3, 4])
     rows = Rows(np.ones((6, 1)), np.zeros(6), groups, np.zeros(6, np.intp))
     candidate = Candidate("any", np.array([1.0, -3.0, 1.0, 1.0, -1.0, 1.0]), 0, 0)
-    found = selection._penalised(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
+    found = selection._penalised_errors(candidate, rows, {"any": Family(Mean, lambda _: 1, complexity)})
     np.testing.assert_allclose(found, factor * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
-    np.testing.assert_allclose(selection._penalised(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0]))
+    np.testing.assert_allclose(
+        selection._penalised_errors(candidate, rows, {}), 1.5 * np.array([2.0, 1.0, 1.0, 1.0, 1.0])
+    )

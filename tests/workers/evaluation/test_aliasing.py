@@ -58,7 +58,7 @@ def test_the_more_is_dropped_the_more_is_lost(problem: IterativeProblem) -> None
 
 def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
     """Two states that look alike: 0 costs 0 and 0.4, 1 costs 0.2 and 0. The best single answer is 1: 0.1 a decision."""
-    from workers.evaluation.judge import Demonstrations, _counted
+    from workers.evaluation.judge import Demonstrations, _count_aliasing
 
     class Two:
         def action_name(self, action: int) -> str:
@@ -71,12 +71,12 @@ def test_what_one_answer_must_lose_is_counted_by_hand() -> None:
     seen.rows, seen.masks = [np.zeros((2, 1), np.float32)], [np.ones((2, 2), np.bool_)]
     seen.losses, seen.count = [np.array([[0.0, 0.2], [0.4, 0.0]])], 2
     seen.situations = [(None, 0), (None, 1)]  # type: ignore[list-item]
-    found = _counted(Two(), seen, 0.05, 1.0, 5)  # type: ignore[arg-type]
+    found = _count_aliasing(Two(), seen, 0.05, 1.0, 5)  # type: ignore[arg-type]
     assert found["value_lost"] == pytest.approx(0.1 * 5)
     assert (found["conflicting_observations"], found["conflicting_states"]) == (1, 2)
     assert found["examples"][0]["actions"] == {"0": 1, "1": 1}
     seen.masks = [np.array([[True, True], [True, False]])]
-    assert _counted(Two(), seen, 0.05, 1.0, 5)["observations"] == 2, "what is legal is seen too"  # type: ignore[arg-type]
+    assert _count_aliasing(Two(), seen, 0.05, 1.0, 5)["observations"] == 2, "what is legal is seen too"  # type: ignore[arg-type]
 
 
 def test_a_published_policy_is_checked_as_it_sees(problem: IterativeProblem) -> None:

@@ -6,7 +6,7 @@ import pytest
 from app.kinds.contract.policy import Situation
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
-from workers.evaluation.candidate import RandomLegal, Tuned, tune, tuner
+from workers.evaluation.candidate import RandomLegal, TuningResult, tune, tuner
 from workers.evaluation.statistics import Level
 from workers.kinds.iterative.problem import IterativeProblem
 
@@ -32,7 +32,7 @@ def test_the_tuner_finds_the_best_static_setting(problem: IterativeProblem, caps
     best = [value for _, value in tuned.history]
     assert (len(best), best, best[-1]) == (40, sorted(best), tuned.mean)
     assert tune(problem, 40, 64, seed=1).settings == tuned.settings
-    assert Tuned.from_dict(tuned.as_dict()) == tuned
+    assert TuningResult.from_dict(tuned.as_dict()) == tuned
     assert capsys.readouterr().err == ""
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.kind import Outcome
-from workers.evaluation.judge import Counted, Judgement, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, gap
 from workers.evaluation.statistics import confidence_at, mean_interval
 
 RANDOM = np.random.default_rng(0)
@@ -65,7 +65,7 @@ def test_episodes_that_vary_together_count_once() -> None:
     clusters = np.repeat(np.arange(8), 50)
     own = np.array([-0.6, 0.2, 1.2, 0.1, 0.9, -0.3, 0.8, 0.5])[clusters]
     late = (own > 0.4).astype(np.float64)[:, None]
-    counted = Counted((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
+    counted = OutcomeValues((Outcome("runs late", "share"),), late, dict.fromkeys(RULES, late), late)
     shared = Judgement(RULES["good"] + own, RULES, "good", RULES["good"] + 0.5 * own, 0.0, counted, clusters)
     apart = Judgement(shared.returns, RULES, "good", shared.champion, 0.0, counted)
     assert apart.promoted
@@ -137,8 +137,8 @@ def test_differences_are_paired_and_signed() -> None:
 def test_what_users_count_is_told_before_returns() -> None:
     """Of the agent and of what it is held against: the best rule where it loses to that, else what answers."""
     late = {name: np.stack([np.full(400, share), np.full(400, hours)], axis=1) for name, share, hours in LATE}
-    counted = Counted((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
-    better = Judgement(earns(1.0), RULES, "poor", counted=counted)
+    counted = OutcomeValues((Outcome("runs late", "share"), Outcome("GPU-hours")), late.pop("agent"), late)
+    better = Judgement(earns(1.0), RULES, "poor", outcome_values=counted)
     assert "better than poor, the policy in use at that time: runs late 4.2 % against 50.0 %, " in better.reason
     assert "GPU-hours 3.1 against 1,900, return -" in better.reason
     assert [row["name"] for row in better.report()["outcomes"]] == ["runs late", "GPU-hours"]
@@ -147,7 +147,7 @@ def test_what_users_count_is_told_before_returns() -> None:
     assert {name: found["mean"] for name, found in policies.items()} == pytest.approx(
         {"agent": 0.042, "good": 0.06, "poor": 0.5}
     )
-    worse = Judgement(earns(-1.0), RULES, "poor", counted=counted)
+    worse = Judgement(earns(-1.0), RULES, "poor", outcome_values=counted)
     assert "best heuristic, good, with 95 % confidence: runs late 4.2 % against 6.0 %" in worse.reason
 
 

@@ -26,7 +26,7 @@ from workers.evaluation.wrappers import (
     World,
     Wrapper,
     switched_on,
-    wrapped,
+    wrap_world,
 )
 from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.problem import IterativeProblem
@@ -144,7 +144,7 @@ def test_held_out_episodes_follow_the_other_model_while_policies_believe_their_o
     slower = planted_table(SPEC, effect=1e-3, noise=1e-3)
     slower.log_mean[:] += np.log(2)
     inner = world(64, (slower,))
-    outer = wrapped(inner, Level.SEEDS, 1)
+    outer = wrap_world(inner, Level.SEEDS, 1)
     HeldOut(outer, 1)
     outer.reset()
     here = LAYOUT.index(inner.state.levels)
@@ -160,7 +160,7 @@ def test_held_out_executions_like_all_others_change_nothing() -> None:
         for level in (Level.PARAMETERS, Level.COMPOSITION)
     )
     np.testing.assert_array_equal(one, other)
-    without = wrapped(world(4, ()), Level.COMPOSITION, 1)
+    without = wrap_world(world(4, ()), Level.COMPOSITION, 1)
     assert [type(d) for d in without.world.disturbances] == [Seeds, Parameters]  # type: ignore[union-attr]
     with pytest.raises(ValueError, match="held-out"):
         HeldOut(world(4, ()), 1).reset()

@@ -20,7 +20,7 @@ PARTIAL = SimpleNamespace(name="partial", algorithms=(), reads_runs=False, fit=N
 @pytest.fixture
 def _broken(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {name: EntryPoint(name, value, plugins.LEARNED_KINDS) for name, value in ENTRIES.items()}
-    monkeypatch.setattr(plugins, "_found", lambda _group: found)
+    monkeypatch.setattr(plugins, "_entry_points", lambda _group: found)
 
 
 def test_an_unknown_kind_is_told_with_those_that_there_are() -> None:

@@ -17,7 +17,7 @@ from workers.evaluation.protocol import Candidate, EvaluationRun, Settings
 from workers.evaluation.wrappers import Conditions as Disturbances
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, ExogenousSeries, HoldOut, Workload
-from workers.kinds.contract import Competing, Fitted, LearnedKind
+from workers.kinds.contract import Competing, FittedModel, LearnedKind
 from workers.kinds.simulated import SimulatedKind
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request
@@ -54,7 +54,7 @@ class Walk(SimulatedWorld):
         after = state._replace(place=place)
         return after, np.stack([np.abs(place - state.target), np.abs(actions - 1.0)], axis=1)
 
-    def seen(self, state: State) -> View:
+    def observe(self, state: State) -> View:
         observation = np.stack([state.target - state.place, state.target], axis=1).astype(np.float32)
         return View(observation, np.ones((self.batch, 3), np.bool_))
 
@@ -82,12 +82,12 @@ class Walking(SimulatedKind):
 
     name = "iterative"
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         del seed
         if not workload.samples:
             raise TooLittleData("a walk", "none")
         length = np.mean([values.mean() for _, values in workload.samples])
-        return Fitted(np.float64(length).tobytes(), {"family": "mean"})
+        return FittedModel(np.float64(length).tobytes(), {"family": "mean"})
 
     def world(self, workload: Workload, conditions: Conditions) -> World:
         models = (workload.model, *conditions.held_out)
@@ -173,7 +173,7 @@ def test_a_model_of_held_out_executions_is_fitted_with_the_series_from_outside()
     asked: list[Workload] = []
 
     class Weathered(Walking):
-        def fit(self, workload: Workload, seed: int) -> Fitted:
+        def fit(self, workload: Workload, seed: int) -> FittedModel:
             asked.append(workload)
             return super().fit(workload, seed)
 

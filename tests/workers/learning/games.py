@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from workers.learning.simulator import Role, Seen, Step
+from workers.learning.simulator import MaskedObservation, Role, Step
 
 Array = NDArray[Any]
 
@@ -122,14 +122,16 @@ class Meeting:
         self.cue = self.rng.integers(0, self.PLACES, self.batch)
         self.own = {name: self.rng.normal(size=old.shape).astype(np.float32) for name, old in self.own.items()}
 
-    def _seen(self) -> dict[str, Seen]:
+    def _seen(self) -> dict[str, MaskedObservation]:
         cue = np.eye(self.PLACES, dtype=np.float32)[self.cue]
         return {
-            name: Seen(np.concatenate([cue, own], axis=1), np.ones((self.batch, int(self.roles[name].actions.n)), bool))
+            name: MaskedObservation(
+                np.concatenate([cue, own], axis=1), np.ones((self.batch, int(self.roles[name].actions.n)), bool)
+            )
             for name, own in self.own.items()
         }
 
-    def reset(self) -> dict[str, Seen]:
+    def reset(self) -> dict[str, MaskedObservation]:
         self.time = np.zeros(self.batch, np.int64)
         self._draw()
         return self._seen()

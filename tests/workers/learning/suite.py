@@ -130,7 +130,7 @@ def run_alone(
     start = flatten({name: backend.to_numpy(view) for name, view in bound.stores["online"].views.items()})
     drawn = (start + spread * rng.standard_normal(len(start))).astype(np.float32)
     own = {"online": backend.cut(bound.stores["online"].layout, backend.asarray(drawn))}
-    ports = tuple(component.results()) or tuple(component.gives(spaces))
+    ports = tuple(component.results()) or tuple(component.output_spaces(spaces))
     on_host = isinstance(component, Memory)
     feeds = {port: value if on_host else backend.asarray(value) for port, value in inputs.items()}
     with backend.without_gradient():

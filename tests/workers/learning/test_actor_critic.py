@@ -9,7 +9,15 @@ from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import greedy_return, trained
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.config import ActorCritic, Cloning, Entropy, Network, Optimiser, encode, named
+from workers.learning.algorithms.config import (
+    ActorCritic,
+    Cloning,
+    Entropy,
+    Network,
+    Optimiser,
+    built_in_config,
+    encode,
+)
 from workers.learning.algorithms.network import NetworkLearner
 from workers.learning.algorithms.registry import decode
 from workers.learning.execution.serial import Collector, Plan, Serial
@@ -215,7 +223,7 @@ def test_a_published_agent_goes_on_where_it_was() -> None:
 
 @pytest.mark.parametrize("name", ["a2c", "a3c", "ppo", "vtrace"])
 def test_configs_go_to_json_and_back(name: str) -> None:
-    config = named(name)
+    config = built_in_config(name)
     assert isinstance(config, ActorCritic)
     assert decode(encode(config)) == config
     assert config.asynchronous == (name == "a3c")
@@ -250,7 +258,7 @@ def test_what_is_exported_after_few_updates_is_a_plain_mean_of_them() -> None:
     assert isinstance(learner, NetworkLearner)
     state = learner.init(np.random.default_rng(0))
     for number, progress in enumerate((0.4, 0.5, 0.6, 0.7, 0.8)):
-        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), progress)
+        state = learner.update_average(state.but({"online": state.arrays["online"] * 0 + number}), progress)
     np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 2.5, rtol=1e-6)
 
 
@@ -259,5 +267,5 @@ def test_an_average_of_many_updates_forgets_the_first() -> None:
     assert isinstance(learner, NetworkLearner)
     state = learner.init(np.random.default_rng(0))
     for number in (0, 0, 0, 0, 1):
-        state = learner.averaged(state.but({"online": state.arrays["online"] * 0 + number}), 1.0)
+        state = learner.update_average(state.but({"online": state.arrays["online"] * 0 + number}), 1.0)
     np.testing.assert_allclose(learner.backend.to_numpy(state.arrays["average"]), 0.5, rtol=1e-6)

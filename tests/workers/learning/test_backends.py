@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 
 import workers.learning
-from workers.learning.agent import Agent, make_agent, settled
+from workers.learning.agent import Agent, choose_device, make_agent
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Memory, Network
 from workers.learning.backends import Backend, BackendError, get_backend, resolve
@@ -28,7 +28,7 @@ BACKEND_MODULES = {"torch", "tensorflow", "array_api_compat"}
 class Square(Component):
     takes: ClassVar = ("values",)
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         return {"values": inputs["values"]}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -199,7 +199,7 @@ def test_an_agent_is_timed_where_it_may_run_on_more_than_one_place(monkeypatch: 
     places = [DeviceConfig(device="cpu"), DeviceConfig(device="cpu", compiled=False)]
     monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
     for config in LEARNERS:
-        found = settled(config, reals(6), spaces.Discrete(3), None, slab=32)
+        found = choose_device(config, reals(6), spaces.Discrete(3), None, slab=32)
         assert found.place in places
         assert msgspec.structs.replace(found, place=config.place) == config
 

@@ -9,7 +9,7 @@ from gymnasium import spaces
 from workers.learning.backends import BackendError, get_backend
 from workers.learning.build import (
     BindError,
-    Completed,
+    Completion,
     ComposeError,
     DeadLockError,
     IncompleteInputError,
@@ -28,7 +28,7 @@ SPACES = {"observation": reals(6), "mask": spaces.MultiBinary(3), "action": spac
 class Add(Component):
     takes: ClassVar = ("left", "right")
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "left")
         return {"sum": inputs["left"]}
 
@@ -72,7 +72,7 @@ class Outer(Composite):
         return {"sum": "inner.sum"}
 
 
-def nested(pair: Pair, shape: tuple[int, ...] = ()) -> Completed:
+def nested(pair: Pair, shape: tuple[int, ...] = ()) -> Completion:
     """The pair, two levels deep."""
     graph = compose(["x", "y"], [Node("outer", Outer(pair), {"x": "x", "y": "y"})])
     return complete(graph, {"x": reals(*shape), "y": reals()})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.policies.base import IncompatibleArtifact
-from app.policies.functions import attended, encoded, pooled, scores
+from app.policies.functions import attend, encode_candidates, masked_mean, scores
 from app.policies.network import ScorerPolicy
 from tests.workers.learning import games
 from tests.workers.learning.suite import run_alone, trained
@@ -122,7 +122,7 @@ def test_pooling_and_attention_equal_their_loops() -> None:
     hidden, mask = rng.normal(size=(4, 6, 3)), rng.random((4, 6)) < 0.6
     mask[3] = False
     query, key, value = rng.normal(size=(3, 3, 3))
-    mean, seen = pooled(hidden, mask), attended(hidden, mask, query, key, value)
+    mean, seen = masked_mean(hidden, mask), attend(hidden, mask, query, key, value)
     for b in range(4):
         legal = hidden[b, mask[b]]
         np.testing.assert_allclose(mean[b, 0], legal.mean(axis=0) if len(legal) else 0.0)
@@ -206,7 +206,7 @@ def test_what_does_not_fit_a_set_is_refused() -> None:
 def test_features_are_as_wide_as_they_are_said_to_be() -> None:
     arrays, config = weights("attention")
     observation, mask = candidates(2, 5, 0)
-    assert encoded(observation, mask, arrays, config).shape == (2, 5, 6)
+    assert encode_candidates(observation, mask, arrays, config).shape == (2, 5, 6)
 
 
 def test_configs_with_a_scorer_go_to_json_and_back() -> None:

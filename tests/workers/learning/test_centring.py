@@ -11,10 +11,10 @@ from tests.workers.learning.environments import Planted
 from tests.workers.learning.suite import trained
 from tests.workers.learning.test_value_agents import SMALL, TABLE
 from workers.learning.algorithms.config import NAMED, ActorCritic, Config, endless
-from workers.learning.algorithms.q_table import centred
+from workers.learning.algorithms.q_table import centre_rewards
 from workers.learning.execution.serial import Collector, Plan, Serial
 from workers.learning.simulator import Step
-from workers.learning.training.request import Request, configured
+from workers.learning.training.request import Request, config_for
 
 CYCLE = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
 
@@ -104,7 +104,7 @@ def test_errors_are_none_on_average_once_rewards_are_centred() -> None:
     rng = np.random.default_rng(0)
     reward, ends, following, value = rng.random((4, 8, 5))
     error = reward + (1 - ends) * following - value
-    left = centred(np, reward, ends, error)
+    left = centre_rewards(np, reward, ends, error)
     assert (left + (1 - ends) * following - value).mean() == pytest.approx(0, abs=1e-8)
     level = (reward - left) / ends
     np.testing.assert_allclose(level, level.mean())
@@ -112,14 +112,14 @@ def test_errors_are_none_on_average_once_rewards_are_centred() -> None:
 
 def test_where_nothing_is_discounted_nothing_is_taken_out() -> None:
     reward = np.arange(6.0).reshape(2, 3)
-    np.testing.assert_array_equal(centred(np, reward, np.zeros((2, 3)), reward), reward)
+    np.testing.assert_array_equal(centre_rewards(np, reward, np.zeros((2, 3)), reward), reward)
 
 
 @pytest.mark.parametrize("name", ["tabular_q", "dueling_double_dqn", "a2c", "ppo"])
 def test_who_learns_of_an_endless_problem_is_centred(name: str) -> None:
     request = Request(name, 10_000)
     for continuing in (True, False):
-        made = msgspec.to_builtins(configured(name, request, (0,), continuing=continuing))
+        made = msgspec.to_builtins(config_for(name, request, (0,), continuing=continuing))
         assert made["centred"] is continuing
 
 

@@ -199,7 +199,7 @@ def test_every_component_is_in_the_table() -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -> None:
     component, inputs = make(name), CASES[name].inputs()
-    declared = component.gives(inputs)
+    declared = component.output_spaces(inputs)
     results = {b: run_alone(make(name), inputs, get_backend(b), batch=8, seed=3, spread=0.3)[1] for b in BACKENDS}
     oracle = results["numpy"]
     assert set(oracle) == set(declared)
@@ -240,7 +240,7 @@ def test_a_wrong_space_is_refused_naming_the_input(name: str, port: str, space: 
     component = make(name)
     inputs = {**CASES[name].inputs(), port: space}
     with pytest.raises(SpaceError, match=r"component '\w+': input '\w+' has space"):
-        component.gives(inputs)
+        component.output_spaces(inputs)
 
 
 def test_an_untrained_network_values_nothing_whatever_it_sees() -> None:

@@ -13,7 +13,7 @@ from tests.workers.learning.test_centring import Endless
 from workers.learning.algorithms.buffers import Coordinates
 from workers.learning.algorithms.config import NAMED, ActorCritic, Network, QTable, Scorer
 from workers.learning.backends import get_backend, layout
-from workers.learning.simulator import LEAST, standardised
+from workers.learning.simulator import LEAST, with_standardisation
 
 OUT, WIDE = 4, 2
 NETWORK = Network(centre=(1.0, -2.0), scale=(0.5, 3.0))
@@ -74,7 +74,7 @@ def test_without_coordinates_vectors_stay_as_they_are() -> None:
 
 
 def test_what_observations_are_like_is_found_in_play() -> None:
-    found = standardised(NAMED["ppo"], Faint(64, 0), 0)
+    found = with_standardisation(NAMED["ppo"], Faint(64, 0), 0)
     assert isinstance(found, ActorCritic)
     np.testing.assert_allclose(found.network.centre, [3 + 0.1 / 3, 3 + 0.1 / 3, 1], atol=0.01)
     assert found.network.scale == (
@@ -94,14 +94,14 @@ def test_what_observations_are_like_is_found_in_play() -> None:
     ],
 )
 def test_what_has_no_plain_network_stays_as_it_is(config: Any) -> None:
-    assert standardised(config, Faint(8, 0), 0) is config
+    assert with_standardisation(config, Faint(8, 0), 0) is config
     assert isinstance(config, ActorCritic | QTable)
 
 
 @pytest.mark.parametrize("name", ["a2c", "dueling_double_dqn"])
 def test_what_is_exported_says_what_the_learner_says(name: str) -> None:
     world = Faint(32, 0)
-    runner = trained(standardised(NAMED[name], Faint(32, 1), 0), world, 40)
+    runner = trained(with_standardisation(NAMED[name], Faint(32, 1), 0), world, 40)
     kind, described, arrays = runner.agent.export()
     policy: Any = SHARED[kind].build({"algorithm": name, **described}, dict(arrays))
     world.state = np.arange(3)
@@ -113,7 +113,7 @@ def test_what_is_exported_says_what_the_learner_says(name: str) -> None:
 def test_faint_differences_are_learned_in_a_budget_that_is_too_short_without(standard: bool) -> None:
     world = Faint(64, 0)
     config = msgspec.structs.replace(NAMED["ppo"], centred=True)
-    runner = trained(standardised(config, Faint(64, 1), 0) if standard else config, world, 96)
+    runner = trained(with_standardisation(config, Faint(64, 1), 0) if standard else config, world, 96)
     world.state = np.arange(3)
     found = runner.agent.greedy(world.observe(), world.legal)
     assert (found.tolist() == world.solved().argmax(axis=1).tolist()) is standard

@@ -21,7 +21,7 @@ from workers.learning.algorithms.config import (
 from workers.learning.algorithms.registry import decode
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import IndependentAgents, Joint
-from workers.learning.simulator import Seen
+from workers.learning.simulator import MaskedObservation
 
 ACTOR = ActorCritic(
     network=Network(layers=(32,), activation="tanh"),
@@ -78,7 +78,7 @@ def test_an_agent_is_shown_its_own_observation_alone() -> None:
         for agent in agents.agents.values():
             agent.load(np.random.default_rng(6).normal(0.0, 0.5, len(agent.parameters())).astype(np.float32))
     seen = simulator.reset()
-    strange = {**seen, "right": Seen(seen["right"].observation + 100.0, seen["right"].mask)}
+    strange = {**seen, "right": MaskedObservation(seen["right"].observation + 100.0, seen["right"].mask)}
     for _ in range(3):
         straight, changed = one.act(seen, 0.1), other.act(strange, 0.1)
         np.testing.assert_array_equal(straight["left"].action, changed["left"].action)
@@ -121,7 +121,7 @@ def test_what_is_resumed_without_its_memories_fills_them_anew() -> None:
 @pytest.mark.slow
 def test_without_the_cue_they_do_not_find_the_right_place() -> None:
     class Blind(games.Meeting):
-        def _seen(self) -> dict[str, Seen]:
+        def _seen(self) -> dict[str, MaskedObservation]:
             hidden, self.cue = self.cue, np.zeros(self.batch, np.int64)
             found = super()._seen()
             self.cue = hidden

@@ -10,7 +10,7 @@ import torch
 
 from app.kinds.contract.policy import Situation, View
 from app.policies.base import RETURN_SCALE
-from app.policies.functions import gated, tanh
+from app.policies.functions import gru_step, tanh
 from app.policies.network import NetworkPolicy
 from tests.workers.learning import games
 from tests.workers.learning.suite import trained
@@ -65,7 +65,7 @@ def test_nothing_is_remembered_from_before_an_episode() -> None:
     cut = GRU(6).run(XP, arrays, {"sequence": sequence, "begins": begins, "memory": memory})["memory"]
     state = np.zeros((3, 6), np.float32)
     for step in range(4, 7):
-        state = gated(tanh(sequence[:, step]), state, arrays)
+        state = gru_step(tanh(sequence[:, step]), state, arrays)
     np.testing.assert_allclose(cut, state, rtol=1e-6)
 
 

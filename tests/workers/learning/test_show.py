@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.planted import planted_spec
-from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, Scorer, encode, named
+from workers.learning.algorithms.config import DQN, NAMED, Network, QTable, Scorer, built_in_config, encode
 from workers.learning.describe import main
 
 PLAIN = ["--observation", "16", "--actions", "9"]
@@ -60,7 +60,7 @@ def test_drawings_nest_composites_and_join_what_computes(capsys: pytest.CaptureF
 
 def test_a_file_and_a_workload_give_config_and_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     config, spec = tmp_path / "agent.json", tmp_path / "workload.json"
-    config.write_bytes(encode(named("dueling_dqn")))
+    config.write_bytes(encode(built_in_config("dueling_dqn")))
     spec.write_text(planted_spec().model_dump_json())
     assert "q.head (DuelingHead)" in shown(capsys, str(config), "--workload", str(spec))
     sets = encode(DQN(network=Network(scorer=Scorer())))

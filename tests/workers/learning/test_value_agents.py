@@ -8,7 +8,16 @@ from app.policies.network import NetworkPolicy
 from tests.workers.learning import environments, suite
 from tests.workers.learning.suite import exported, greedy_return, trained
 from workers.learning.algorithms.buffers import ReplayBuffer
-from workers.learning.algorithms.config import DQN, Exploration, Memory, Network, Optimiser, QTable, encode, named
+from workers.learning.algorithms.config import (
+    DQN,
+    Exploration,
+    Memory,
+    Network,
+    Optimiser,
+    QTable,
+    built_in_config,
+    encode,
+)
 from workers.learning.algorithms.registry import decode
 from workers.learning.components.replay import PrioritisedReplay
 from workers.learning.execution.base import Plan
@@ -106,7 +115,7 @@ def test_within_two_percent_of_a_workloads_optimum(name: str) -> None:
 @pytest.mark.slow
 def test_a_table_within_two_percent_of_a_workloads_optimum() -> None:
     """By what it has tried alone: it takes many more steps than a network."""
-    config = named("tabular_q")
+    config = built_in_config("tabular_q")
     assert isinstance(config, QTable)
     suite.check_workload(msgspec.structs.replace(config, entries=(0, 2, 4), bins=9, warm_up=1_024), 2_000)
 
@@ -217,7 +226,7 @@ def test_export_is_what_the_learner_would_do() -> None:
     ],
 )
 def test_configs_go_to_json_and_back(name: str) -> None:
-    config = named(name)
+    config = built_in_config(name)
     assert decode(encode(config)) == config
 
 

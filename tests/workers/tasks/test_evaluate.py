@@ -15,7 +15,7 @@ import pytest
 from app import queue
 from app.agents import service as agents
 from app.agents.evidence import TRAINED_FOR, trained_for
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Evaluation, Execution, Job, Workload
@@ -89,7 +89,7 @@ def prepare(database: Database, spec: Spec = SPEC, executions: int = 12) -> None
             artifact = save(HeuristicPolicy({"heuristic": rule}), Layout(spec))
             report = {"algorithm": rule, "curve": [[0, -0.5], [100, -0.1]], TRAINED_FOR: trained_for(spec)}
             agents.publish(
-                session, workload.id, Trained(1, 1, rule, 0, report, artifact, rule != "hold", "good enough")
+                session, workload.id, TrainingResult(1, 1, rule, 0, report, artifact, rule != "hold", "good enough")
             )
 
 
@@ -287,7 +287,7 @@ def test_an_agent_of_another_layout_fails_the_job_with_its_reason(database: Data
     with database.session() as session:
         workload = workloads.require(session, TENANT, "tiny")
         artifact = save(HeuristicPolicy({"heuristic": "hold"}), Layout(other))
-        agents.publish(session, workload.id, Trained(1, 1, "hold", 0, {}, artifact, False, "for another"))
+        agents.publish(session, workload.id, TrainingResult(1, 1, "hold", 0, {}, artifact, False, "for another"))
     failed = do(database, ask(database, agents=[3]))
     assert failed.error is not None
     assert (failed.state, failed.error["type"], failed.error["status"]) == (
@@ -326,7 +326,9 @@ def test_nothing_is_assessed_of_an_agent_that_was_trained_for_another_price(post
         spec = read_spec(workload.spec)
         anew = save(HeuristicPolicy({"heuristic": "model_predictive"}), Layout(spec))
         terms = {TRAINED_FOR: trained_for(spec)}
-        agents.publish(session, workload.id, Trained(2, 1, "anew", 0, terms, anew, False, "for the present price"))
+        agents.publish(
+            session, workload.id, TrainingResult(2, 1, "anew", 0, terms, anew, False, "for the present price")
+        )
     alone = do(postgres_database, ask(postgres_database, agents=[1, 2], level="L3"), settings=QUIET)
     told = "is outdated: retrain (the price of executors is 1.3, and it was trained for 1)"
     assert verdicts_of(postgres_database, alone) == {

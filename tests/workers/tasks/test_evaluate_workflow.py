@@ -9,7 +9,7 @@ import pytest
 
 from app import queue
 from app.agents import service as agents
-from app.agents.service import NO_MODEL, Trained
+from app.agents.service import NO_MODEL, TrainingResult
 from app.database.engine import Database
 from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
@@ -24,7 +24,7 @@ from workers.evaluation import protocol
 from workers.evaluation.protocol import choose
 from workers.inputs import HoldOut
 from workers.kinds.workflow.evaluation import problem
-from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.evaluation.schedulers import RuleScheduler
 from workers.tasks import evaluate as task
 from workers.tasks.base import perform
 from workers.tasks.evaluate import evaluate
@@ -39,8 +39,8 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue, "enqueue", lambda _task, _identifier: None)
     few: dict[str, Any] = {"trials": 0, "demonstrations": 2}
     monkeypatch.setattr(task, "Settings", partial(protocol.Settings, **few))
-    rules = {f"{rule}+easy": Ruled(rule, "easy") for rule in ("fcfs", "sjf")}
-    monkeypatch.setattr(problem, "ruled", lambda *_: rules)
+    rules = {f"{rule}+easy": RuleScheduler(rule, "easy") for rule in ("fcfs", "sjf")}
+    monkeypatch.setattr(problem, "rule_schedulers", lambda *_: rules)
     monkeypatch.setattr("workers.evaluation.report.page.page", lambda report: f"<!doctype html>{report['workload']}")
 
 
@@ -55,7 +55,9 @@ def prepare(database: Database, traces: int) -> None:
             row.data = data
             session.add(row)
         artifact = save(StrategyPolicy({"rule": "sjf"}))
-        agents.publish(session, workload.id, Trained(1, NO_MODEL, "strategy", 0, {}, artifact, True, "good enough"))
+        agents.publish(
+            session, workload.id, TrainingResult(1, NO_MODEL, "strategy", 0, {}, artifact, True, "good enough")
+        )
 
 
 def judged(database: Database, **change: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from sqlalchemy import select, update
 from app import queue
 from app.agents import service as agents
 from app.agents.schemas import OnlineSettings, TrainRequest
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Agent, Iteration, Job, Run, Workload
@@ -89,7 +89,7 @@ def answering(database: Database, preferred: int) -> None:
         }
         config = {"algorithm": "dqn", "layers": [], "activation": "relu", "dueling": False}
         artifact = save(NetworkPolicy.build(config, arrays), "inference", layout.entries, layout.actions, {})
-        agents.publish(session, workload.id, Trained(1, 1, "dqn", 0, {}, artifact, True, "planted"))
+        agents.publish(session, workload.id, TrainingResult(1, 1, "dqn", 0, {}, artifact, True, "planted"))
 
 
 def started(database: Database, **settings: Any) -> str:

@@ -33,7 +33,7 @@ def found(work: Callable[[RunningJob], None]) -> Callable[[str, str], Callable[[
 
 def test_work_has_an_end_by_the_type_of_its_job(held: RunningJob, monkeypatch: pytest.MonkeyPatch) -> None:
     left: list[int] = []
-    monkeypatch.setattr(registered, "_found", found(lambda _: left.append(signal.alarm(1000))))
+    monkeypatch.setattr(registered, "_import_function", found(lambda _: left.append(signal.alarm(1000))))
     registered.do(held)
     assert 3590 <= left[0] <= 3600
     assert signal.alarm(0) == 0
@@ -43,7 +43,7 @@ def test_work_that_fails_leaves_no_alarm(held: RunningJob, monkeypatch: pytest.M
     def broken(_: RunningJob) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(registered, "_found", found(broken))
+    monkeypatch.setattr(registered, "_import_function", found(broken))
     with pytest.raises(KeyError):
         registered.do(held)
     assert signal.alarm(0) == 0

@@ -24,7 +24,7 @@ from app.settings import Settings
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.training import IterativeTraining
 from workers.learning.execution import ExecutionError
-from workers.learning.training.driver import Planned
+from workers.learning.training.driver import PlannedPolicy
 from workers.learning.training.request import Bracket, Decision
 from workers.learning.training.trial import Trial as Learner
 from workers.tasks import trained
@@ -166,13 +166,13 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
     assert kept is not None
-    assert trained.Opened.unpack(kept).planned is not None
+    assert trained.SweepStart.unpack(kept).planned is not None
 
 
 def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def plan(_problem: IterativeTraining) -> Planned:
+    def plan(_problem: IterativeTraining) -> PlannedPolicy:
         raise Killed
 
     job = ask(any_database, algorithm="auto", budget=1_000)
@@ -190,9 +190,9 @@ def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
 ) -> None:
     job = ask(any_database, algorithm="auto", budget=1_000)
 
-    def plan(_problem: IterativeTraining) -> Planned:
+    def plan(_problem: IterativeTraining) -> PlannedPolicy:
         service.cancel(any_database, "default", job)
-        return Planned(why_not="no time")
+        return PlannedPolicy(why_not="no time")
 
     monkeypatch.setattr(IterativeTraining, "plan", plan)
     post.one()
@@ -482,7 +482,7 @@ def test_jobs_are_listed_without_trials(any_database: Database, post: Post) -> N
     job = ask(any_database, **TABULAR)
     post.one()
     for state in (None, "running"):
-        found, _ = service.listed(any_database, "default", PageRequest(10), None, state)
+        found, _ = service.list_jobs(any_database, "default", PageRequest(10), None, state)
         assert [listed.id for listed in found.rows] == [job]
     trial = service.get(any_database, "default", trials(any_database, job)[0].job_id)
     assert (trial.type, trial.state) == ("trial", "queued")

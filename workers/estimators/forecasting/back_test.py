@@ -24,11 +24,11 @@ from workers.estimators.forecasting.families import (
     QUICK,
     SIMPLICITY,
     STACKED,
-    Asked,
-    Told,
+    FitTask,
+    HorizonForecasts,
     cross_fitted,
-    fitted,
-    weighed,
+    fit_families,
+    stacking_weights,
 )
 
 HELD_OUT, FOLDS, CHOOSING = 1 / 3, 4, 2
@@ -45,13 +45,13 @@ class BackTest(NamedTuple):
         families: for each horizon, each family's medians on the choosing folds by name, the stack's included.
         weights: weights of the families in the stack, in the order of ``families``, [H, F].
         names: name of the chosen family for each horizon.
-        answers: medians of the chosen family on all folds, for each horizon.
+        chosen_forecasts: medians of the chosen family on all folds, for each horizon.
     """
 
-    families: list[dict[str, Told]]
+    families: list[dict[str, HorizonForecasts]]
     weights: Floats
     names: list[str]
-    answers: list[Told]
+    chosen_forecasts: list[HorizonForecasts]
 
     @property
     def needed(self) -> set[str]:
@@ -74,13 +74,13 @@ def forecaster(
         seed: seed of networks and trees.
         names: names of the families to try; the hybrid needs the ARIMA.
     """
-    asked = Asked(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
+    asked = FitTask(series.sized(), tuple(ahead for ahead in horizons if ahead < len(series.counts) // 8), seed, names)
     tested = back_test(asked)
-    return chosen(name, asked, tested, fitted(asked._replace(names=tested.needed), len(series.counts)))
+    return build_forecaster(name, asked, tested, fit_families(asked._replace(names=tested.needed), len(series.counts)))
 
 
-def chosen(
-    name: str, asked: Asked, tested: BackTest, every: Mapping[str, Forward]
+def build_forecaster(
+    name: str, asked: FitTask, tested: BackTest, every: Mapping[str, Forward]
 ) -> tuple[Forecaster, dict[str, Any]]:
     """Return the forecaster from the families that a back-test chose, and its JSON report.
 
@@ -97,25 +97,25 @@ def chosen(
         tuple([*answering].index(one) for one in tested.names),
         tuple(answering),
         tuple(answering.values()),
-        np.stack([one.errors(range(FOLDS)) for one in tested.answers]),
-        series.since(max(len(series.counts) - kept(series), 0)),
+        np.stack([one.errors(range(FOLDS)) for one in tested.chosen_forecasts]),
+        series.since(max(len(series.counts) - history_length(series), 0)),
     )
     return made, _report(asked, tested)
 
 
-def choose(families: Mapping[str, Told], ahead: int, *, daily: bool) -> str:
+def choose(families: Mapping[str, HorizonForecasts], ahead: int, *, daily: bool) -> str:
     """Return the name of the family for a horizon of ``ahead`` intervals, from their medians on the choosing folds.
 
     Of the families whose mean absolute error is within one standard error of the least (Breiman et al. 1984): the
     ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The standard error is that of the
     difference to the best family, over blocks of origins no shorter than the horizon.
     """
-    best = min(families.values(), key=Told.error)
+    best = min(families.values(), key=HorizonForecasts.error)
     near = [name for name, one in families.items() if not _clearly_worse(one, best, ahead)]
     return HYBRID if daily and HYBRID in near else min(near, key=SIMPLICITY.index)
 
 
-def _clearly_worse(one: Told, best: Told, ahead: int) -> bool:
+def _clearly_worse(one: HorizonForecasts, best: HorizonForecasts, ahead: int) -> bool:
     blocks = list[float]()
     for own, least in zip(one.absolute, best.absolute, strict=True):
         count = min(max(len(own) // ahead, 1), BLOCKS)
@@ -137,7 +137,7 @@ def daily_course(series: Series) -> float:
     return float(1 - (values - dated @ course)[half:].var() / max(float(values[half:].var()), 1e-12))
 
 
-def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
+def _answering(asked: FitTask, tested: BackTest, every: Mapping[str, Forward]) -> dict[str, Forward]:
     """Return the fitted families that were chosen at some horizon, by name; a stack is built from its members."""
     found = {name: every[name] for name in sorted({*tested.names} - {STACKED})}
     if STACKED in tested.names:
@@ -148,23 +148,23 @@ def _answering(asked: Asked, tested: BackTest, every: Mapping[str, Forward]) -> 
     return found
 
 
-def kept(series: Series) -> int:
+def history_length(series: Series) -> int:
     """Return how many last intervals of a series a forecaster keeps, enough for every family's features and lags."""
     day, week = (round(span / series.seconds) for span in (DAY, WEEK))
     return max(LEAST_KEPT, (DAYS + 2) * day, 2 * week)
 
 
-def back_test(asked: Asked) -> BackTest:
+def back_test(asked: FitTask) -> BackTest:
     """Choose families on the first 2 of 4 folds, and refit and score only the chosen ones on the other folds."""
     count = len(asked.series.counts)
     cuts = np.linspace(count * (1 - HELD_OUT), count, FOLDS + 1).astype(np.int64).tolist()
     folds = [*pairwise(cuts)]
-    alone: list[dict[str, Told]] = [{} for _ in asked.horizons]
+    alone: list[dict[str, HorizonForecasts]] = [{} for _ in asked.horizons]
     for first, last in folds[:CHOOSING]:
-        for name, family in fitted(asked._replace(series=asked.series.until(first)), cuts[0]).items():
-            for families, (medians, came) in zip(alone, played(family, asked, first, last), strict=True):
-                families.setdefault(name, Told([], [], asked.series.unit)).add(medians, came)
-    weights = np.stack([weighed(families, range(CHOOSING)) for families in alone])
+        for name, family in fit_families(asked._replace(series=asked.series.until(first)), cuts[0]).items():
+            for families, (medians, came) in zip(alone, replay_family(family, asked, first, last), strict=True):
+                families.setdefault(name, HorizonForecasts([], [], asked.series.unit)).add(medians, came)
+    weights = np.stack([stacking_weights(families, range(CHOOSING)) for families in alone])
     every = [families | ({STACKED: cross_fitted(families)} if len(families) > 1 else {}) for families in alone]
     daily = daily_course(asked.series.until(cuts[CHOOSING])) >= DAILY
     names = [choose(families, ahead, daily=daily) for families, ahead in zip(every, asked.horizons, strict=True)]
@@ -173,15 +173,15 @@ def back_test(asked: Asked) -> BackTest:
     )
     needed = asked._replace(names=tested.needed)
     for first, last in folds[CHOOSING:]:
-        known = fitted(needed._replace(series=asked.series.until(first)), cuts[0])
+        known = fit_families(needed._replace(series=asked.series.until(first)), cuts[0])
         answering = _answering(asked, tested, known)
-        found = {name: played(family, asked, first, last) for name, family in answering.items()}
-        for place, (name, answer) in enumerate(zip(names, tested.answers, strict=True)):
+        found = {name: replay_family(family, asked, first, last) for name, family in answering.items()}
+        for place, (name, answer) in enumerate(zip(names, tested.chosen_forecasts, strict=True)):
             answer.add(*found[name][place])
     return tested
 
 
-def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[Floats, Floats]]:
+def replay_family(family: Forward, asked: FitTask, first: int, last: int) -> list[tuple[Floats, Floats]]:
     """Return, for each horizon, a family's medians and the actual values of the intervals ``first`` to ``last`` − 1.
 
     Both are [m], for m intervals, and scaled: ln(1 + count / unit).
@@ -196,7 +196,7 @@ def played(family: Forward, asked: Asked, first: int, last: int) -> list[tuple[F
     return found
 
 
-def coverage(told: Told) -> float:
+def coverage(told: HorizonForecasts) -> float:
     """Return the share (0 to 1) of the later folds' counts inside the interval from the preceding folds' errors."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
@@ -206,11 +206,11 @@ def coverage(told: Told) -> float:
     return float(np.concatenate(inside).mean())
 
 
-def _report(asked: Asked, tested: BackTest) -> dict[str, Any]:
+def _report(asked: FitTask, tested: BackTest) -> dict[str, Any]:
     """Return the JSON report of a back-test: by horizon, mean absolute error (counts) and coverage (0 to 1)."""
     horizons = []
     for ahead, families, name, answer in zip(
-        asked.horizons, tested.families, tested.names, tested.answers, strict=True
+        asked.horizons, tested.families, tested.names, tested.chosen_forecasts, strict=True
     ):
         later = range(CHOOSING, FOLDS)
         ranked = sorted(families, key=lambda one: families[one].error())
@@ -244,7 +244,7 @@ MOST_INTERVALS = 100_000
 MOST_TRAINED = 4
 
 
-def counted(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
+def count_by_class(times: Floats, classes: NDArray[Any], names: Sequence[str]) -> dict[str, Series]:
     """Count arrivals by class in whole intervals of 600 seconds (`SECONDS`); empty for fewer than 24 intervals.
 
     Args:

@@ -19,7 +19,7 @@ STACKED = "stacked"
 LAST, DAY_BEFORE, WEEK_BEFORE = "last_value", "day_before", "week_before"
 
 
-class Asked(NamedTuple):
+class FitTask(NamedTuple):
     """A fitting task: the series, the horizons in intervals, the seed, and the names of the families to try."""
 
     series: Series
@@ -31,28 +31,28 @@ class Asked(NamedTuple):
 class Family(NamedTuple):
     """Function that fits a forecasting family, given those fitted before it, and the fewest intervals that it needs."""
 
-    fit: Callable[[Asked, dict[str, Forward]], Forward]
+    fit: Callable[[FitTask, dict[str, Forward]], Forward]
     needs: int
 
 
-def _arima(asked: Asked, _: dict[str, Forward]) -> Forward:
+def _arima(asked: FitTask, _: dict[str, Forward]) -> Forward:
 
     return fit_arima(asked.series, asked.horizons)
 
 
-def _gru(asked: Asked, _: dict[str, Forward]) -> Forward:
+def _gru(asked: FitTask, _: dict[str, Forward]) -> Forward:
     from workers.estimators.forecasting.gru import fit_gru
 
     return fit_gru(asked.series, asked.horizons, asked.seed)
 
 
-def _hybrid(asked: Asked, fitted: dict[str, Forward]) -> Forward:
+def _hybrid(asked: FitTask, fitted: dict[str, Forward]) -> Forward:
     from workers.estimators.forecasting.gru import fit_gru
 
     return fit_gru(asked.series, asked.horizons, asked.seed, cast("Arima", fitted[ARIMA]))
 
 
-def _boosting(asked: Asked, _: dict[str, Forward]) -> Forward:
+def _boosting(asked: FitTask, _: dict[str, Forward]) -> Forward:
 
     return fit_boosting(asked.series, asked.horizons, asked.seed)
 
@@ -72,7 +72,7 @@ SIMPLICITY = (*ALL, STACKED)
 residuals; and a weighted sum of all these."""
 
 
-def fitted(asked: Asked, counts: int) -> dict[str, Forward]:
+def fit_families(asked: FitTask, counts: int) -> dict[str, Forward]:
     """Fit all families in ``asked.names`` that a series is long enough for; return them by name.
 
     Args:
@@ -100,11 +100,11 @@ def fit_arima(series: Series, horizons: tuple[int, ...]) -> Arima:
     known = seasons(len(series.counts), series.seconds)
     dated, values = calendar(series.times, known), series.scaled
     course = np.asarray(np.linalg.lstsq(dated, values, rcond=None)[0], np.float64)
-    ar, ma = _fitted(values - dated @ course)
+    ar, ma = _fit_arima(values - dated @ course)
     return Arima(horizons, known, course, ar, ma)
 
 
-def _fitted(rest: Floats) -> tuple[Floats, Floats]:
+def _fit_arima(rest: Floats) -> tuple[Floats, Floats]:
     from statsmodels.tsa.arima.model import ARIMA
 
     with warnings.catch_warnings():
@@ -141,10 +141,10 @@ def _trees(series: Series, ahead: int, known: tuple[int, ...], seed: int) -> Tre
         random_state=seed,
     )
     model.fit(features(series, origins, ahead, known), series.scaled[origins + ahead])
-    return exported(model)
+    return export_trees(model)
 
 
-def exported(model: GradientBoostingRegressor) -> Trees:
+def export_trees(model: GradientBoostingRegressor) -> Trees:
     """Return a fitted model as arrays [T, N] of T trees with N nodes, leaf values multiplied by the learning rate."""
     each = [tree.tree_ for tree in model.estimators_[:, 0]]
     most = max(tree.node_count for tree in each)
@@ -171,7 +171,7 @@ FEW = 5.0
 """Mean count per interval below which the median is often 0."""
 
 
-class Told(NamedTuple):
+class HorizonForecasts(NamedTuple):
     """One family's medians and the actual values at one horizon, for each fold [m], scaled as ln(1 + count / unit)."""
 
     medians: list[Floats]
@@ -183,9 +183,9 @@ class Told(NamedTuple):
         self.medians.append(medians)
         self.came.append(came)
 
-    def copy(self) -> Told:
+    def copy(self) -> HorizonForecasts:
         """Return a copy with lists of its own, to which folds can be added."""
-        return Told([*self.medians], [*self.came], self.unit)
+        return HorizonForecasts([*self.medians], [*self.came], self.unit)
 
     @property
     def absolute(self) -> list[Floats]:
@@ -230,7 +230,7 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
 LEAST = 0.01
 
 
-def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
+def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> Floats:
     """Return F families' stacking weights [F] (≥ 0, sum 1) of least mean absolute error of counts in some folds.
 
     They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
@@ -248,17 +248,17 @@ def weighed(families: Mapping[str, Told], folds: Sequence[int]) -> Floats:
     return np.asarray(weights / weights.sum(), np.float64)
 
 
-def cross_fitted(families: Mapping[str, Told]) -> Told:
+def cross_fitted(families: Mapping[str, HorizonForecasts]) -> HorizonForecasts:
     """Return the stack's medians in each fold, with weights fitted to the other folds, and the actual values."""
     first = next(iter(families.values()))
     folds, medians = range(len(first.came)), list[Floats]()
     for fold in folds:
-        weights = weighed(families, [one for one in folds if one != fold])
+        weights = stacking_weights(families, [one for one in folds if one != fold])
         medians.append(np.log1p(_counts(families, [fold])[0] @ weights / first.unit))
-    return Told(medians, first.came, first.unit)
+    return HorizonForecasts(medians, first.came, first.unit)
 
 
-def _counts(families: Mapping[str, Told], folds: Sequence[int]) -> tuple[Floats, Floats]:
+def _counts(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> tuple[Floats, Floats]:
     """Return the medians of F families in some folds, [n, F], and the actual values [n], both in counts."""
     each = [np.concatenate([one.medians[fold] for fold in folds]) for one in families.values()]
     first = next(iter(families.values()))

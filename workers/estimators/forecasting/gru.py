@@ -32,7 +32,9 @@ def fit_gru(series: Series, horizons: tuple[int, ...], seed: int, arima: Arima |
     values = series.scaled
     known = seasons(len(values), series.seconds)
     gru = Gru(horizons, known, float(values.mean()), float(values.std()) or 1.0, (), arima)
-    return replace(gru, members=tuple(_trained(gru, series, MEMBERS * seed + member) for member in range(MEMBERS)))
+    return replace(
+        gru, members=tuple(_train_network(gru, series, MEMBERS * seed + member) for member in range(MEMBERS))
+    )
 
 
 class Network(nn.Module):
@@ -59,28 +61,28 @@ class Network(nn.Module):
 
 
 class Sequence(NamedTuple):
-    """Training data of one series: inputs ``read`` [n, F], and targets ``wanted`` [n, H], NaN beyond the series.
+    """Training data of one series: inputs ``read`` [n, F], and ``targets`` [n, H], NaN beyond the series.
 
-    Intervals from ``first`` to before ``held`` are trained on; those from ``held`` on are held out.
+    Intervals from ``first`` to before ``held_out`` are trained on; those from ``held_out`` on are held out.
     """
 
     read: torch.Tensor
-    wanted: torch.Tensor
+    targets: torch.Tensor
     first: int
-    held: int
+    held_out: int
 
 
-def _trained(gru: Gru, series: Series, seed: int) -> Weights:
-    sequence = _prepared(gru, series)
+def _train_network(gru: Gru, series: Series, seed: int) -> Weights:
+    sequence = _training_sequence(gru, series)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network = Network(sequence.read.shape[1], sequence.wanted.shape[1])
-        return _fitted(network, sequence, np.random.default_rng(seed))
+        network = Network(sequence.read.shape[1], sequence.targets.shape[1])
+        return _fit_network(network, sequence, np.random.default_rng(seed))
 
 
-def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
+def _fit_network(network: Network, sequence: Sequence, rng: np.random.Generator) -> Weights:
     """Train the network for 25 rounds; return its weights of the round with the least held-out error."""
-    starts = np.arange(sequence.first, sequence.held - WINDOW + 1)
+    starts = np.arange(sequence.first, sequence.held_out - WINDOW + 1)
     updates = max(len(starts) // (WINDOW - WARM) // BATCH, LEAST_UPDATES)
     optimiser = torch.optim.AdamW(network.parameters(), lr=RATE, weight_decay=DECAY)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimiser, RATE, total_steps=ROUNDS * updates)
@@ -89,7 +91,7 @@ def _fitted(network: Network, sequence: Sequence, rng: np.random.Generator) -> W
         network.train()
         for _ in range(updates):
             at = torch.from_numpy(rng.choice(starts, BATCH)[:, None] + np.arange(WINDOW))
-            _update(network, optimiser, sequence.read[at], sequence.wanted[at])
+            _update(network, optimiser, sequence.read[at], sequence.targets[at])
             scheduler.step()
         error = _held_out(network, sequence)
         if error < best:
@@ -108,13 +110,13 @@ def _update(network: Network, optimiser: torch.optim.Optimizer, read: torch.Tens
 def _held_out(network: Network, sequence: Sequence) -> float:
     """Return the mean absolute error on the held-out intervals, in standard deviations of the series."""
     network.eval()
-    tail = slice(sequence.held - WARM, None)
+    tail = slice(sequence.held_out - WARM, None)
     with torch.no_grad():
         told = network(sequence.read[tail][None])[0]
-    return float((told - sequence.wanted[tail])[WARM:].abs().nanmean())
+    return float((told - sequence.targets[tail])[WARM:].abs().nanmean())
 
 
-def _prepared(gru: Gru, series: Series) -> Sequence:
+def _training_sequence(gru: Gru, series: Series) -> Sequence:
     values = series.scaled
     inputs, base = read(gru, series, np.arange(len(values)))
     wanted = np.full(base.shape, np.nan)

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, tables
 from workers.evaluation.report import page as pictures
 from workers.evaluation.report import plots as plot
-from workers.evaluation.report.markup import Markup, document, element, joined, section
+from workers.evaluation.report.markup import Markup, document, element, join_parts, section
 from workers.evaluation.report.page import VERDICT
 
 Json = dict[str, Any]
 Plots = Sequence[tuple[str, str, Any]]
-SEQUENCE = pictures.Scheduled(
+SEQUENCE = pictures.ScheduleSection(
     "One sequence", "One sequence of jobs of those that it was judged on, the middle one by length and load."
 )
 COMPARISON, CURVE, NONE = "Beside all others", "Learning curve", Markup("")
@@ -33,12 +33,12 @@ class RenderedReport(NamedTuple):
     Attributes:
         workload: name of the workload.
         plots: rendered plots of the training's figures, by heading.
-        shown: rendered plots of the kind's own pictures.
+        pictures: rendered plots of the kind's own pictures.
     """
 
     workload: str
     plots: dict[str, Markup]
-    shown: Sequence[Markup]
+    pictures: Sequence[Markup]
 
     def page(self, report: Json) -> str:
         """Return the HTML document of these plots and the texts of ``report``, an agent's report."""
@@ -52,14 +52,14 @@ class RenderedReport(NamedTuple):
             section("Terms of the return", tables.terms(report)),
             section("Who competed", tables.contenders(report)),
             section(CURVE, self.plots.get(CURVE, NONE)),
-            *pictures.sections(report.get("pictures"), SEQUENCE, self.shown),
+            *pictures.sections(report.get("pictures"), SEQUENCE, self.pictures),
             section("Effort and settings", tables.rest(report)),
             section("How to read this", element("p", VERDICT)),
         ]
-        return document(top, joined(body))
+        return document(top, join_parts(body))
 
 
-def rendered(workload: str, report: Json) -> RenderedReport:
+def render_plots(workload: str, report: Json) -> RenderedReport:
     """Render all plots of a training's report, which takes seconds."""
     own = {heading: charts.figure(chart, caption) for heading, caption, chart in _own(report)}
     return RenderedReport(workload, own, pictures.figures(report.get("pictures")))
@@ -77,12 +77,12 @@ def save(file: Path, workload: str, report: Json) -> None:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
-    plots = [*_own(report), *pictures.drawn(report.get("pictures"))]
+    plots = [*_own(report), *pictures.charts_of_report(report.get("pictures"))]
 
     def page() -> str:
-        return rendered(workload, report).page(report)
+        return render_plots(workload, report).page(report)
 
-    plot.write(file, page, lambda: plot.stacked(title(workload, report), plots))
+    plot.write(file, page, lambda: plot.stack_plots(title(workload, report), plots))
 
 
 def _own(report: Json) -> Plots:

@@ -23,7 +23,7 @@ def safe(text: str) -> Markup:
     return text if isinstance(text, Markup) else Markup(escape(text))
 
 
-def joined(parts: Iterable[str]) -> Markup:
+def join_parts(parts: Iterable[str]) -> Markup:
     """Concatenate parts, escaping those that are not Markup."""
     return Markup("".join(safe(part) for part in parts))
 
@@ -33,7 +33,7 @@ def element(name: str, /, *children: str, **attributes: str) -> Markup:
     given = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     if name in EMPTY:
         return Markup(f"<{name}{given}>")
-    return Markup(f"<{name}{given}>{joined(children)}</{name}>")
+    return Markup(f"<{name}{given}>{join_parts(children)}</{name}>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, marked: Iterable[int] = ()) -> Markup:
@@ -82,7 +82,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 def document(title: str, body: Markup) -> str:
     """Return a self-contained HTML document with the common style; it loads nothing and runs no script."""
-    head = joined(
+    head = join_parts(
         [
             element("meta", charset="utf-8"),
             element("meta", name="viewport", content="width=device-width"),
@@ -130,7 +130,7 @@ def count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def listed(names: Any) -> str:
+def join_names(names: Any) -> str:
     """Join names to a text such as “a, b and c”; empty without names."""
     texts = [str(name) for name in names]
     return " and ".join(([", ".join(texts[:-1])] if len(texts) > 1 else []) + texts[-1:])

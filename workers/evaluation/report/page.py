@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workers.evaluation.report import charts, plots, tables
 from workers.evaluation.report import plots as plot
 from workers.evaluation.report.charts import Palette, figure
-from workers.evaluation.report.markup import Markup, count, document, element, joined, listed, number, section
+from workers.evaluation.report.markup import Markup, count, document, element, join_names, join_parts, number, section
 
 # The ``pictures`` of a report hold a kind's ``schedules`` with ``points``, or its ``plots`` with a ``title`` and a
 # description (``told``).
@@ -17,33 +17,33 @@ from workers.evaluation.report.markup import Markup, count, document, element, j
 Json = dict[str, Any]
 
 
-class Scheduled(NamedTuple):
-    """Heading of a section of schedules, and the sentence (``told``) that explains them."""
+class ScheduleSection(NamedTuple):
+    """Heading of a section of schedules, and the sentence (``caption``) that explains them."""
 
     heading: str
-    told: str
+    caption: str
 
 
-def drawn(found: Json | None) -> list[tuple[str, str, Any]]:
+def charts_of_report(found: Json | None) -> list[tuple[str, str, Any]]:
     """Return heading, caption and Vega-Lite chart for each of a report's pictures; [] for None."""
     given = found or {}
     if given.get("schedules"):
-        return plot.drawn(given["schedules"], given["points"])
+        return plot.schedule_charts(given["schedules"], given["points"])
     return plots.charts_of(given.get("plots") or ())
 
 
 def figures(found: Json | None) -> list[Markup]:
     """Return the rendered HTML figures of a report's pictures, in order; [] for None."""
-    return [figure(chart, caption) for _, caption, chart in drawn(found)]
+    return [figure(chart, caption) for _, caption, chart in charts_of_report(found)]
 
 
-def sections(found: Json | None, scheduled: Scheduled, shown: Sequence[Markup]) -> list[Markup]:
+def sections(found: Json | None, scheduled: ScheduleSection, shown: Sequence[Markup]) -> list[Markup]:
     """Return the section (at most one) around the figures ``shown`` of a report's pictures; [] without figures."""
     given: Json = found or {}
     if not shown:
         return []
     if given.get("schedules"):
-        return [section(scheduled.heading, element("p", scheduled.told), plot.summary(given["schedules"]), *shown)]
+        return [section(scheduled.heading, element("p", scheduled.caption), plot.summary(given["schedules"]), *shown)]
     return [section(given["title"], element("p", given["told"]), *shown)]
 
 
@@ -92,13 +92,13 @@ READING = (LEVELS, FIGURES, GAP, OFF_POLICY, ALIASING)
 
 
 MOST_LINES = 8  # most heuristics in one plot of profiles
-FIXED = Scheduled("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
+FIXED = ScheduleSection("The fixed episode", "One sequence of tasks, L0, as each of these decided it.")
 
 
 def page(report: Json) -> str:
     """Return the HTML document of an evaluation's JSON document, which takes seconds to render."""
     palette, candidates = Palette(report["policies"]), report["candidates"]
-    names = listed(candidate["name"] for candidate in candidates)
+    names = join_names(candidate["name"] for candidate in candidates)
     title = f"Evaluation of {names} on {report['workload']}"
     body = [
         element("h1", title),
@@ -110,7 +110,7 @@ def page(report: Json) -> str:
             *(_level(level, report.get("outcomes") or [], palette) for level in report["levels"]),
         ),
         section("Train-to-test gap", tables.gaps(candidates)),
-        section("Learning curves", _drawn(charts.curves(candidates, palette), "Return of the training's episodes")),
+        section("Learning curves", _figure(charts.curves(candidates, palette), "Return of the training's episodes")),
         section("Performance profiles", *_profiles(report, palette)),
         section("Terms of the reward", *_terms(report, palette)),
         section("What the agents do", *_heat_maps(candidates)),
@@ -121,7 +121,7 @@ def page(report: Json) -> str:
         section("Settings", tables.settings(report), *_held_out(report.get("held_out"))),
         section("How to read this", *(element("p", paragraph) for paragraph in READING)),
     ]
-    return document(title, joined(body))
+    return document(title, join_parts(body))
 
 
 def _under(report: Json) -> str:
@@ -132,7 +132,7 @@ def _under(report: Json) -> str:
     return f"Kind {report['kind']}{model}; {episodes}; {settings['confidence']:.0%} intervals{seconds}."
 
 
-def _drawn(chart: Any | None, caption: str) -> Markup:
+def _figure(chart: Any | None, caption: str) -> Markup:
     return Markup("") if chart is None else figure(chart, caption)
 
 
@@ -142,7 +142,7 @@ def _summary(report: Json, palette: Palette) -> list[Markup]:
     return [
         *(_card(candidate, report["policies"]) for candidate in candidates),
         tables.ladder(candidates),
-        _drawn(charts.advantages(candidates, palette), caption),
+        _figure(charts.advantages(candidates, palette), caption),
     ]
 
 
@@ -161,16 +161,16 @@ def _card(candidate: Json, policies: Sequence[Json]) -> Markup:
 
 def _level(level: Json, counted: Sequence[Json], palette: Palette) -> Markup:
     if not level["available"]:
-        return joined([_heading(level), element("p", f"Not played: {level['reason']}")])
+        return join_parts([_heading(level), element("p", f"Not played: {level['reason']}")])
     optimum = level.get("optimum") or {}
     missing = optimum.get("reason") if not (optimum.get("available", True) and optimum.get("exact", True)) else None
     plan = "; “plan” is the best that planning found" if missing and optimum.get("available") else ""
     note = element("p", f"No exact optimum: {missing}{plan}") if missing else Markup("")
-    chart = _drawn(
+    chart = _figure(
         charts.returns(level, palette), f"Returns at {level['level']}: mean with its interval; the tick is the IQM"
     )
     told = tables.outcomes(level, counted, palette.roles) if counted else Markup("")
-    return joined([_heading(level), told, tables.scores(level, palette.roles), note, chart])
+    return join_parts([_heading(level), told, tables.scores(level, palette.roles), note, chart])
 
 
 def _heading(level: Json) -> Markup:
@@ -181,7 +181,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
     caption = "{}: share of episodes whose normalised score exceeds τ"
     levels = {level["level"]: level for level in report["levels"]}
     return [
-        _drawn(charts.profile(_fewer(found, levels[found["level"]], palette), palette), caption.format(found["level"]))
+        _figure(charts.profile(_fewer(found, levels[found["level"]], palette), palette), caption.format(found["level"]))
         for found in report.get("profiles") or ()
     ]
 
@@ -200,7 +200,7 @@ def _terms(report: Json, palette: Palette) -> list[Markup]:
     weights = report.get("term_weights") or {}
     caption = "{}: what each policy pays by term, at the workload's own weights; shorter is better"
     return [
-        _drawn(charts.terms(level, report["terms"], weights, palette), caption.format(level["level"]))
+        _figure(charts.terms(level, report["terms"], weights, palette), caption.format(level["level"]))
         for level in report["levels"]
         if level["available"] and level["level"] != "train"
     ]
@@ -209,7 +209,7 @@ def _terms(report: Json, palette: Palette) -> list[Markup]:
 def _heat_maps(candidates: Sequence[Json]) -> list[Markup]:
     caption = "{}: mean {} by situation, at L1; blank where no episode came"
     return [
-        _drawn(
+        _figure(
             charts.heat_map(candidate["heat_map"]),
             caption.format(candidate["name"], candidate["heat_map"]["value"]["name"]),
         )
@@ -242,7 +242,10 @@ def _tuner(tuner: Json | None) -> list[Markup]:
     )
     effort = f"{tuner['trials']} trials in {number(tuner.get('seconds'))} s"
     text = f"After {effort}: {chosen}; return {number(tuner['return'])}."
-    return [element("p", text), _drawn(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial")]
+    return [
+        element("p", text),
+        _figure(charts.tuning(tuner.get("history") or ()), "Best return found so far, by trial"),
+    ]
 
 
 def _held_out(held_out: Json | None) -> list[Markup]:

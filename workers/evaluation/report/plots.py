@@ -12,7 +12,17 @@ import vl_convert
 from app.charts.figures import layer
 from workers.evaluation.report import schedules
 from workers.evaluation.report.charts import WIDTH, definition, figure, layers
-from workers.evaluation.report.markup import Markup, count, document, element, joined, number, percent, section, table
+from workers.evaluation.report.markup import (
+    Markup,
+    count,
+    document,
+    element,
+    join_parts,
+    number,
+    percent,
+    section,
+    table,
+)
 from workers.evaluation.report.schedules import COLOURS
 
 Json = dict[str, Any]
@@ -28,7 +38,7 @@ def save(file: Path, title: str, pictures: Sequence[Json]) -> None:
         ValueError: the suffix is none of ``.html``, ``.svg`` and ``.png``.
         OSError: the file cannot be written.
     """
-    write(file, lambda: page(title, pictures), lambda: stacked(title, drawn(pictures)))
+    write(file, lambda: page(title, pictures), lambda: stack_plots(title, schedule_charts(pictures)))
 
 
 def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) -> None:
@@ -53,7 +63,7 @@ def write(file: Path, as_page: Callable[[], str], as_chart: Callable[[], Json]) 
 
 def page(title: str, pictures: Sequence[Json]) -> str:
     """Return an HTML document of schedules: a table of their figures, and a section for each heading."""
-    return document(title, joined([element("h1", title), summary(pictures), *sections(pictures)]))
+    return document(title, join_parts([element("h1", title), summary(pictures), *sections(pictures)]))
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
@@ -68,14 +78,14 @@ def summary(pictures: Sequence[Json]) -> Markup:
     return table([*head, "deadlines missed", "utilisation", "cost"], rows)
 
 
-def drawn(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
+def schedule_charts(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[tuple[str, str, Json]]:
     """Return heading, caption and Vega-Lite chart for each chart of the schedules that has data.
 
     Args:
         pictures: the schedules as JSON.
         costs: further points of the cost chart, with ``name``, ``cost`` and ``makespan`` (seconds).
     """
-    shown = schedules.chosen(pictures)
+    shown = schedules.choose_pictures(pictures)
     which = "" if len(shown) == len(pictures) else f"; the first and the best {len(shown) - 1} of {len(pictures)}"
     found = [
         ("Ranks", "Mean bounded slowdown, the best first", schedules.bars(pictures, "slowdown", "slowdown")),
@@ -109,17 +119,17 @@ def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
 
 
 def sections(pictures: Sequence[Json]) -> list[Markup]:
-    """Return a rendered HTML section of schedules for each heading of ``drawn``."""
-    plots = drawn(pictures)
+    """Return a rendered HTML section of schedules for each heading of ``schedule_charts``."""
+    plots = schedule_charts(pictures)
     headings = dict.fromkeys(heading for heading, _, _ in plots)
     return [
         section(one, *(figure(chart, said) for heading, said, chart in plots if heading == one)) for one in headings
     ]
 
 
-def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
-    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``drawn``."""
-    charts = [{**chart, "title": titled(caption)} for _, caption, chart in plots]
+def stack_plots(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
+    """Return one Vega-Lite chart of all plots, one below the other; ``plots`` as returned by ``schedule_charts``."""
+    charts = [{**chart, "title": chart_title(caption)} for _, caption, chart in plots]
     return {
         "title": title,
         "vconcat": charts,
@@ -127,7 +137,7 @@ def stacked(title: str, plots: Sequence[tuple[str, str, Json]]) -> Json:
     }
 
 
-def titled(caption: str) -> Json:
+def chart_title(caption: str) -> Json:
     """Return the Vega-Lite title of a chart, wrapped to lines of at most ``MOST_LETTERS`` characters."""
     return {"text": wrap(caption, MOST_LETTERS)}
 
@@ -169,7 +179,7 @@ def charts_of(plots: Sequence[Json]) -> list[tuple[str, str, Json]]:
     return [(heading, caption, chart) for heading, caption, chart in charts if chart is not None]
 
 
-def _lined(plot: Json) -> Json | None:
+def _line_chart(plot: Json) -> Json | None:
     panels = [panel for panel in plot["panels"] if panel["series"]]
     if not panels:
         return None
@@ -195,11 +205,11 @@ def _panel(plot: Json, panel: Json, names: Sequence[str]) -> Json:
         scale = {"domain": list(names), "range": [DASHES[i % len(DASHES)] for i in range(len(names))]}
         dash = {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": _legend(names)}
         lines = layer("line", "series", rows, {**encoding, "strokeDash": dash}, interpolate=shape)
-        shown = [*_bands(panel, shape, (x, y), _chosen(names, plot.get("neutral"))), lines]
-    return layers(*shown, width=WIDTH, height=HEIGHT, **_titled(panel["name"]))
+        shown = [*_bands(panel, shape, (x, y), _assign_colours(names, plot.get("neutral"))), lines]
+    return layers(*shown, width=WIDTH, height=HEIGHT, **_panel_title(panel["name"]))
 
 
-def _titled(name: str) -> Json:
+def _panel_title(name: str) -> Json:
     return {"title": {"text": name, "fontSize": 11, "fontWeight": "normal"}} if name else {}
 
 
@@ -220,11 +230,11 @@ def _bands(panel: Json, shape: str, axes: tuple[Json, Json], colours: Mapping[st
 
 
 def _colour(names: Sequence[str], neutral: str | None = None) -> Json:
-    scale = {"domain": list(names), "range": [*_chosen(names, neutral).values()]}
+    scale = {"domain": list(names), "range": [*_assign_colours(names, neutral).values()]}
     return {"field": "series", "type": "nominal", "title": None, "scale": scale, "legend": _legend(names)}
 
 
-def _chosen(names: Sequence[str], neutral: str | None) -> dict[str, str]:
+def _assign_colours(names: Sequence[str], neutral: str | None) -> dict[str, str]:
     others = [name for name in names if name != neutral]
     chosen = {name: COLOURS[i % len(COLOURS)] for i, name in enumerate(others)}
     return {name: chosen.get(name, NEUTRAL) for name in names}
@@ -243,7 +253,7 @@ def _axis(field: str, axis: Mapping[str, Any]) -> Json:
     return {"field": field, "type": "quantitative", "title": axis["title"], "scale": scale, "axis": shown}
 
 
-def _tiled(plot: Json) -> Json | None:
+def _tile_chart(plot: Json) -> Json | None:
     panels = [panel for panel in plot["panels"] if panel["cells"]]
     if not panels:
         return None
@@ -264,8 +274,8 @@ def _tiles(plot: Json, panel: Json, names: Sequence[str]) -> Json:
         layer("text", "cell", rows, {"x": x, "y": y, "text": text}, fontSize=10),
         width=min(TILE * len(plot["columns"]), WIDTH // 2 - 30),
         height=24 * len(plot["rows"]),
-        **_titled(panel["name"]),
+        **_panel_title(panel["name"]),
     )
 
 
-FORMS = {"lines": _lined, "steps": _lined, "areas": _lined, "tiles": _tiled}
+FORMS = {"lines": _line_chart, "steps": _line_chart, "areas": _line_chart, "tiles": _tile_chart}

@@ -139,15 +139,15 @@ def _bar_colour(bars: Sequence[Json]) -> Json:
     return {**named, "scale": scale, "legend": {"orient": "right"}}
 
 
-def ranked(pictures: Sequence[Json]) -> list[Json]:
+def rank_pictures(pictures: Sequence[Json]) -> list[Json]:
     """Return the pictures in ascending order of mean slowdown, then of makespan, then of name."""
     return sorted(pictures, key=lambda one: (one["figures"]["slowdown"], one["figures"]["makespan"], one["name"]))
 
 
-def chosen(pictures: Sequence[Json]) -> list[Json]:
-    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, `ranked`."""
-    others = ranked(pictures[1:])[: MOST_LINES - 1]
-    return ranked([*pictures[:1], *others])
+def choose_pictures(pictures: Sequence[Json]) -> list[Json]:
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, in order."""
+    others = rank_pictures(pictures[1:])[: MOST_LINES - 1]
+    return rank_pictures([*pictures[:1], *others])
 
 
 def bars(pictures: Sequence[Json], field: str, title: str) -> Json | None:
@@ -231,7 +231,7 @@ def front(points: Sequence[Json]) -> Json | None:
         return None
     clock = Clock(0.0, max(point["makespan"] for point in points))
     rows = [{"strategy": p["name"], "time": clock.elapsed(p["makespan"]), "cost": p["cost"]} for p in points]
-    best = undominated(rows)
+    best = pareto_front(rows)
     x, y = (
         quantity(field, title, zero=False, scale={"padding": 20})
         for field, title in (("time", f"makespan ({clock.unit})"), ("cost", "cost"))
@@ -246,7 +246,7 @@ def front(points: Sequence[Json]) -> Json | None:
     )
 
 
-def undominated(rows: Sequence[Json]) -> list[Json]:
+def pareto_front(rows: Sequence[Json]) -> list[Json]:
     """Return the rows on the Pareto front of minimal ``time`` and ``cost``, in ascending order of time."""
     best: list[Json] = []
     for row in sorted(rows, key=lambda row: (row["time"], row["cost"])):
@@ -275,7 +275,7 @@ class HeatMap:
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:
         """Add the values of B situations and actions [B] to the bins; ended episodes and NaN values are left out."""
-        x, y, value = self.problem.drawn(situation, action)
+        x, y, value = self.problem.heat_map_points(situation, action)
         shown = going & ~np.isnan(value)
         x, y, value = x[shown], y[shown], value[shown]
         place = _bin(self.problem.heat_map_axes.y, y), _bin(self.problem.heat_map_axes.x, x)
@@ -287,7 +287,7 @@ def _bin(axis: Axis, values: NDArray[np.floating]) -> NDArray[np.intp]:
     return np.searchsorted(axis.edges[1:-1], values, side="right")
 
 
-def shown(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
+def heat_map_json(problem: Problem, sums: NDArray[np.float64]) -> dict[str, Any]:
     """Return the heat map of ``sums`` [2, Y, X] as JSON values: axes, means (None for an empty bin) and counts."""
     axes, (total, count) = problem.heat_map_axes, sums
     mean = [[float(t / c) if c else None for t, c in zip(*row, strict=True)] for row in zip(total, count, strict=True)]

@@ -24,7 +24,7 @@ from workers.evaluation.report.markup import (
     document,
     element,
     interval,
-    joined,
+    join_parts,
     number,
     percent,
     percents,
@@ -75,10 +75,10 @@ def levels(found: Sequence[Json]) -> Markup:
 
 def outcomes(level: Json, counted: Sequence[Json], roles: dict[str, str]) -> Markup:
     """Return a table of every policy's outcomes (``counted``: names, units) at one level, by descending return."""
-    policies = _ranked(level)
+    policies = _rank_policies(level)
     rows = [
         [
-            _labelled(name, level["best_heuristic"]),
+            _label_policy(name, level["best_heuristic"]),
             *(_amount(found.get("outcomes") or {}, one) for one in counted),
             interval(found["return"]),
         ]
@@ -97,21 +97,21 @@ def _amount(found: Json, outcome: Json) -> str:
     return f"{mean} [{low}, {high}]"
 
 
-def _ranked(level: Json) -> list[tuple[str, Json]]:
+def _rank_policies(level: Json) -> list[tuple[str, Json]]:
     played = [(name, found) for name, found in level["policies"].items() if found.get("return") is not None]
     return sorted(played, key=lambda item: -item[1]["return"]["mean"])
 
 
-def _labelled(name: str, best: str | None) -> Markup:
+def _label_policy(name: str, best: str | None) -> Markup:
     return element("span", name, " ", element("small", "best heuristic")) if name == best else safe(name)
 
 
 def scores(level: Json, roles: dict[str, str]) -> Markup:
     """Return a table of every policy's scores at one level, by descending return; ``roles`` by policy's name."""
-    policies = _ranked(level)
+    policies = _rank_policies(level)
     rows = [
         [
-            _labelled(name, level["best_heuristic"]),
+            _label_policy(name, level["best_heuristic"]),
             interval(found["return"]),
             interval(found.get("iqm")),
             interval(found.get("advantage"), signed=True),
@@ -292,11 +292,11 @@ def score_rows(report: Json) -> Markup:
     """Return a table of every policy's mean score with interval, the best first."""
     found = score_table(report)
     names = sorted(found.scores, key=lambda name: float(found.scores[name]["mean"]), reverse=not found.least)
-    rows = [[_named(name, report), interval(dict(found.scores[name]))] for name in names]
+    rows = [[_heuristic_name(name, report), interval(dict(found.scores[name]))] for name in names]
     return table(["policy", f"mean {found.measure}"], rows, marked=[names.index(AGENT)] if AGENT in names else [])
 
 
-def _named(name: str, report: Json) -> str:
+def _heuristic_name(name: str, report: Json) -> str:
     best = name == report.get("best_heuristic")
     return element("span", name, " ", element("small", "best heuristic")) if best else safe(name)
 
@@ -366,7 +366,7 @@ HEIGHT = 160
 DONE, REFUSED = 0, 1
 
 
-def drawn(answer: Json) -> list[tuple[str, str, Json]]:
+def forecast_charts(answer: Json) -> list[tuple[str, str, Json]]:
     """Return heading, caption and Vega-Lite chart for every series of a forecast."""
     names = dict.fromkeys(row["series"] for row in answer["rows"])
     band = f"shaded: {text_percent(answer['level'], 0)} intervals; times are UTC"
@@ -388,13 +388,15 @@ def _chart(answer: Json, series: str) -> Json:
 
 def page(answer: Json) -> str:
     """Return the HTML document of a forecast: a chart for each series, and a table of all rows."""
-    parts = [section(name, figure(chart, caption)) for name, caption, chart in drawn(answer)]
+    parts = [section(name, figure(chart, caption)) for name, caption, chart in forecast_charts(answer)]
     head = ["series", "from", "horizon (s)", "mean", "median", "low", "high", "by"]
     rows = [
         [row["series"], row["time"], *(number(row[name]) for name in ("horizon_seconds", *head[3:-1])), row["family"]]
         for row in answer["rows"]
     ]
-    return document(title(answer), joined([element("h1", title(answer)), *parts, section("Rows", table(head, rows))]))
+    return document(
+        title(answer), join_parts([element("h1", title(answer)), *parts, section("Rows", table(head, rows))])
+    )
 
 
 def title(answer: Json) -> str:
@@ -406,7 +408,7 @@ def main(arguments: Sequence[str]) -> int:
     """Render the forecast (JSON on standard input) to the file in ``arguments``; return 0, or 1 if not written."""
     answer, (file,) = json.load(sys.stdin), [name for name in arguments if name != "--"]
     try:
-        plots.write(Path(file), lambda: page(answer), lambda: plots.stacked(title(answer), drawn(answer)))
+        plots.write(Path(file), lambda: page(answer), lambda: plots.stack_plots(title(answer), forecast_charts(answer)))
     except (OSError, ValueError) as error:
         print(f"{file}: {error}", file=sys.stderr)
         return REFUSED

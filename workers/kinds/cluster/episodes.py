@@ -16,12 +16,12 @@ from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.spec import Convergence
 from workers.estimators.base import TooLittleData
-from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, priced
+from workers.kinds.cluster.kernels import CAME, ENDED, THERE, Clusters, Rules, elapse, price_per_hour
 
 TERMS = ("completion", "occupied", "accuracy", "fairness", "changes")
 
 
-class Drawn(NamedTuple):
+class HiddenJobs(NamedTuple):
     """Hidden variables of the L jobs of each of B episodes, which no policy may read.
 
     Attributes:
@@ -61,7 +61,7 @@ class Episodes(NamedTuple):
 
     clusters: Clusters
     beside: Clusters
-    drawn: Drawn
+    drawn: HiddenJobs
     effect: Floats
     pace: Floats
     paced_on: Integers
@@ -96,13 +96,13 @@ class Source(Protocol):
 
     Attributes:
         rules: constants that all clusters share.
-        applications: names, indexed by ``Drawn.believed``.
+        applications: names, indexed by ``HiddenJobs.believed``.
     """
 
     rules: Rules
     applications: Sequence[str]
 
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         """Draw B clusters at time 0.
 
         Args:
@@ -123,7 +123,7 @@ class Source(Protocol):
         """Return cluster ``b`` (index) as scheduling rules see it."""
         ...
 
-    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> Ahead | None:
         """Forecast each job's gain in its metric after the fraction ``part`` (0…1) of its iterations, [B, L]; None: the
         spec has no convergence.
         """
@@ -137,7 +137,7 @@ class Source(Protocol):
         ...
 
 
-class Spent(NamedTuple):
+class IntervalAmounts(NamedTuple):
     """Amounts of one interval in B clusters with L jobs each.
 
     Attributes:
@@ -157,7 +157,7 @@ class Spent(NamedTuple):
     unfair: Floats
 
 
-def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, intervals: int) -> Spent:
+def spend(source: Source, clusters: Clusters, drawn: HiddenJobs, price: Floats, intervals: int) -> IntervalAmounts:
     """Let one interval pass, and return its amounts.
 
     Args:
@@ -170,17 +170,19 @@ def spend(source: Source, clusters: Clusters, drawn: Drawn, price: Floats, inter
     before, ended = clusters.now.copy(), clusters.counts[:, ENDED].copy()
     seconds = source.rules.interval
     unfair = unfairness(clusters, drawn, seconds, intervals)
-    each, gpus = priced(clusters, price), clusters.gpus.copy()
+    each, gpus = price_per_hour(clusters, price), clusters.gpus.copy()
     elapse(source.rules, clusters)
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     present = np.maximum(until - np.maximum(clusters.time, before[:, None]), 0.0)
-    rest = left(clusters, drawn)
+    rest = remaining_share(clusters, drawn)
     lacking = np.where(rest > 0, source.lacking(clusters.application, 1.0 - rest), 0.0)
     unfair = unfairness(clusters, drawn, seconds, intervals) - unfair
-    return Spent(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
+    return IntervalAmounts(present, each, gpus, clusters.counts[:, ENDED] - ended, lacking, unfair)
 
 
-def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved: Integers, *, last: bool) -> Floats:
+def terms(
+    layout: Layout, drawn: HiddenJobs, clusters: Clusters, spent: IntervalAmounts, moved: Integers, *, last: bool
+) -> Floats:
     """Compute the reward's five terms (``TERMS``) of one interval, [B, 5], all costs. The last interval of an episode
     adds the jobs' unfinished work.
 
@@ -193,7 +195,7 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     count = np.maximum((drawn.steps > 0).sum(axis=1), 1)
     slow = spent.present / np.maximum(drawn.ideal, 1.0)
     if last:
-        slow = slow + left(clusters, drawn)
+        slow = slow + remaining_share(clusters, drawn)
     spec, worth = layout.spec, layout.queue_weights[clusters.queue] * clusters.worth
     hours = spec.episode_intervals * spec.interval_seconds / 3600 * layout.capacity.sum()
     occupied = (spent.price * spent.present).sum(axis=1) / 3600 / hours
@@ -201,14 +203,14 @@ def terms(layout: Layout, drawn: Drawn, clusters: Clusters, spent: Spent, moved:
     return np.stack([(worth * slow).sum(axis=1) / count, occupied, lacks, spent.unfair, moved / count], axis=1)
 
 
-def left(clusters: Clusters, drawn: Drawn) -> Floats:
+def remaining_share(clusters: Clusters, drawn: HiddenJobs) -> Floats:
     """Return the share of iterations left of each job, 0…1, [B, L]; 0 for finished and future jobs."""
     ends = np.where(drawn.steps > 0, drawn.steps, 1.0)
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     return np.where(there & np.isnan(clusters.completed), 1 - (clusters.done - drawn.start) / ends, 0.0)
 
 
-def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
+def slowdowns(clusters: Clusters, drawn: HiddenJobs) -> Floats:
     """Return the ratio of each job's time so far plus its remaining time alone to its time alone, [B, L]; 0 before it
     comes.
 
@@ -217,10 +219,10 @@ def slowdowns(clusters: Clusters, drawn: Drawn) -> Floats:
     there = np.arange(clusters.time.shape[1]) < clusters.counts[:, CAME, None]
     until = np.fmin(clusters.time + clusters.completed, clusters.now[:, None])
     since = np.where(there, until - clusters.time, 0.0) / np.maximum(drawn.ideal, 1.0)
-    return np.where(there & (drawn.steps > 0), since + left(clusters, drawn), 0.0)
+    return np.where(there & (drawn.steps > 0), since + remaining_share(clusters, drawn), 0.0)
 
 
-def unfairness(clusters: Clusters, drawn: Drawn, seconds: float, intervals: int) -> Floats:
+def unfairness(clusters: Clusters, drawn: HiddenJobs, seconds: float, intervals: int) -> Floats:
     """Compute 1 − Jain's index of the jobs' slow-downs, times the share of the episode that has passed, [B].
 
     Jain's index is (Σx)²/(n·Σx²) (Jain, Chiu and Hawe, 1984). At an episode's end this is its fairness cost; its
@@ -291,13 +293,13 @@ def lacking(table: Floats, application: Integers, part: Floats) -> Floats:
     return np.asarray(before + (place - at) * (after - before), np.float64)
 
 
-class Coming(NamedTuple):
+class ComingJobs(NamedTuple):
     """K jobs of an episode in order of time, [K] each.
 
     Attributes:
         time: seconds since the episode began.
         queue, application: indices of the job's queue and application.
-        asked: requested GPUs.
+        requested_gpus: requested GPUs.
         data: size of the job's data; NaN: unknown.
         seconds: training time on the requested GPUs.
     """
@@ -305,7 +307,7 @@ class Coming(NamedTuple):
     time: Floats
     queue: Integers
     application: Integers
-    asked: Integers
+    requested_gpus: Integers
     data: Floats
     seconds: Floats
 
@@ -329,7 +331,9 @@ def _check(arrivals: Arrivals) -> None:
     raise TooLittleData(needs, f"{len(arrivals.jobs):,} jobs that came, none of them with its duration")
 
 
-def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator) -> Coming:
+def draw(
+    arrivals: Arrivals, first: int, seconds: float, load: float, most: int, random: np.random.Generator
+) -> ComingJobs:
     """Draw the jobs of an episode that begins at an hour of the day.
 
     The jobs of each queue come as a Poisson process at the hour's rate, times a gamma variable per hour with the
@@ -365,7 +369,7 @@ def draw(arrivals: Arrivals, first: int, seconds: float, load: float, most: int,
     time, chosen, whole = time[order], chosen[order], np.nan_to_num(chosen[order]).astype(np.int64)
     asked = np.clip(whole[:, GPUS], 1, most)
     queues = np.concatenate([np.full(len(part), at) for at, part in enumerate(rows)])[order]
-    return Coming(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
+    return ComingJobs(time, queues, whole[:, APPLICATION], asked, chosen[:, DATA], chosen[:, DURATION])
 
 
 # Learning curves of simulated jobs, and convergence as the service judges it.
@@ -382,7 +386,7 @@ class DrawnCurves(NamedTuple):
     iteration: Floats
 
 
-def drawn(curves: LearningCurves, own: int) -> DrawnCurves:
+def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
     """Draw curves of the class of index ``own`` from the fitted normal distribution, always the same curves."""
     grid, random = curves.grid[own], np.random.default_rng(0)
     iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
@@ -406,32 +410,32 @@ def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
     return Ahead(*np.stack(found, axis=-1))
 
 
-class Foreseen(NamedTuple):
+class CurveForecasts(NamedTuple):
     """Forecasts on the drawn curves of A applications.
 
     Attributes:
         first: index of each application's first curve; −1: it has no curves, [A].
-        left: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
+        forecasts: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
     """
 
     first: Integers
-    left: Ahead
+    forecasts: Ahead
 
 
-def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> Foreseen | None:
+def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveForecasts | None:
     """Forecast the drawn curves of the applications of several models, in order; None: no application has curves."""
     first, tables = list[int](), list[Ahead]()
     for model, names in known:
         for own in (known_class(model, name) for name in names):
             first.append(DRAWN * len(tables) if own >= 0 else -1)
             if own >= 0:
-                tables.append(foreseen(model.curves, own, drawn(model.curves, own)))
+                tables.append(foreseen(model.curves, own, draw_curves(model.curves, own)))
     if not tables:
         return None
-    return Foreseen(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
+    return CurveForecasts(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
 
 
-def unlimited(shape: tuple[int, int]) -> Converging:
+def initial_convergence(shape: tuple[int, int]) -> Converging:
     """Make the initial state of convergence of jobs, of ``shape`` (B, L): no job is limited."""
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
@@ -442,7 +446,7 @@ def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
     return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 
 
-def limited(
+def update_convergence(
     layout: Layout, convergence: Convergence, clusters: Clusters, left: Ahead, before: Converging
 ) -> Converging:
     """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.

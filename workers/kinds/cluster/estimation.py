@@ -16,7 +16,7 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
 from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
-from workers.estimators.forecasting.back_test import counted, forecasters
+from workers.estimators.forecasting.back_test import count_by_class, forecasters
 from workers.estimators.registry import FAMILIES
 from workers.estimators.selection import Selection, select
 
@@ -42,7 +42,7 @@ TRIED = {
 """Families, and the least number of places from which each is tried: fewer than with other inputs."""
 
 
-class Measured(NamedTuple):
+class StepMeasurements(NamedTuple):
     """n steps of one application on GPUs of speed 1: GPUs, nodes, samples per GPU, seconds per step, [n] each."""
 
     gpus: Floats
@@ -55,12 +55,12 @@ class Measured(NamedTuple):
         """Columns of ``INPUTS``: GPUs, nodes, samples per GPU, [n, 3]."""
         return np.column_stack([self.gpus, self.nodes, self.local])
 
-    def take(self, rows: Integers) -> Measured:
+    def take(self, rows: Integers) -> StepMeasurements:
         """Return the k steps with the indices ``rows`` [k]."""
-        return Measured._make(column[rows] for column in self)
+        return StepMeasurements._make(column[rows] for column in self)
 
 
-class Fitted(NamedTuple):
+class StepFit(NamedTuple):
     """The fit of one application's seconds per step.
 
     Attributes:
@@ -74,7 +74,7 @@ class Fitted(NamedTuple):
     report: dict[str, Any]
 
 
-def fit_steps(measured: Measured, seed: int) -> Fitted:
+def fit_steps(measured: StepMeasurements, seed: int) -> StepFit:
     """Fit families that predict held-out places (GPUs on nodes) about equally well.
 
     Raises:
@@ -87,13 +87,13 @@ def fit_steps(measured: Measured, seed: int) -> Fitted:
         raise TooLittleData(
             f"{FEWEST} measured steps on 2 allocations of each application that is measured at all", has
         )
-    known = measured.take(_thinned(measured, rng))
+    known = measured.take(_thin_places(measured, rng))
     _, place = distinct(known.gpus, known.nodes)
     families = {name: FAMILIES[name]._replace(needs=_constant(least)) for name, least in TRIED.items()}
     with threadpool_limits(1):
         chosen = select(INPUTS, known.inputs, known.seconds, place, seed=seed, families=families)
         members = _members(chosen, known, place, rng)
-    return Fitted(
+    return StepFit(
         members,
         (chosen.offsets.low, chosen.offsets.high),
         {
@@ -113,7 +113,7 @@ def _constant(least: int) -> Callable[[Inputs], int]:
     return lambda _: least
 
 
-def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
+def _thin_places(measured: StepMeasurements, rng: np.random.Generator) -> Integers:
     """Return the indices of the rows, [k], of a random subset of at most ``MOST_PLACES`` places."""
     first, cell = distinct(measured.gpus, measured.nodes, measured.local)
     if len(first) <= MOST_PLACES:
@@ -123,7 +123,7 @@ def _thinned(measured: Measured, rng: np.random.Generator) -> Integers:
     return np.flatnonzero(kept[cell])
 
 
-def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random.Generator) -> list[Estimator]:
+def _members(chosen: Selection, known: StepMeasurements, place: Integers, rng: np.random.Generator) -> list[Estimator]:
     """Fit the selected family and those about as good, on all places, then on bootstrap samples: six members."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
@@ -132,7 +132,7 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
     members = list[Estimator]()
     while len(members) < MEMBERS:
         name = order[len(members) % len(order)]
-        rows = np.arange(len(place)) if name not in fitted else _redrawn(place, rng)
+        rows = np.arange(len(place)) if name not in fitted else _resample_places(place, rng)
         made = fitted[name].frozen() if name in fitted else FAMILIES[name].make(INPUTS)
         part = known.take(rows)
         members.append(made.fit(part.inputs, part.seconds, place[rows]))
@@ -140,19 +140,19 @@ def _members(chosen: Selection, known: Measured, place: Integers, rng: np.random
     return members
 
 
-def _redrawn(place: Integers, rng: np.random.Generator) -> Integers:
+def _resample_places(place: Integers, rng: np.random.Generator) -> Integers:
     """Return the indices of the rows, [k], of a bootstrap sample of places; ``place``: place of each row, [n]."""
     drawn = np.unique(rng.integers(0, int(place.max()) + 1, int(place.max()) + 1))
     return np.flatnonzero(np.isin(place, drawn))
 
 
-def tabulated(fitted: list[Fitted], measured: list[Measured], nodes: Integers) -> Throughput:
+def tabulate_fits(fitted: list[StepFit], measured: list[StepMeasurements], nodes: Integers) -> Throughput:
     """Tabulate the fits of all applications, given their steps; ``nodes``: GPUs per node and number of nodes, [2]."""
     most = max(int(nodes.prod()), *(int(one.gpus.max()) for one in measured), 2)
     gpus = sizes(most)
     local = np.stack([_local(one.local) for one in measured])
     each = zip(fitted, local, measured, strict=True)
-    logs = np.stack([_bounded(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
+    logs = np.stack([_clip_to_measured(_table(one, gpus, own, nodes), steps) for one, own, steps in each], axis=1)
     return Throughput(
         log_seconds=logs,
         gpus=gpus,
@@ -175,7 +175,7 @@ def _local(values: Floats) -> Floats:
     return np.geomspace(low, max(high, 1.001 * low), LOCAL_POINTS)
 
 
-def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Floats:
+def _table(fitted: StepFit, gpus: Integers, local: Floats, node: Integers) -> Floats:
     """Return the natural log of seconds per step, [M, 3, G, K]: M members, 3 layouts on nodes, G numbers of GPUs, K
     numbers of samples per GPU.
     """
@@ -186,7 +186,7 @@ def _table(fitted: Fitted, gpus: Integers, local: Floats, node: Integers) -> Flo
     return np.stack(logs).reshape(len(logs), LAYOUTS, len(gpus), len(local))
 
 
-def _bounded(logs: Floats, measured: Measured) -> Floats:
+def _clip_to_measured(logs: Floats, measured: StepMeasurements) -> Floats:
     """Clip natural-log seconds [M, 3, G, K] to three times the measured range, since extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
@@ -206,7 +206,7 @@ START = np.log([0.1, 0.1, 0.1, 0.05, 0.1])
 LOWEST, HIGHEST = np.log(1e-3), np.log(3.0)
 
 
-class Shared(NamedTuple):
+class SharedSteps(NamedTuple):
     """n steps measured beside other jobs.
 
     Attributes:
@@ -219,12 +219,12 @@ class Shared(NamedTuple):
     beside: Floats
     log: Floats
 
-    def take(self, rows: Integers) -> Shared:
+    def take(self, rows: Integers) -> SharedSteps:
         """Return the k steps with the indices ``rows`` [k]."""
-        return Shared(self.application[rows], self.beside[rows], self.log[rows])
+        return SharedSteps(self.application[rows], self.beside[rows], self.log[rows])
 
 
-def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interference, dict[str, Any] | None]:
+def fit_pairs(shared: SharedSteps, applications: int, seed: int) -> tuple[Interference, dict[str, Any] | None]:
     """Fit the slow-downs of all pairs of ``applications`` (their number), and report errors on held-out pairs.
 
     With fewer than 3 rows the interference is unknown, and the report None.
@@ -236,13 +236,13 @@ def fit_pairs(shared: Shared, applications: int, seed: int) -> tuple[Interferenc
     return pairs(shared, applications, likeliest(shared, rng)), held_out(shared, rng)
 
 
-def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
+def pairs(shared: SharedSteps, applications: int, spreads: Floats) -> Interference:
     """Compute the posterior of the slow-downs of all pairs of ``applications`` (their number) from measured steps.
 
     ``spreads``: natural-log standard deviations of the five parts, [5].
     """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
-    asked = Shared(one, np.eye(applications)[other], np.zeros(len(one)))
+    asked = SharedSteps(one, np.eye(applications)[other], np.zeros(len(one)))
     solved = cho_factor(_covariance(shared, shared, spreads) + _noise(shared, spreads), lower=True)
     across = _covariance(asked, shared, spreads)
     log = across @ cho_solve(solved, shared.log)
@@ -253,7 +253,7 @@ def pairs(shared: Shared, applications: int, spreads: Floats) -> Interference:
     return Interference(log.reshape(shape), np.sqrt(np.maximum(variance, 0.0)).reshape(shape), np.array(usual))
 
 
-def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
+def held_out(shared: SharedSteps, rng: np.random.Generator) -> dict[str, Any]:
     """Cross-validate slow-downs on held-out pairs; also the errors of no slow-down and of the mean slow-down.
 
     Errors are fractions, ``coverage`` the share within the 90 % interval; None where nothing can be held out.
@@ -261,7 +261,7 @@ def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
     _, pair = np.unique(np.column_stack([shared.application, shared.beside]), axis=0, return_inverse=True)
     number = int(pair.max()) + 1
     fold = (rng.permutation(number) % min(FOLDS, number))[pair.ravel()]
-    told = [_judged(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
+    told = [_judge_forecasts(shared, fold == one, rng) for one in range(int(fold.max()) + 1) if (fold != one).any()]
     if not told:
         return {"mape": None, "naive_mape": None, "mean_mape": None, "coverage": None}
     error, none, mean, inside = (np.concatenate(parts) for parts in zip(*told, strict=True))
@@ -275,8 +275,8 @@ def held_out(shared: Shared, rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _judged(
-    shared: Shared, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
+def _judge_forecasts(
+    shared: SharedSteps, test: np.ndarray[Any, np.dtype[np.bool_]], rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats, Floats]:
     known, asked = shared.take(np.flatnonzero(~test)), shared.take(np.flatnonzero(test))
     spreads = likeliest(known, rng)
@@ -287,7 +287,7 @@ def _judged(
     return np.abs(np.exp(mean) / true - 1), np.abs(1 / true - 1), np.abs(naive / true - 1), inside.astype(np.float64)
 
 
-def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Floats]:
+def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
     """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
 
     ``known``: measured steps; ``spreads``: natural-log standard deviations of the five parts, [5].
@@ -299,7 +299,7 @@ def foretold(known: Shared, asked: Shared, spreads: Floats) -> tuple[Floats, Flo
     return mean, np.sqrt(np.maximum(variance, 0.0) + np.exp(2 * spreads[4]))
 
 
-def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
+def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
     """Estimate the natural-log standard deviations of the five parts, [5], by maximum marginal likelihood on a random
     subset of rows.
     """
@@ -316,7 +316,7 @@ def likeliest(shared: Shared, rng: np.random.Generator) -> Floats:
     return np.asarray(minimize(loss, START, method="L-BFGS-B", bounds=bounds, options={"maxiter": 25}).x, np.float64)
 
 
-def _parts(one: Shared, other: Shared) -> Floats:
+def _parts(one: SharedSteps, other: SharedSteps) -> Floats:
     """Return the four parts of the covariance between n and m measurements, at unit variance, [4, n, m]."""
     number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
     same = one.application[:, None] == other.application
@@ -324,11 +324,11 @@ def _parts(one: Shared, other: Shared) -> Floats:
     return np.stack([number, number * same, together, together * same])
 
 
-def _covariance(one: Shared, other: Shared, spreads: Floats) -> Floats:
+def _covariance(one: SharedSteps, other: SharedSteps, spreads: Floats) -> Floats:
     return np.asarray(np.tensordot(np.exp(2 * spreads[:4]), _parts(one, other), axes=1), np.float64)
 
 
-def _noise(shared: Shared, spreads: Floats) -> Floats:
+def _noise(shared: SharedSteps, spreads: Floats) -> Floats:
     return np.asarray(np.exp(2 * spreads[4]) * np.eye(len(shared.log)), np.float64)
 
 
@@ -404,4 +404,4 @@ def forecasts(logs: Sequence[Floats], queues: Sequence[str], seed: int) -> tuple
         seed: seed of networks and trees.
     """
     log = max(logs, key=lambda one: one[-1, TIME] - one[0, TIME] if len(one) else 0.0, default=np.zeros((0, 6)))
-    return forecasters(counted(log[:, TIME], log[:, QUEUE], queues), seed)
+    return forecasters(count_by_class(log[:, TIME], log[:, QUEUE], queues), seed)

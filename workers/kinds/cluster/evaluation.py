@@ -21,20 +21,20 @@ from app.kinds.contract.policy import Situation
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes
 from workers.evaluation.statistics import Level
-from workers.kinds.cluster.episodes import DRAWN, STEPS, Episodes, draw, drawn, foreseen, seen_at
+from workers.kinds.cluster.episodes import DRAWN, STEPS, Episodes, draw, draw_curves, foreseen, seen_at
 from workers.kinds.cluster.kernels import CAME, NOBODY
 from workers.kinds.cluster.world import ClusterWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
 
-class Recorded(NamedTuple):
+class JobRecording(NamedTuple):
     """Jobs of all episodes under one policy; courses over time are of the episode with the most jobs: K jobs, T
     intervals.
 
     Attributes:
         names: application and number of each of those K jobs, [K].
         time: seconds since the episode began at which each job comes, [K].
-        asked: requested GPUs, [K].
+        requested_gpus: requested GPUs, [K].
         hour: hour of the day (UTC, 0 to 23) at which that episode begins.
         completion: seconds from submission to end of every job of all episodes; NaN: unfinished.
         begins: seconds at which each interval begins, [T].
@@ -44,7 +44,7 @@ class Recorded(NamedTuple):
 
     names: list[str]
     time: Floats
-    asked: Integers
+    requested_gpus: Integers
     hour: int
     completion: Floats
     begins: Floats
@@ -52,7 +52,7 @@ class Recorded(NamedTuple):
     waiting: NDArray[np.bool_]
 
 
-class Shown(NamedTuple):
+class ChartedState(NamedTuple):
     """The charted episode of L jobs before a decision: seconds, GPUs of each job [L], mask of present jobs [L]."""
 
     now: float
@@ -67,7 +67,7 @@ class Recorder:
         self._world = world
         self._last: Episodes | None = None
         self._completed: Floats = np.zeros(0)
-        self._shown: list[Shown] = []
+        self._shown: list[ChartedState] = []
         self._at = 0
 
     def watch(self, situation: Situation, action: NDArray[np.integer], going: NDArray[np.bool_]) -> None:  # noqa: ARG002
@@ -78,9 +78,9 @@ class Recorder:
         clusters, at = last.clusters, self._at
         self._last, self._completed = last, clusters.completed.copy()
         here = (np.arange(clusters.time.shape[1]) < clusters.counts[at, CAME]) & np.isnan(clusters.completed[at])
-        self._shown.append(Shown(float(clusters.now[at]), clusters.gpus[at].copy(), here))
+        self._shown.append(ChartedState(float(clusters.now[at]), clusters.gpus[at].copy(), here))
 
-    def recorded(self) -> Recorded:
+    def recording(self) -> JobRecording:
         """Return the recording after the episodes' end; their last interval is not in it.
 
         Raises:
@@ -93,13 +93,13 @@ class Recorder:
         real, gpus = every[at], np.array([one.gpus for one in self._shown[1:]])
         there = np.array([one.there for one in self._shown[1:]])[:, real]
         known = self._world.source.applications
-        return Recorded(
+        return JobRecording(
             names=[
                 f"{known[kind] if kind != UNKNOWN else 'job'} {number}"
                 for number, kind in enumerate(drawn.believed[at, real].tolist())
             ],
             time=clusters.time[at, real],
-            asked=clusters.asked[at, real],
+            requested_gpus=clusters.asked[at, real],
             hour=int(drawn.begins[at] // 3600),
             completion=self._completed[every],
             begins=np.array([one.now for one in self._shown[:-1]]),
@@ -108,7 +108,7 @@ class Recorder:
         )
 
 
-def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
+def record_episodes(world: ClusterWorld, seed: int, player: Player) -> JobRecording:
     """Play all episodes of a fresh world at level L1 (only seeds differ), and record their jobs.
 
     Raises:
@@ -116,7 +116,7 @@ def recorded(world: ClusterWorld, seed: int, player: Player) -> Recorded:
     """
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
-    return recorder.recorded()
+    return recorder.recording()
 
 
 Json = dict[str, Any]
@@ -128,12 +128,12 @@ class GivenBack(NamedTuple):
     """Jobs of one class under convergence, which takes GPUs from jobs that gain little.
 
     Attributes:
-        kept: mean share of its GPUs that a job keeps in each of STEPS equal parts of its time, 0…1, [STEPS].
+        kept_share: mean share of its GPUs that a job keeps in each of STEPS equal parts of its time, 0…1, [STEPS].
         freed: share of node-hours that are freed, 0…1.
         lost: mean loss of the final value, as a share of it; 0: none.
     """
 
-    kept: Floats
+    kept_share: Floats
     freed: float
     lost: float
 
@@ -148,7 +148,7 @@ def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
     for own in range(min(len(curves.family), MOST_CLASSES)):
         found = given_back(curves, own, tolerance)
         name = f"{model.applications[int(curves.application[own])]}: {found.freed:.0%} for {found.lost:.1%}"
-        x, y = np.linspace(0, 1, STEPS + 1), np.append(found.kept, found.kept[-1])
+        x, y = np.linspace(0, 1, STEPS + 1), np.append(found.kept_share, found.kept_share[-1])
         series.append({"name": name, "x": x.round(5).tolist(), "y": y.round(5).tolist()})
     return [
         {
@@ -169,7 +169,7 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
 
     Each job runs as long as its steps would take on all GPUs.
     """
-    played, jobs = drawn(curves, own), np.arange(DRAWN)
+    played, jobs = draw_curves(curves, own), np.arange(DRAWN)
     gpus, done, kept = np.full(DRAWN, GPUS), np.zeros(DRAWN), []
     state, table = none(DRAWN), foreseen(curves, own, played)
     for now in range(STEPS):
@@ -202,7 +202,7 @@ TOLD = (
 
 
 def pictures(
-    layout: Layout, model: ClusterModel, played: Mapping[str, Recorded], compared: Sequence[str], episodes: int
+    layout: Layout, model: ClusterModel, played: Mapping[str, JobRecording], compared: Sequence[str], episodes: int
 ) -> Json:
     """Make all charts of an evaluation, as JSON values.
 
@@ -224,7 +224,7 @@ def pictures(
     return {"title": TITLE, "told": told, "plots": plots}
 
 
-def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+def allocation(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
     """Chart each job's GPUs over time, stacked; a job has the same colour under every policy."""
     first = next(iter(played.values()))
     most = np.argsort(-first.gpus.sum(axis=0), kind="stable")[:MOST_NAMED]
@@ -237,11 +237,11 @@ def allocation(layout: Layout, played: Mapping[str, Recorded]) -> Json:
         "x": _hours(layout),
         "y": {"title": "GPUs", "domain": [0, total]},
         "neutral": FREE,
-        "panels": [{"name": name, "series": _stacked(one, chosen, total)} for name, one in played.items()],
+        "panels": [{"name": name, "series": _stacked_lines(one, chosen, total)} for name, one in played.items()],
     }
 
 
-def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
+def _stacked_lines(one: JobRecording, chosen: Sequence[int], total: int) -> list[Json]:
     names = one.names
     rest = np.delete(one.gpus, chosen, axis=1).sum(axis=1)
     each = [(names[job], one.gpus[:, job]) for job in chosen]
@@ -249,7 +249,7 @@ def _stacked(one: Recorded, chosen: Sequence[int], total: int) -> list[Json]:
     return [_line(one, name, values) for name, values in parts]
 
 
-def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
+def queue(layout: Layout, played: Mapping[str, JobRecording]) -> Json:
     """Chart the number of waiting jobs over time, one line per policy."""
     series = [_line(one, name, one.waiting.sum(axis=1)) for name, one in played.items()]
     return {
@@ -262,7 +262,7 @@ def queue(layout: Layout, played: Mapping[str, Recorded]) -> Json:
     }
 
 
-def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
+def arrivals(layout: Layout, model: ClusterModel, one: JobRecording) -> Json:
     """Chart the GPUs requested over the episode, with the domain model's mean and 90 % band.
 
     Raises:
@@ -272,7 +272,7 @@ def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
     edges = np.linspace(0, seconds, BINS + 1)
     random, total = np.random.default_rng(0), int(layout.capacity.sum())
     drawn = [draw(model.arrivals, one.hour, seconds, 1.0, total, random) for _ in range(DRAWS)]
-    every = np.array([_asked(each.time, each.asked, edges) for each in drawn])
+    every = np.array([_requests_histogram(each.time, each.requested_gpus, edges) for each in drawn])
     low, high = np.quantile(every, [0.05, 0.95], axis=0)
     hours = edges / 3600
     band = {"low": _values(np.append(low, low[-1])), "high": _values(np.append(high, high[-1]))}
@@ -289,18 +289,18 @@ def arrivals(layout: Layout, model: ClusterModel, one: Recorded) -> Json:
                 "name": "",
                 "series": [
                     {**_series("expected", hours, np.append(expected, expected[-1])), **band},
-                    _series("came", hours, _last_twice(_asked(one.time, one.asked, edges))),
+                    _series("came", hours, _last_twice(_requests_histogram(one.time, one.requested_gpus, edges))),
                 ],
             }
         ],
     }
 
 
-def _asked(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
+def _requests_histogram(time: Floats, asked: NDArray[np.int64], edges: Floats) -> Floats:
     return np.asarray(np.histogram(time, edges, weights=asked)[0], np.float64)
 
 
-def completion(played: Mapping[str, Recorded]) -> Json:
+def completion(played: Mapping[str, JobRecording]) -> Json:
     """Chart the share of jobs that are finished within a number of hours, one line per policy."""
     series = []
     for name, one in played.items():
@@ -322,7 +322,7 @@ def _hours(layout: Layout) -> Json:
     return {"title": "hours", "domain": [0, layout.spec.interval_seconds * layout.spec.episode_intervals / 3600]}
 
 
-def _line(one: Recorded, name: str, values: NDArray[Any]) -> Json:
+def _line(one: JobRecording, name: str, values: NDArray[Any]) -> Json:
     """Make a step line of ``values`` [T] over hours, with the last step extended to its end."""
     wide = one.begins[1] - one.begins[0] if len(one.begins) > 1 else 1.0
     return _series(name, np.append(one.begins, one.begins[-1:] + wide) / 3600, _last_twice(values))
@@ -366,7 +366,7 @@ class ClusterProblem(SimulatedProblem):
         told = "change of the job's weight, in doublings (above 0: GPUs sooner; below: later)"
         return HeatMapAxes(left, Axis("GPUs that it has", tuple(held.tolist())), told)
 
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """Return (the job's hours left, its GPUs, log2 of its weight's factor) of each decision, [B] each; the last is
         NaN where there is no job.
         """

@@ -50,16 +50,16 @@ from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
 from workers.kinds.cluster.estimation import (
     FEWEST,
-    Measured,
-    Shared,
+    SharedSteps,
+    StepMeasurements,
     fit_arrivals,
     fit_pairs,
     fit_steps,
     forecasts,
-    tabulated,
+    tabulate_fits,
 )
-from workers.kinds.cluster.estimation import Fitted as ThroughputFitted
-from workers.kinds.contract import Fitted as FittedModel
+from workers.kinds.cluster.estimation import StepFit as ThroughputFitted
+from workers.kinds.contract import FittedModel as FittedModel
 
 LEVEL = 0.9
 POINTS, DIRECTIONS = 48, 8
@@ -79,7 +79,7 @@ class Curve(NamedTuple):
     value: Floats
 
 
-class Tested(NamedTuple):
+class ForecastTests(NamedTuple):
     """n forecasts of the final values of held-out curves, from the fractions ``AGES`` of their length; NaN: none made.
 
     Attributes:
@@ -97,7 +97,7 @@ class Tested(NamedTuple):
     age: Integers
 
 
-class Fitted(NamedTuple):
+class CurveFit(NamedTuple):
     """One class of learning curves: its row of each column of ``LearningCurves``, and a JSON-like report."""
 
     grid: Floats
@@ -109,29 +109,29 @@ class Fitted(NamedTuple):
     report: dict[str, Any]
 
 
-def fit_class(curves: Sequence[Curve], seed: int) -> Fitted:
+def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
     """Fit one application's curves, at least one; fewer than nine whole curves only give factors of the intervals."""
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
-        return _alone(whole or usable or curves, _tested([], usable, np.arange(len(usable))), len(curves))
+        return _fit_class(whole or usable or curves, _test_forecasts([], usable, np.arange(len(usable))), len(curves))
     fold = np.random.default_rng([seed, 11]).permutation(len(whole)) % FOLDS
     parts = [
-        _tested(
+        _test_forecasts(
             [one for one, at in zip(whole, fold.tolist(), strict=True) if at != held],
             whole,
             np.flatnonzero(fold == held),
         )
         for held in range(FOLDS)
     ]
-    tested = Tested(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
+    tested = ForecastTests(*(np.concatenate(columns, axis=-1) for columns in zip(*parts, strict=True)))
     errors = _errors(tested)
     family = ALIKE if np.isnan(errors).any() else int(errors.argmin())
     grid, mean, basis, noise = alike(whole)
-    return Fitted(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
+    return CurveFit(grid, mean, basis, noise, family, _factors(tested), _report(tested, family, len(curves)))
 
 
-def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[Fitted]) -> LearningCurves:
+def classes(application: Sequence[int], rises: Sequence[bool], fitted: Sequence[CurveFit]) -> LearningCurves:
     """Combine fitted classes; for each, ``application`` is its index and ``rises`` whether the raw values rise."""
     if not fitted:
         return none()
@@ -177,7 +177,7 @@ def _whole(curves: Sequence[Curve]) -> list[Curve]:
     return [one for one in curves if one.iteration[-1] >= WHOLE * usual]
 
 
-def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> Tested:
+def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) -> ForecastTests:
     """Forecast the final values of the curves of indices ``asked`` from the points that the service would have kept.
 
     Without ``known`` curves only the parametric family makes forecasts; the other's are NaN.
@@ -189,10 +189,10 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
     lone = parametric(seen, until)
     others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
     if len(known):
-        learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
+        learned = classes([0], [True], [CurveFit(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
         others = like_others(learned, 0, seen, until)
     error = np.stack([one.level + one.gain - end for one in (others, lone)])
-    return Tested(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
+    return ForecastTests(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
@@ -214,7 +214,7 @@ def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]
 _kept = cache(kept)
 
 
-def _errors(tested: Tested) -> Floats:
+def _errors(tested: ForecastTests) -> Floats:
     """Return each family's mean absolute error over the forecasts that both made, [2]; NaN if there are none."""
     told = np.isfinite(tested.error).all(axis=0)
     if not told.any():
@@ -222,13 +222,13 @@ def _errors(tested: Tested) -> Floats:
     return np.asarray(np.abs(tested.error[:, told]).mean(axis=1), np.float64)
 
 
-def _factors(tested: Tested) -> Floats:
+def _factors(tested: ForecastTests) -> Floats:
     """Return the factors by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few."""
     distance = _distance(tested)
     return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
 
-def _distance(tested: Tested) -> Floats:
+def _distance(tested: ForecastTests) -> Floats:
     """Return the absolute errors in units of the interval's half-width, [2, n]."""
     return np.asarray(np.abs(tested.error) / np.maximum(tested.half, SMALLEST), np.float64)
 
@@ -245,14 +245,14 @@ def _factor(distance: Floats) -> float:
     return float(told[place - 1]) if place <= len(told) else math.nan
 
 
-def _alone(curves: Sequence[Curve], tested: Tested, count: int) -> Fitted:
+def _fit_class(curves: Sequence[Curve], tested: ForecastTests, count: int) -> CurveFit:
     start, end = curves[0].iteration[0], max(one.iteration[-1] for one in curves)
     grid, empty = np.linspace(start, max(end, start + 1e-9), POINTS), np.zeros(POINTS)
     report = _report(tested, PARAMETRIC, count)
-    return Fitted(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, _factors(tested), report)
+    return CurveFit(grid, empty, np.zeros((POINTS, DIRECTIONS)), empty + 1.0, PARAMETRIC, _factors(tested), report)
 
 
-def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
+def _report(tested: ForecastTests, family: int, curves: int) -> dict[str, Any]:
     """Report mean absolute errors of forecasts, and of present values instead, in the curve's unit; None: unknown."""
     there = np.asarray(np.isfinite(tested.error).any(axis=1), np.bool_)
     told = np.isfinite(tested.error[there]).all(axis=0) & there.any()
@@ -275,7 +275,7 @@ def _report(tested: Tested, family: int, curves: int) -> dict[str, Any]:
     }
 
 
-def _coverage(tested: Tested, family: int) -> float | None:
+def _coverage(tested: ForecastTests, family: int) -> float | None:
     """Return the share of final values in intervals calibrated, by age, on the other half of curves; None: too few."""
     distance, odd = _distance(tested)[family], tested.curve % 2 == 1
     inside = list[bool]()
@@ -289,7 +289,7 @@ def _coverage(tested: Tested, family: int) -> float | None:
 TENTHS = 10
 
 
-class Gathered(NamedTuple):
+class PooledExecutions(NamedTuple):
     """All executions together, with common application indices.
 
     Applications with enough steps alone come first (``measured`` of them), then others that occur in steps beside other
@@ -321,10 +321,10 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     alone = [measured_alone(gathered.steps, application, speeds) for application in range(gathered.measured)]
     fitted = [fit_steps(one, seed) for one in alone]
     node = np.array([int(layout.capacity.max()), len(layout.capacity)])
-    throughput = tabulated(fitted, alone, node)
+    throughput = tabulate_fits(fitted, alone, node)
     shared = beside(gathered, throughput_seconds(gathered.steps, throughput, speeds))
     interference, pairs_report = fit_pairs(shared, gathered.paired, seed)
-    learned, curves_report = _learned(gathered, seed)
+    learned, curves_report = _fit_curve_classes(gathered, seed)
     arrivals, arrivals_report = fit_arrivals(gathered.arrivals, len(layout.queues), seed)
     made, forecasts_report = forecasts(gathered.arrivals, layout.queues, seed)
     model = ClusterModel(
@@ -343,11 +343,11 @@ def fit(workload: Workload, seed: int) -> FittedModel:
     return FittedModel(model.to_bytes(), _fit_report(gathered, fitted, len(contents)) | reports)
 
 
-def gather(contents: Sequence[Content]) -> Gathered:
+def gather(contents: Sequence[Content]) -> PooledExecutions:
     """Concatenate the tables of all executions, with indices into one common list of applications."""
     names = list(dict.fromkeys(name for content in contents for name in content.applications))
     steps = np.concatenate(
-        [np.zeros((0, BESIDE + 4)), *(_renamed(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
+        [np.zeros((0, BESIDE + 4)), *(_rename_indices(c.steps, c, names, (APPLICATION, *_BESIDE)) for c in contents)]
     )
     places = range(len(names))
     known = [place for place in places if _enough(steps[steps[:, APPLICATION] == place])]
@@ -355,15 +355,15 @@ def gather(contents: Sequence[Content]) -> Gathered:
     ranked = [*known, *(place for place in places if place in shared), *places]
     order = [names[place] for place in dict.fromkeys(ranked)]
     paired = len(set(known).union(shared[shared >= 0].tolist()))
-    renamed = [[_renamed(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
-    return Gathered(tuple(order), len(known), paired, np.concatenate([steps[:0], *renamed[0]]), *renamed[1:])
+    renamed = [[_rename_indices(getattr(c, part), c, order, at) for c in contents] for part, at in _NAMED.items()]
+    return PooledExecutions(tuple(order), len(known), paired, np.concatenate([steps[:0], *renamed[0]]), *renamed[1:])
 
 
 _BESIDE = tuple(range(BESIDE, BESIDE + 4))
 _NAMED = {"steps": (APPLICATION, *_BESIDE), "curves": (OF_APPLICATION,), "arrivals": (BY_APPLICATION,)}
 
 
-def _renamed(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
+def _rename_indices(table: Floats, content: Content, names: Sequence[str], columns: Sequence[int]) -> Floats:
     """Copy ``table`` with the indices in ``columns`` changed from the content's applications to ``names``; −1 stays."""
     where = {name: place for place, name in enumerate(names)}
     places = np.array([*(where[name] for name in content.applications), -1], np.float64)
@@ -378,7 +378,7 @@ def _enough(steps: Floats) -> bool:
     return len(alone) >= FEWEST and len(np.unique(alone[:, [GPUS, NODES]], axis=0)) >= 2
 
 
-def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
+def measured_alone(steps: Floats, application: int, speeds: Floats) -> StepMeasurements:
     """Return the steps of one application (index) that had its nodes alone, converted to GPUs of speed 1 by the node
     classes' relative ``speeds``.
 
@@ -387,11 +387,11 @@ def measured_alone(steps: Floats, application: int, speeds: Floats) -> Measured:
     own = steps[(steps[:, APPLICATION] == application) & (steps[:, BESIDE] < 0)]
     speed = speeds[own[:, NODE_CLASS].astype(np.int64)]
     local = own[:, BATCH] / own[:, GPUS]
-    found = Measured(own[:, GPUS], own[:, NODES], local, own[:, SECONDS] * speed)
+    found = StepMeasurements(own[:, GPUS], own[:, NODES], local, own[:, SECONDS] * speed)
     told = ~np.isnan(own[:, COMPUTING]) & (own[:, GPUS] > 1) & ~np.isin(local, local[own[:, GPUS] == 1])
     ones = np.ones(int(told.sum()))
-    more = Measured(ones, ones, local[told], own[told, COMPUTING] * speed[told])
-    return Measured._make(np.concatenate(pair) for pair in zip(found, more, strict=True))
+    more = StepMeasurements(ones, ones, local[told], own[told, COMPUTING] * speed[told])
+    return StepMeasurements._make(np.concatenate(pair) for pair in zip(found, more, strict=True))
 
 
 def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
@@ -411,7 +411,7 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
     return found
 
 
-def beside(gathered: Gathered, expected: Floats) -> Shared:
+def beside(gathered: PooledExecutions, expected: Floats) -> SharedSteps:
     """Return steps measured beside other jobs, relative to the median of the same step measured alone, else to
     ``expected`` seconds [n]. Steps without either are left out.
     """
@@ -424,7 +424,7 @@ def beside(gathered: Gathered, expected: Floats) -> Shared:
     each = [(others == one).sum(axis=1) for one in range(gathered.paired)]
     number = np.reshape(each, (gathered.paired, len(steps))).T.astype(np.float64)
     application = steps[:, APPLICATION].astype(np.intp)
-    return Shared(application, number, np.log(steps[:, SECONDS]) - np.log(alone[rows]))
+    return SharedSteps(application, number, np.log(steps[:, SECONDS]) - np.log(alone[rows]))
 
 
 def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
@@ -436,7 +436,7 @@ def _medians(keys: Floats, values: Floats) -> dict[tuple[float, ...], float]:
     return {tuple(key): float(np.median(part)) for key, part in zip(each, parts, strict=True)}
 
 
-def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
+def _fit_curve_classes(gathered: PooledExecutions, seed: int) -> tuple[LearningCurves, dict[str, Any]]:
     """Fit a class of learning curves per application and direction (metric, loss); also return reports by class."""
     found: dict[tuple[int, bool], list[Curve]] = {}
     for table in gathered.curves:
@@ -452,7 +452,7 @@ def _learned(gathered: Gathered, seed: int) -> tuple[LearningCurves, dict[str, A
     return classes([key[0] for key in known], [key[1] for key in known], [*known.values()]), told
 
 
-def noise_scales(gathered: Gathered) -> Floats:
+def noise_scales(gathered: PooledExecutions) -> Floats:
     """Return the median gradient noise scale of each measured application by tenth of a run, [A, 10].
 
     Gaps are interpolated; NaN: no job reported it.
@@ -479,7 +479,7 @@ def _by_tenth(rows: Floats) -> Floats:
     return np.interp(np.arange(TENTHS), there, medians)
 
 
-def _fit_report(gathered: Gathered, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
+def _fit_report(gathered: PooledExecutions, fitted: Sequence[ThroughputFitted], executions: int) -> dict[str, Any]:
     """Make the fit's report; ``family`` is that of the application with the most steps, errors are means."""
     names = gathered.applications[: gathered.measured]
     first = max(fitted, key=lambda one: int(one.report["observations"])).report

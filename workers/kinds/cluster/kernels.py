@@ -109,12 +109,12 @@ class Clusters(NamedTuple):
 
 
 @kernel
-def passed(rules: Rules, clusters: Clusters, b: int) -> None:
+def pass_interval(rules: Rules, clusters: Clusters, b: int) -> None:
     """Let an interval pass in cluster ``b``, in place: jobs train and end, capacity changes, jobs come."""
     stay, c, slower = 0, clusters, slowdowns(rules, clusters, b)
     for at in range(c.counts[b, THERE]):
         job = c.there[b, at]
-        ended = _trained(rules, c, b, job, slower[at])
+        ended = _train_job(rules, c, b, job, slower[at])
         if ended >= 0:
             c.completed[b, job] = c.now[b] + ended - c.time[b, job]
             c.held[b, job], c.gpus[b, job] = 0, 0
@@ -157,7 +157,7 @@ def _share_a_node(one: Integers, other: Integers) -> bool:
 
 
 @kernel
-def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
+def _train_job(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> float:
     """Train a job for an interval, its seconds per step times ``slower``; return the second of the interval at which it
     ended, or −1. Epochs end after whole seconds.
     """
@@ -188,11 +188,11 @@ def _trained(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> floa
 
 
 @kernel
-def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
+def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
     """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many that had GPUs moved."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
-    held = placed(c.capacity[b], before, wanted)
+    held = place_gpus(c.capacity[b], before, wanted)
     for at in range(len(there)):
         job = there[at]
         if (held[at] != before[at]).any():
@@ -209,7 +209,7 @@ def settled(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
 
 
 @kernel
-def most(rules: Rules, c: Clusters, b: int) -> Integers:
+def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
     """Return the most GPUs that each active job may get, [J], by application, growth and convergence."""
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
@@ -235,18 +235,20 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 
 @kernel
-def decided(rules: Rules, c: Clusters, b: int) -> Integers:
+def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
     """Allocate GPUs to each active job, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
-    limit, level = most(rules, c, b), urgency(rules, c, b)
+    limit, level = most_gpus(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
-    begin = admitted(rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total)
+    begin = initial_sizes(
+        rules, level, np.where(level == LATE, -c.time[b][c.there[b, : len(limit)]], value[:, 1]), total
+    )
     at = marginal(value, rules.sizes, limit, begin, total - rules.sizes[np.maximum(begin, 0)].sum())
     return rules.sizes[np.maximum(at, 0)]
 
 
 @kernel
-def admitted(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
+def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> Integers:
     """Return each job's initial index into ``sizes``, [J]: 1 (fewest GPUs), 0 (none yet), −1 (excluded).
 
     Within a ``level`` [J] jobs come by decreasing ``first`` [J]; from the first that does not fit in ``total`` GPUs on,
@@ -351,11 +353,11 @@ NOBODY, WIDTH = -1, len(ENTRIES)
 
 @kernel
 def decide(rules: Rules, clusters: Clusters) -> Integers:
-    """Allocate GPUs in each cluster by ``decided``; return the numbers of jobs that had GPUs and were moved, [B]."""
+    """Allocate GPUs in each cluster by ``allocate_gpus``; return the numbers of moved jobs that had GPUs, [B]."""
     moved = np.zeros(len(clusters.now), np.int64)
     for b in range(len(moved)):
         if clusters.counts[b, THERE]:
-            moved[b] = settled(rules, clusters, b, decided(rules, clusters, b))
+            moved[b] = apply_allocation(rules, clusters, b, allocate_gpus(rules, clusters, b))
     return moved
 
 
@@ -363,7 +365,7 @@ def decide(rules: Rules, clusters: Clusters) -> Integers:
 def elapse(rules: Rules, clusters: Clusters) -> None:
     """Let an interval pass in each cluster, in place."""
     for b in range(len(clusters.now)):
-        passed(rules, clusters, b)
+        pass_interval(rules, clusters, b)
 
 
 @kernel
@@ -378,7 +380,7 @@ def beside_others(rules: Rules, clusters: Clusters) -> Floats:
 
 
 @kernel
-def priced(clusters: Clusters, price: Floats) -> Floats:
+def price_per_hour(clusters: Clusters, price: Floats) -> Floats:
     """Return the price per hour of each job's GPUs, [B, L], from the nodes' ``price`` per GPU and hour, [N]."""
     found = np.zeros(clusters.time.shape)
     for b in range(len(found)):
@@ -390,7 +392,7 @@ def priced(clusters: Clusters, price: Floats) -> Floats:
 
 
 @kernel
-def chosen(clusters: Clusters, weighed: Floats) -> Integers:
+def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
     """Return the active job of each cluster whose weight is oldest, [B]; ``NOBODY`` if no job is active.
 
     Args:
@@ -407,7 +409,7 @@ def chosen(clusters: Clusters, weighed: Floats) -> Integers:
 
 
 @kernel
-def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
+def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
     """Observe one job of each cluster: [B, F], F numbers in the order of ``ENTRIES``, as ``policies.observe``.
 
     Args:
@@ -418,13 +420,13 @@ def observed(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -
     found = np.zeros((len(jobs), WIDTH))
     for b in range(len(jobs)):
         if jobs[b] != NOBODY:
-            found[b] = _seen(rules, clusters, b, jobs[b], coming[b])
+            found[b] = _observe_job(rules, clusters, b, jobs[b], coming[b])
     return found
 
 
 @kernel
-def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
-    there, limit = c.there[b, : c.counts[b, THERE]], most(rules, c, b)
+def _observe_job(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
+    there, limit = c.there[b, : c.counts[b, THERE]], most_gpus(rules, c, b)
     count, total = len(there), max(c.capacity[b].sum(), 1)
     left, seconds = np.empty(count), np.empty(count)
     best, weight, going, own, has = np.inf, 0.0, 0, 0, 0
@@ -468,7 +470,7 @@ def _seen(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> Floats:
 
 
 @kernel
-def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
+def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
     """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]: GPUs of each job on each node, [J, N], with few
     nodes and few moves from ``before`` [J, N], as the kind's ``placement.place``.
     """
@@ -481,7 +483,7 @@ def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
         if crowded.any() and ((held[job] > 0) & crowded).any():
             held[job], missing[job] = 0, wanted[job]
     kept = held.copy()
-    if not packed(capacity, held, missing):
+    if not pack_gpus(capacity, held, missing):
         held = kept
         for job in np.argsort(-wanted, kind="mergesort"):
             free = capacity - held.sum(axis=0)
@@ -495,7 +497,7 @@ def placed(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
 
 
 @kernel
-def packed(capacity: Integers, held: Integers, missing: Integers) -> bool:
+def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
     """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; return whether all fit, as ``placement.pack``."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)

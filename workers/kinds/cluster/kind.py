@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.kinds.cluster.policies import AHEAD, WITH_MODEL, load
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class LearnedCluster(SimulatedKind):
     pictured_episodes = 8
 
     @override
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         from workers.kinds.cluster.fit import fit
 
         return fit(workload, seed)
@@ -72,10 +72,10 @@ class LearnedCluster(SimulatedKind):
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
         """Return the layout's rules by name, without the one that simulates ahead; the default rule comes first."""
-        from workers.kinds.cluster.world import Ruled
+        from workers.kinds.cluster.world import RulePolicy
 
         names = sorted(self.layout(workload.spec).rules, key=lambda name: name != WITH_MODEL)
-        return {name: Ruled(name) for name in names if name != AHEAD}
+        return {name: RulePolicy(name) for name in names if name != AHEAD}
 
     @override
     def load(self, artifact: bytes, spec: Any) -> Policy:
@@ -98,12 +98,14 @@ class LearnedCluster(SimulatedKind):
         """
         from app.kinds.cluster.model import ClusterModel
         from workers.evaluation.arena import Bare
-        from workers.kinds.cluster.evaluation import MOST_LINES, pictures, recorded
+        from workers.kinds.cluster.evaluation import MOST_LINES, pictures, record_episodes
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
         conditions = Conditions(self.pictured_episodes, seed)
-        played = {name: recorded(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        played = {
+            name: record_episodes(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()
+        }
         first, *others = several
         rule = next((name for name in others if name in rules), first)
         compared, model = list(dict.fromkeys([first, rule])), ClusterModel.from_bytes(workload.model)

@@ -35,22 +35,22 @@ from workers.inputs import Conditions
 from workers.kinds.cluster.episodes import (
     DRAWN,
     TERMS,
-    Coming,
-    Drawn,
+    ComingJobs,
     Episodes,
+    HiddenJobs,
+    IntervalAmounts,
     Source,
-    Spent,
     courses,
     draw,
     foreseen_of,
+    initial_convergence,
     jobs_of,
     lacking,
-    left,
-    limited,
+    remaining_share,
     seen_at,
     spend,
     terms,
-    unlimited,
+    update_convergence,
 )
 from workers.kinds.cluster.kernels import (
     NOBODY,
@@ -58,12 +58,12 @@ from workers.kinds.cluster.kernels import (
     UNDISTURBED,
     Clusters,
     Rules,
+    apply_allocation,
     beside_others,
-    chosen,
     decide,
     elapse,
-    observed,
-    settled,
+    next_weighed_job,
+    observe_jobs,
 )
 from workers.learning.simulator import Step as Stepped
 
@@ -78,7 +78,7 @@ SPREAD = 0.1
 NESTED = {
     "clusters": Clusters,
     "beside": Clusters,
-    "drawn": Drawn,
+    "drawn": HiddenJobs,
     "converging": Converging,
     "converging_beside": Converging,
 }
@@ -115,14 +115,14 @@ class ClusterWorld(SimulatedWorld):
         self.source, self.rules = source, source.rules
         self._learning = conditions.purpose == "learning"
         self._answering: Callable[[float], Rule] | None = None
-        self._counted, self._gain = np.zeros((self.batch, len(OUTCOMES))), np.zeros(self.batch)
+        self._outcome_increments, self._gain = np.zeros((self.batch, len(OUTCOMES))), np.zeros(self.batch)
         self._speed = np.repeat([one.speed for one in layout.spec.nodes], [one.count for one in layout.spec.nodes])
         self._price = layout.price / max(float(layout.price.max()), 1e-12) if layout.price.any() else layout.price + 1.0
 
     @property
     @override
-    def counted(self) -> Floats:
-        return self._counted
+    def outcome_increments(self) -> Floats:
+        return self._outcome_increments
 
     def answer(self, who: str | Published) -> None:
         """Let ``who``, the name of a rule or a published agent, decide on all jobs at once from now on.
@@ -141,7 +141,7 @@ class ClusterWorld(SimulatedWorld):
         Raises:
             TooLittleData: a followed domain model has no jobs to draw from.
         """
-        self._counted = np.zeros_like(self._counted)
+        self._outcome_increments = np.zeros_like(self._outcome_increments)
         effect = np.exp(SPREAD * self.normal(1)[:, 0] * self.by_episode("effect.seconds"))
         rows = np.zeros(self.batch, np.int64) if self.same else np.arange(self.batch)
         model = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model.astype(np.int64)
@@ -150,25 +150,25 @@ class ClusterWorld(SimulatedWorld):
         clusters = Clusters._make(column[rows] for column in clusters)
         elapse(self.rules, clusters)
         beside = Clusters._make(column.copy() for column in clusters)
-        converging = unlimited(clusters.time.shape)
+        converging = initial_convergence(clusters.time.shape)
         never = np.full(clusters.time.shape, -1.0)
         return Episodes(
             clusters,
             beside,
-            Drawn._make(column[rows] for column in drawn),
+            HiddenJobs._make(column[rows] for column in drawn),
             effect,
             pace=np.full_like(never, np.nan),
             paced_on=np.zeros_like(clusters.gpus),
             demoted=np.full_like(never, NEVER),
             weighed=never,
-            asked=chosen(clusters, never),
+            asked=next_weighed_job(clusters, never),
             converging=converging,
             converging_beside=converging,
         )
 
-    def seen(self, state: Episodes) -> View:
+    def observe(self, state: Episodes) -> View:
         """Observe, in each cluster, the job whose weight is decided next, [B, D] (D entries); all weights are legal."""
-        found = observed(self.rules, state.clusters, state.asked, self._coming(state))
+        found = observe_jobs(self.rules, state.clusters, state.asked, self._coming(state))
         return View(found.astype(np.float32), np.ones((self.batch, self.layout.actions), np.bool_))
 
     def _coming(self, state: Episodes) -> Floats:
@@ -183,19 +183,21 @@ class ClusterWorld(SimulatedWorld):
         rows = np.flatnonzero(state.asked != NOBODY)
         clusters.factor[rows, state.asked[rows]] = FACTORS[actions[rows]]
         state.weighed[rows, state.asked[rows]] = clusters.now[rows]
-        moved = decide(self.rules, clusters) if self._answering is None else self._answered(state, self._answering)
+        moved = (
+            decide(self.rules, clusters) if self._answering is None else self._decide_by_rule(state, self._answering)
+        )
         before, trained = clusters.done.copy(), self.rules.interval - clusters.restarting
         slower = beside_others(self.rules, clusters)
-        spent, found = self._passed(clusters, state, conditions, moved)
-        state = self._measured(state, slower * (clusters.done - before), trained)
-        state = state._replace(converging=self._converged(clusters, state.drawn, state.converging))
-        self._counted = self._counts(state, spent, moved)
+        spent, found = self._pass_interval(clusters, state, conditions, moved)
+        state = self._update_measurements(state, slower * (clusters.done - before), trained)
+        state = state._replace(converging=self._update_convergence(clusters, state.drawn, state.converging))
+        self._outcome_increments = self._counts(state, spent, moved)
         if self._learning:
-            _, other = self._passed(state.beside, state, conditions, decide(self.rules, state.beside))
+            _, other = self._pass_interval(state.beside, state, conditions, decide(self.rules, state.beside))
             self._gain = other @ self.weights
-            own = self._converged(state.beside, state.drawn, state.converging_beside)
+            own = self._update_convergence(state.beside, state.drawn, state.converging_beside)
             state = state._replace(converging_beside=own)
-        return state._replace(asked=chosen(clusters, state.weighed)), found
+        return state._replace(asked=next_weighed_job(clusters, state.weighed)), found
 
     def step(self, actions: NDArray[np.integer]) -> Stepped:
         """Take one action (number of a factor in ``FACTORS``) per cluster, [B], after ``reset``.
@@ -205,15 +207,17 @@ class ClusterWorld(SimulatedWorld):
         found = super().step(actions)
         return found._replace(reward=(PAY * (self.paid + self._gain)).astype(np.float32)) if self._learning else found
 
-    def _answered(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
+    def _decide_by_rule(self, state: Episodes, answering: Callable[[float], Rule]) -> Integers:
         """Let the answering rule decide on all jobs of each cluster; return the numbers of jobs moved, [B]."""
         moved, coming = np.zeros(self.batch, np.int64), self._coming(state)
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             wanted = answering(float(coming[b]))(self.source.moment(state, b)).gpus
-            moved[b] = settled(self.rules, state.clusters, b, wanted)
+            moved[b] = apply_allocation(self.rules, state.clusters, b, wanted)
         return moved
 
-    def _passed(self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers) -> tuple[Spent, Floats]:
+    def _pass_interval(
+        self, clusters: Clusters, state: Episodes, conditions: Step, moved: Integers
+    ) -> tuple[IntervalAmounts, Floats]:
         """Let an interval pass under ``conditions``; return its amounts, and the reward's terms [B, 5].
 
         ``moved``: number of jobs whose nodes changed before it, [B].
@@ -226,15 +230,15 @@ class ClusterWorld(SimulatedWorld):
         last = self._taken + 1 == self.steps
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
-    def _converged(self, clusters: Clusters, drawn: Drawn, before: Converging) -> Converging:
+    def _update_convergence(self, clusters: Clusters, drawn: HiddenJobs, before: Converging) -> Converging:
         """Return the updated state of convergence of the jobs, [B, L]; ``before`` if the spec has no convergence."""
         convergence = self.layout.spec.convergence
-        ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - left(clusters, drawn))
+        ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
         if convergence is None or ahead is None:
             return before
-        return limited(self.layout, convergence, clusters, ahead, before)
+        return update_convergence(self.layout, convergence, clusters, ahead, before)
 
-    def _measured(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
+    def _update_measurements(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
         """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
@@ -245,7 +249,7 @@ class ClusterWorld(SimulatedWorld):
             demoted=np.where(served, clusters.now[:, None], state.demoted),
         )
 
-    def _counts(self, state: Episodes, spent: Spent, moved: Integers) -> Floats:
+    def _counts(self, state: Episodes, spent: IntervalAmounts, moved: Integers) -> Floats:
         """Return the outcomes of one interval, [B, 4]: mean hours of jobs, jobs ended, GPU-hours, restarts."""
         hours = spent.present.sum(axis=1) / 3600 / np.maximum((state.drawn.steps > 0).sum(axis=1), 1)
         used = (spent.gpus * spent.present).sum(axis=1) / 3600
@@ -352,7 +356,7 @@ class PlayedSource(Source):
         seconds = beliefs.step_seconds(known, np.full(len(known), np.nan), every)
         return np.asarray(np.where(every > 0, 1.0 / seconds, 0.0)[:, :, None], np.float64)
 
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         """Draw the jobs of B clusters, each from a random hour of the day on, by its ``model`` [B] (index) and ``load``
         [B] (factor of the rate of jobs).
 
@@ -369,7 +373,7 @@ class PlayedSource(Source):
         shape = len(coming), max(1, *(len(one.time) for one in coming))
         found, real = empty(np.full(shape, np.inf), self._layout.capacity), np.zeros(shape)
         begins, unknown = hours.astype(np.float64) * HOUR_SECONDS, np.full(shape, UNKNOWN)
-        drawn = Drawn(real, real.copy(), real + 1.0, unknown, begins, real + UNTOLD, unknown.copy())
+        drawn = HiddenJobs(real, real.copy(), real + 1.0, unknown, begins, real + UNTOLD, unknown.copy())
         for row, (jobs, follows) in enumerate(zip(coming, model.tolist(), strict=True)):
             self._fill(found, drawn, (row, slice(len(jobs.time))), jobs, follows)
         if self._learning is not None:
@@ -377,30 +381,35 @@ class PlayedSource(Source):
             drawn.curve[:] = np.where((drawn.steps > 0) & (first >= 0), first + random.integers(DRAWN, size=shape), -1)
         return found, drawn
 
-    def _fill(self, found: Clusters, drawn: Drawn, at: tuple[int, slice], jobs: Coming, follows: int) -> None:
+    def _fill(self, found: Clusters, drawn: HiddenJobs, at: tuple[int, slice], jobs: ComingJobs, follows: int) -> None:
         beliefs, believed = self._beliefs[follows], self._beliefs[0]
         of_log = beliefs.positions(np.array([*beliefs.model.applications, ""], object))
         known = np.where(of_log == UNKNOWN, len(beliefs.applications), of_log)[jobs.application]
         own, names = self._first[follows] + known, np.array([*beliefs.applications, ""], object)
         rate = self.rules.rate[own, :, 0]
         of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
-        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.asked]
+        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.requested_gpus]
         steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
-        found.time[at], found.application[at], found.queue[at], found.asked[at] = jobs.time, own, jobs.queue, jobs.asked
+        found.time[at], found.application[at], found.queue[at], found.asked[at] = (
+            jobs.time,
+            own,
+            jobs.queue,
+            jobs.requested_gpus,
+        )
         found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
         found.worth[at] = believed.lengths.sized(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
-        step = believed.step_seconds(drawn.believed[at], none, jobs.asked[:, None])[:, 0]
+        step = believed.step_seconds(drawn.believed[at], none, jobs.requested_gpus[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> Ahead | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The
         result is None if the spec has no convergence.
         """
-        return None if self._learning is None else seen_at(self._learning.left, drawn.curve, part)
+        return None if self._learning is None else seen_at(self._learning.forecasts, drawn.curve, part)
 
     def lacking(self, application: Integers, part: Floats) -> Floats:
         """Return the gap, 1 to 0, of metrics to their final values after the fraction ``part`` of iterations, by the
@@ -417,12 +426,12 @@ class PlayedSource(Source):
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)
-        outlook = BelievedOutlook(self._beliefs[0], jobs, self._told(episodes, b), int(capacity.sum()))
+        outlook = BelievedOutlook(self._beliefs[0], jobs, self._job_records(episodes, b), int(capacity.sum()))
         outlook.neighbours = None  # interference is already in the measured pace
         worth = outlook.worth(spec.data_power) if spec.data_power else None
         return Situation(now, capacity, jobs, outlook, spec.restart_seconds, factor=worth)
 
-    def _told(self, episodes: Episodes, b: int) -> Records:
+    def _job_records(self, episodes: Episodes, b: int) -> Records:
         """Make records of the active jobs of cluster ``b`` with data, iterations and steps per second alone."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
@@ -446,7 +455,7 @@ def _disturbing(beliefs: Sequence[Beliefs]) -> Floats:
     return np.asarray(block_diag(*parts), np.float64) if any(part.any() for part in parts) else UNDISTURBED
 
 
-class Ruled:
+class RulePolicy:
     """A policy that decides by the layout's rule ``name``. For imitating learners its action changes no weight."""
 
     def __init__(self, name: str) -> None:

@@ -40,7 +40,7 @@ from workers.evaluation.wrappers import Conditions, Disturbance, World, neutral
 from workers.inputs import Conditions as Wanted
 from workers.inputs import Workload
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.learning.training.conclude import Contender, conclude
 from workers.learning.training.driver import Stage, TrainedAgent, Trainer, TrainingProblem
@@ -86,7 +86,7 @@ class _Looks(NamedTuple):
     recent: Transitions
 
 
-class Exploring(Policy, Scaler):
+class ExploringPolicy(Policy, Scaler):
     """A policy that looks ahead, takes 20 % random actions, and turns on random numbers of servers."""
 
     name = "exploring"
@@ -108,18 +108,18 @@ class Exploring(Policy, Scaler):
         return Choice(np.where(strays, drawn, chosen))
 
 
-def gathered(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
+def gather_tasks(world: InferenceWorld, seed: int) -> tuple[Tasks, int]:
     """Play B episodes to their end; return training data, and the number of decisions made.
 
     Args:
         world: a world that has not begun.
         seed: seed of the exploration.
     """
-    looks, steps = _played(world, Exploring(np.random.default_rng(seed)))
+    looks, steps = _play_episodes(world, ExploringPolicy(np.random.default_rng(seed)))
     return Tasks(*_paces(world.layout, looks), *_loads(looks)), steps
 
 
-def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
+def _play_episodes(world: InferenceWorld, policy: ExploringPolicy) -> tuple[_Looks, int]:
     world.reset()
     window, seen, steps = world.layout.spec.control_seconds, np.full(world.batch, NONE), 0
     found: list[_Looks] = []
@@ -133,14 +133,14 @@ def _played(world: InferenceWorld, policy: Exploring) -> tuple[_Looks, int]:
             seen[rows] = part[rows]
         steps += int(going.sum())
         going &= ~world.step(policy.act(world.situation).action).done
-    return _ordered(found), steps
+    return _sort_by_episode(found), steps
 
 
 def _rows(recent: Transitions, rows: Integers) -> Transitions:
     return Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows])
 
 
-def _ordered(found: list[_Looks]) -> _Looks:
+def _sort_by_episode(found: list[_Looks]) -> _Looks:
     episode, part, ended = (np.concatenate([getattr(one, name) for one in found]) for name in _Looks._fields[:3])
     recent = [np.concatenate(arrays) for arrays in zip(*(one.recent for one in found), strict=True)]
     order = np.lexsort((part, episode))
@@ -179,7 +179,7 @@ def _of(several: Examples, rows: NDArray[np.bool_]) -> Examples:
     return Examples(*(part[rows] for part in several))
 
 
-def joined(several: Sequence[Tasks]) -> Tasks:
+def join_tasks(several: Sequence[Tasks]) -> Tasks:
     """Concatenate the data of several worlds; episodes get distinct numbers."""
     first = np.cumsum([0, *(int(tasks.episode.max(initial=0)) + 1 for tasks in several[:-1])])
     told = [tasks._replace(episode=tasks.episode + begin) for tasks, begin in zip(several, first, strict=True)]
@@ -310,7 +310,7 @@ STRETCH = 3_600  # seconds of requests from which episodes are drawn
 SHARPNESS = 0.05  # standard deviation of log seconds between variants and sizes
 
 
-class Shifting(Disturbance):
+class PaceShifts(Disturbance):
     """A disturbance that draws when servers change their pace, and when some are lost.
 
     Args:
@@ -340,7 +340,7 @@ class Shifting(Disturbance):
         return found._replace(slowdown=slowdown, capacity=np.where(short, self.left, 1.0))
 
 
-def varied(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
+def vary_world(layout: Layout, model: ServiceModel, batch: int, seed: int) -> InferenceWorld:
     """Make a world of ``batch`` episodes, each under random conditions of its own. Policies assume ``model``."""
     random = np.random.default_rng(seed)
     apart = random.normal(0.0, SHARPNESS, (8, *model.log_seconds.shape[1:]))
@@ -348,15 +348,15 @@ def varied(layout: Layout, model: ServiceModel, batch: int, seed: int) -> Infere
     truth = replace(model, log_seconds=members)
     world = InferenceWorld(layout, [truth], Wanted(batch, seed), requests(layout, model, seed), believed=model)
     disturbances: list[Any] = world.disturbances
-    disturbances.append(Shifting(seed))
+    disturbances.append(PaceShifts(seed))
     return world
 
 
-def requests(layout: Layout, model: ServiceModel, seed: int) -> Recorded:
+def requests(layout: Layout, model: ServiceModel, seed: int) -> RecordedArrivals:
     """Draw the requests of all users over one hour, with changing levels and bursts."""
     random, window = np.random.default_rng([seed, 1]), layout.spec.control_seconds
     counts = [random.poisson(rate * _level(random) * _bursts(random, window)).astype(np.int64) for rate in usual(model)]
-    return Recorded.of_counts(counts, layout.spec.episode_seconds, seed)
+    return RecordedArrivals.of_counts(counts, layout.spec.episode_seconds, seed)
 
 
 def usual(model: ServiceModel) -> NDArray[np.float64]:
@@ -470,14 +470,14 @@ class AdaptiveTrainer(Trainer):
 
     def _gather(self) -> bool:
         seed = world_seed(self.request.seed, len(self._worlds))
-        tasks, steps = gathered(varied(self._layout, self._model, EPISODES, seed), seed)
+        tasks, steps = gather_tasks(vary_world(self._layout, self._model, EPISODES, seed), seed)
         self._worlds.append(tasks)
         self._watched += steps
         return self._watched >= self._budget
 
     def _learn(self) -> bool:
         if self._learner is None:
-            self._learner = MetaLearner(joined(self._worlds), self.request.seed)
+            self._learner = MetaLearner(join_tasks(self._worlds), self.request.seed)
         self._loss = self._learner.advance(CHUNK)
         self._seconds = perf_counter() - self._begun
         return self._updates >= UPDATES
@@ -489,7 +489,7 @@ class AdaptiveTrainer(Trainer):
             IncompatibleArtifact: the champion can't be read, or was made for another kind or spec.
         """
         assert self._learner is not None  # noqa: S101  (the stages are done)
-        pace, load = self._learner.fit(), fit_load(joined(self._worlds), per_part(self._layout, self._model))
+        pace, load = self._learner.fit(), fit_load(join_tasks(self._worlds), per_part(self._layout, self._model))
         artifacts = [self.problem.save(planner(self._layout, self._model, pace, load, s)) for s in SPREADS]
         scores = [self.problem.score(artifact) for artifact in artifacts]
         best = int(np.argmax(scores))

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from app.kinds.inference.heuristics import ALGORITHM
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Evaluation, Fitted, Online
+from workers.kinds.contract import Evaluation, FittedModel, Online
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
-    from workers.learning.training.driver import Planned, Trainer
+    from workers.learning.training.driver import PlannedPolicy, Trainer
     from workers.learning.training.request import Request
 
 
@@ -33,7 +33,7 @@ class LearnedInference(SimulatedKind, Online):
     pictured_episodes = 16
 
     @override
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         from workers.kinds.inference.estimation.fit import fit
 
         return fit(workload, seed)
@@ -119,7 +119,7 @@ class LearnedInference(SimulatedKind, Online):
         spec = workload.spec.model_copy(update={"episode_seconds": window.episode_seconds})
         learned = "learning" in (conditions.purpose, conditions.options.get("part"))
         log = window.learning if learned else window.judged
-        return InferenceWorld(self.layout(spec), [window.followed(believed)], conditions, log, believed)
+        return InferenceWorld(self.layout(spec), [window.adapt(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
         """Pack the arrival times of requests, and the log of batches' seconds over the model's expectation.
@@ -180,7 +180,7 @@ class LearnedInference(SimulatedKind, Online):
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """Prepare an evaluation; with held-out users, L3 runs on domain models in which they swap arrivals."""
         from app.kinds.inference.model import ServiceModel
-        from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchanged, users_kept_back
+        from workers.kinds.inference.evaluation.problem import LONELY, USERS, exchange_users, users_kept_back
 
         if held_out is None or held_out.of != USERS:
             return super().evaluation(workload, held_out, seed)
@@ -188,7 +188,7 @@ class LearnedInference(SimulatedKind, Online):
         chosen = users_kept_back(users, workload.samples, held_out, seed)
         if not chosen.names:
             return Evaluation(self.problem(workload, (), LONELY), chosen.report(LONELY, None))
-        models = exchanged(ServiceModel.from_bytes(workload.model), users, chosen.names, seed)
+        models = exchange_users(ServiceModel.from_bytes(workload.model), users, chosen.names, seed)
         note = (
             f"In L3 {', '.join(chosen.names)} and other users change places; "
             f"no agent's model knew a request of {chosen.unseen} of {len(chosen.names)}."
@@ -206,30 +206,32 @@ class LearnedInference(SimulatedKind, Online):
         """Chart the requests' delays, qualities and batches under the policies ``shown``, beside other baselines."""
         from workers.evaluation.arena import Bare
         from workers.kinds.inference.evaluation.pictures import MOST_LINES, pictures
-        from workers.kinds.inference.evaluation.problem import answers
+        from workers.kinds.inference.evaluation.problem import record_requests
 
         rules = self.baselines(workload)
         several = dict(list({**shown, **rules}.items())[: max(MOST_LINES, len(shown))])
         conditions = Conditions(self.pictured_episodes, seed)
-        played = {name: answers(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()}
+        played = {
+            name: record_requests(self.world(workload, conditions), seed, Bare(one)) for name, one in several.items()
+        }
         rule = next((name for name in shown if name in rules), next(iter(several)))
         return pictures(self.layout(workload.spec), played, list(dict.fromkeys([next(iter(shown)), rule])))
 
-    def reference(self, workload: Workload) -> Planned:
+    def reference(self, workload: Workload) -> PlannedPolicy:
         """Compute the optimum of a small system on one server; for others the result's ``why_not`` is the reason."""
         from app.kinds.inference.model import ServiceModel
         from workers.kinds.inference.evaluation.optimum import Intractable, solve
-        from workers.learning.training.driver import Planned
+        from workers.learning.training.driver import PlannedPolicy
 
         if workload.spec.policies == "per_user":
-            return Planned(why_not="every user has an agent of its own")
+            return PlannedPolicy(why_not="every user has an agent of its own")
         layout, model = self.layout(workload.spec), ServiceModel.from_bytes(workload.model)
         try:
             found = solve(layout, model)
         except Intractable as reason:
-            return Planned(why_not=str(reason))
+            return PlannedPolicy(why_not=str(reason))
         artifact = self.save(found.policy(layout), workload.spec)
-        return Planned(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
+        return PlannedPolicy(artifact, self._score(workload, artifact), exact=found.exact, details=found.details())
 
     def _score(self, workload: Workload, artifact: bytes) -> float:
         from workers.kinds.simulated.training import SimulatedTraining

@@ -14,7 +14,7 @@ from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.samples import run_batches
 from workers.estimators.base import TooLittleData
 from workers.inputs import LoggedRun
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.learning.execution import base as blob
 
 Floats = NDArray[np.float64]
@@ -91,12 +91,12 @@ class Window(NamedTuple):
         episode_seconds: length of an episode, seconds.
     """
 
-    learning: Recorded
-    judged: Recorded
+    learning: RecordedArrivals
+    judged: RecordedArrivals
     slower: Floats
     episode_seconds: float
 
-    def followed(self, model: ServiceModel) -> ServiceModel:
+    def adapt(self, model: ServiceModel) -> ServiceModel:
         """Return ``model`` with batch seconds multiplied by the factors measured in the window."""
         return replace(model, log_seconds=model.log_seconds + self.slower[None, :, :, None])
 
@@ -114,7 +114,7 @@ class Window(NamedTuple):
         arrays, values = blob.unpack(data)
         times = [arrays[f"times.{user}"] for user in range(sum(name.startswith("times.") for name in arrays))]
         learning, judged = (
-            Recorded(times, 0.0, values["last"], arrays[f"{name}.begins"], arrays[f"{name}.late"])
+            RecordedArrivals(times, 0.0, values["last"], arrays[f"{name}.begins"], arrays[f"{name}.late"])
             for name in ("learning", "judged")
         )
         return cls(learning, judged, arrays["slower"], values["episode_seconds"])
@@ -138,11 +138,11 @@ def rebuilt(layout: Layout, model: ServiceModel, stretches: Sequence[Stretch]) -
     users = range(len(layout.users))
     times = [np.concatenate([log.times[u] + at for (log, _), at in zip(cut, starts, strict=False)]) for u in users]
 
-    def joined(*, judged: bool) -> Recorded:
+    def joined(*, judged: bool) -> RecordedArrivals:
         chosen = [(log.beginning(begins[judged], control), at) for (log, begins), at in zip(cut, starts, strict=False)]
         begins = np.concatenate([np.asarray(log.begins) + at for log, at in chosen])
         late = np.concatenate([np.asarray(log.late) for log, _ in chosen])
-        return Recorded(times, 0.0, float(starts[-1]), begins, late)
+        return RecordedArrivals(times, 0.0, float(starts[-1]), begins, late)
 
     batches = Batches(*(np.concatenate(part) for part in zip(*(one.batches for one in stretches), strict=True)))
     return Window(joined(judged=False), joined(judged=True), slower(layout, model, batches), float(episode))
@@ -153,13 +153,13 @@ def _length(judged: int) -> float:
     return judged + PART * (judged + 1)
 
 
-def _cut(one: Stretch, episode: float, control: float) -> tuple[Recorded, tuple[Floats, Floats]]:
+def _cut(one: Stretch, episode: float, control: float) -> tuple[RecordedArrivals, tuple[Floats, Floats]]:
     """Convert a stretch to a log from second 0 on, and choose beginnings of its episodes of ``episode`` seconds.
 
     Returns the log, and the seconds at which n episodes for learning and k for judging begin, [n] and [k].
     """
     whole = one.until - one.since
-    log = Recorded([own - one.since for own in one.times], 0.0, whole)
+    log = RecordedArrivals([own - one.since for own in one.times], 0.0, whole)
     fitting = ((whole - control) / episode - PART) / (1 + PART)
     count = min(int(fitting + 1e-9), MOST_JUDGED)
     part = (whole - control - count * episode) / (count + 1)

@@ -258,7 +258,7 @@ def importance(logs: Floats, stages: Integers, count: int) -> Floats:
 CLEARLY = 0.9  # largest ratio of the family's error on unseen rows to the members' error on known rows
 
 
-def centred(
+def shift_members(
     layout: Layout,
     table: ModelTable,
     flat: Flat,
@@ -371,7 +371,7 @@ def _metric(
         logs = logs - _by_features(layout, selection, flat, flat.X, stages)
         every = [_by_features(layout, selection, flat, inputs, np.full(len(inputs), i)) for i in range(known)]
         apart = np.stack(every, axis=1).reshape(apart.shape)
-    found = _drawn(layout, metric, flat, stages, logs, known, count, rng)
+    found = _draw_surfaces(layout, metric, flat, stages, logs, known, count, rng)
     surface = np.broadcast_to(found.logs[:, :, None] + apart, (count, *apart.shape[:2], size))
     return surface, np.broadcast_to(found.noise_sd, size), found.effect_sd
 
@@ -384,7 +384,7 @@ def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, st
     return selection.log_mean(X, stages) - selection.log_mean(usual, stages)
 
 
-def _drawn(
+def _draw_surfaces(
     layout: Layout,
     metric: int,
     flat: Flat,

@@ -26,10 +26,18 @@ from workers.estimators.base import (
     distinct,
 )
 from workers.estimators.registry import FAMILIES
-from workers.estimators.residuals import MOST, Measured, Spreads, decompose, mean_by_execution, run_bounds, unexplained
+from workers.estimators.residuals import (
+    MOST,
+    Measurements,
+    Spreads,
+    decompose,
+    mean_by_execution,
+    run_bounds,
+    unexplained_entries,
+)
 from workers.estimators.selection import Selection, select
 from workers.kinds.iterative import grid
-from workers.kinds.iterative.belief import FREEDOM, MEMBERS, Members, centred, members
+from workers.kinds.iterative.belief import FREEDOM, MEMBERS, Members, members, shift_members
 from workers.kinds.iterative.grid import Executions, Flat, courses
 
 # Cost of a change of allocation: extra seconds of the iteration in which it happens, per resource.
@@ -187,7 +195,7 @@ def fit_domain_model(
     layout = Layout(spec)
     every = executions.flat(layout)
     check_enough(layout, every)
-    flat = _thinned(every, seed)
+    flat = _thin_rows(every, seed)
     nodes = grid.feature_nodes(flat.features, len(layout.allocations))
     inputs = grid.inputs(layout, nodes)
     bin_of = grid.iteration_bins(spec.iterations, len(inputs))
@@ -208,7 +216,7 @@ def fit_domain_model(
         rng=np.random.default_rng(seed),
     )
     table = _table(layout, flat, nodes, inputs, bin_of, fits, cost, believed)
-    table = centred(layout, table, flat, [fit.selection.residuals for fit in fits], [fit.used for fit in fits])
+    table = shift_members(layout, table, flat, [fit.selection.residuals for fit in fits], [fit.used for fit in fits])
     table = replace(table, courses=courses(flat, spec.iterations, np.random.default_rng(seed)))
     seconds = simulated_iteration_seconds(table, seed, clock)
     check(spec.criterion, seconds, float(np.median(flat.metrics[:, layout.seconds])))
@@ -255,7 +263,7 @@ def check_enough(layout: Layout, flat: Flat) -> None:
         raise TooLittleData(f"measurements of {SECONDS} that differ", has, f"/metrics/{SECONDS}")
 
 
-def _thinned(flat: Flat, seed: int) -> Flat:
+def _thin_rows(flat: Flat, seed: int) -> Flat:
     """Return at most ``MOST_ROWS`` rows: a random subset of executions, of long ones every n-th row alone."""
     if len(flat.groups) <= MOST_ROWS:
         return flat
@@ -290,8 +298,8 @@ def _fit_metric(
     )
     spreads = decompose(chosen.residuals, groups, flat.iterations[used], chosen.folds, seed)
     unit = f" {layout.spec.metrics[metric].unit}".rstrip()
-    measured = Measured(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
-    return MetricFit(chosen, used, spreads, unexplained(measured, spreads))
+    measured = Measurements(layout.metrics[metric], unit, names, groups, flat.iterations[used], logs[used])
+    return MetricFit(chosen, used, spreads, unexplained_entries(measured, spreads))
 
 
 def _usable(flat: Flat) -> NDArray[np.bool_]:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.charts.text import confidence, fixed
+from app.charts.text import confidence, decimals
 from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, Heuristic, default_heuristic
 from app.kinds.iterative.layout import Layout
@@ -26,15 +26,15 @@ from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
-from workers.evaluation.judge import Counted, Judgement, beaten, gap
-from workers.evaluation.protocol import Chosen, choose
+from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
+from workers.evaluation.protocol import HeldOutChoice, choose
 from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
 from workers.evaluation.wrappers import World, Wrapper
 from workers.inputs import HoldOut, Samples
 from workers.kinds.iterative.fit import FEWEST_TO_JUDGE, check_judge, fit_domain_model
 from workers.kinds.iterative.grid import Executions
-from workers.kinds.iterative.off_policy import counted, outcomes_of
+from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
 from workers.kinds.iterative.optimum import NoOptimum, Optimum, solve
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
@@ -224,8 +224,8 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
     sure = 1 - 0.05 / (len(played) - 1)
     verdict = Judgement(played[best], {MODEL_PREDICTIVE: usual}, clusters=arena.models, confidence=sure)
     returns = Judgement(usual, played, clusters=arena.models).report()["heuristics"]
-    mean, low, high = (fixed(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
-    ours, theirs = fixed(played[best].mean(), 5), fixed(usual.mean(), 5)
+    mean, low, high = (decimals(verdict.gain[part], 5, signed=True) for part in ("mean", "low", "high"))
+    ours, theirs = decimals(played[best].mean(), 5), decimals(usual.mean(), 5)
     evidence = (
         f"on executions that its models had not seen it returns {ours} against {theirs} of {MODEL_PREDICTIVE} "
         f"(difference {mean}, {confidence(sure)} interval {low} to {high})"
@@ -294,27 +294,27 @@ def held_out_model(spec: Spec, samples: Samples, request: HoldOut, seed: int) ->
     """Choose executions to hold out, and fit a domain model to them alone; on a failed fit the report has a reason."""
     data, layout = dict(samples), Layout(spec)
 
-    def taken(names: Collection[str]) -> Executions:
+    def executions_of(names: Collection[str]) -> Executions:
         return Executions(tuple((name, data[name]) for name in names))
 
     def carries(names: Collection[str]) -> bool:
         try:
-            check_judge(layout, taken(names).flat(layout))
+            check_judge(layout, executions_of(names).flat(layout))
         except EstimationError:
             return False
         return True
 
     chosen = choose([*data], request, seed, fewest=FEWEST_TO_JUDGE, carries=carries)
     try:
-        check_judge(layout, taken(chosen.names).flat(layout))
-        fitted = fit_domain_model(spec, taken(chosen.names), seed)
+        check_judge(layout, executions_of(chosen.names).flat(layout))
+        fitted = fit_domain_model(spec, executions_of(chosen.names), seed)
     except EstimationError as error:
         reason = f"the {len(chosen.names)} held-out executions can't carry a domain model of their own: {error}"
         return HeldOutModel(None, chosen.report(reason, None))
     return HeldOutModel(fitted.table, chosen.report(None, _note(chosen)))
 
 
-def _note(chosen: Chosen) -> str:
+def _note(chosen: HeldOutChoice) -> str:
     count, unseen = len(chosen.names), chosen.unseen
     if unseen == count:
         return f"L3 follows a domain model of {count} executions that no agent's domain model had been fitted on."
@@ -337,12 +337,12 @@ class Scores:
     Attributes:
         returns: return (unscaled), [E].
         terms: terms of the reward (target, cost, change), summed over the episode, [E, 3].
-        counted: the O outcomes of ``outcomes_of`` in users' units, [E, O].
+        outcomes: the O outcomes of ``outcomes_of`` in users' units, [E, O].
     """
 
     returns: NDArray[np.float64]
     terms: NDArray[np.float64]
-    counted: NDArray[np.float64]
+    outcomes: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
         """Mean return and its 95 % confidence interval: ``mean``, ``low``, ``high``."""
@@ -373,7 +373,9 @@ class Evaluator:
         return self._play(lambda situation: decide(situation, artifact))
 
     def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
-        simulator = IterativeSimulator(self.layout, self.table, self.episodes, self.seed, shaped=False, count=counted)
+        simulator = IterativeSimulator(
+            self.layout, self.table, self.episodes, self.seed, shaped=False, count=outcome_increments
+        )
         simulator.reset()
         total, outcomes = self._opening(simulator)
         weights = simulator.state.weights.astype(np.float64)
@@ -383,14 +385,14 @@ class Evaluator:
             memory = chosen.memory
             simulator.step(chosen.action)
             total += simulator.terms
-            outcomes += simulator.counted
+            outcomes += simulator.outcome_increments
         return Scores(reward(weights, total).astype(np.float64), total, outcomes)
 
     def _opening(self, simulator: IterativeSimulator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return terms [E, 3] and outcomes [E, O] of the iteration that runs before the first decision."""
         after = simulator.state
         before = begin(simulator.projector, after.levels, targets=after.targets, features=after.features)
-        return reward_terms(simulator.projector, before, after).astype(np.float64), counted(
+        return reward_terms(simulator.projector, before, after).astype(np.float64), outcome_increments(
             simulator.projector, before, after
         )
 
@@ -430,11 +432,11 @@ def judge(
         default_heuristic(Projector(evaluator.layout, table)).name,
         None if present is None else present.returns,
         margin,
-        Counted(
+        OutcomeValues(
             outcomes_of(spec),
-            agent.counted,
-            {name: rule.counted for name, rule in rules.items()},
-            None if present is None else present.counted,
+            agent.outcomes,
+            {name: rule.outcomes for name, rule in rules.items()},
+            None if present is None else present.outcomes,
         ),
     )
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
@@ -442,7 +444,7 @@ def judge(
     return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum, played)}
 
 
-def alone(
+def evaluate_unguarded(
     spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, optimum: Optimum | None = None
 ) -> dict[str, Any]:
     """Play an artifact's policy without the guard: ``return`` (mean, 95 % interval), ``optimum`` and the gap to it.
@@ -476,14 +478,14 @@ def _to_optimum(
         except NoOptimum as error:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": str(error)}
     scores = evaluator.score(optimum.policy)
-    doubt = beaten(scores.returns, {"the agent": agent.returns, **others})
+    doubt = refute(scores.returns, {"the agent": agent.returns, **others})
     if doubt is not None:
         return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
     optimum_report = {**scores.interval(), "expected": optimum.expected, "grid_error": optimum.error}
     return {"optimum": optimum_report, "gap_to_optimum": gap(agent.returns, scores.returns), "optimum_reason": None}
 
 
-def calibrated(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
+def calibrate_hysteresis(spec: Spec, table: ModelTable, artifact: bytes, *, seed: int, episodes: int = 2048) -> bytes:
     """Return the artifact with the largest hysteresis (least gain in return for which it acts) that costs no return.
 
     Candidates play the same episodes. One is accepted while its mean return is below that without hysteresis by at most

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.kinds.contract import Evaluation, Fitted
+from workers.kinds.contract import Evaluation, FittedModel
 from workers.kinds.simulated import SimulatedKind
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
     from workers.kinds.iterative.training import IterativeTraining
     from workers.learning.simulator import Simulator
-    from workers.learning.training.driver import Planned
+    from workers.learning.training.driver import PlannedPolicy
     from workers.learning.training.request import Request
 
 
@@ -29,7 +29,7 @@ class Iterative(SimulatedKind):
     name = "iterative"
     reads_runs = True
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit how metrics respond to allocations, and choose the heuristic that decides where there is no agent.
 
         A failed comparison of heuristics is logged, and model-predictive control is taken.
@@ -50,7 +50,7 @@ class Iterative(SimulatedKind):
             logger.exception("workload %s: heuristics could not be compared", workload.spec.name)
             reason = f"the comparison of heuristics failed: {type(error).__name__}: {error}"
             table, answers = fitted.table, {"rule": "model_predictive", "reason": reason, "returns": {}}
-        return Fitted(table.to_bytes(), fitted.report | {"answers": answers})
+        return FittedModel(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """Make an ``IterativeWorld`` for evaluations, else a simulator by options ``expected`` and those of ``Ranges``.
@@ -61,9 +61,9 @@ class Iterative(SimulatedKind):
         if conditions.purpose == "evaluation":
             return self.world(workload, conditions)
         from app.kinds.iterative.layout import Layout
-        from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator, ranged
+        from workers.kinds.iterative.simulator import ExpectedSimulator, IterativeSimulator, parse_options
 
-        expected, ranges = ranged(conditions.options)
+        expected, ranges = parse_options(conditions.options)
         family: Any = ExpectedSimulator if expected else IterativeSimulator
         layout = Layout(workload.spec)
         made: Simulator = family(layout, _table(workload), conditions.batch, conditions.seed, ranges)
@@ -83,7 +83,7 @@ class Iterative(SimulatedKind):
         del workload
         return HEURISTICS
 
-    def reference(self, workload: Workload) -> Planned:
+    def reference(self, workload: Workload) -> PlannedPolicy:
         """Compute the optimum under the domain model, or a plan on a coarser grid; else the result has the reason."""
         from workers.kinds.iterative.training import IterativeTraining
 

@@ -98,7 +98,7 @@ class _Moment(NamedTuple):
 
     number: int
     state: State
-    seen: View
+    view: View
     levels: NDArray[np.int16]
     metrics: Array
     features: Array
@@ -125,7 +125,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
         columns["rewards"].append(paid)
         if moment.number == 0:
             continue
-        seen = moment.seen
+        seen = moment.view
         action = actions_of(projector.layout, moment.state.levels, moment.levels)
         decided = decide(Situation(projector, moment.state, seen, memory), artifact)
         chosen, memory = decided.action, decided.memory
@@ -199,7 +199,7 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 
     return {
         "per_decision": interval(lambda rows: per_decision(ratios[rows], trace.rewards[rows])),
-        "weighted": interval(lambda rows: weighted(ratios[rows], trace.rewards[rows])),
+        "weighted": interval(lambda rows: weighted_return(ratios[rows], trace.rewards[rows])),
         "doubly_robust": interval(
             lambda rows: doubly_robust(ratios[rows], trace.rewards[rows], trace.taken_value[rows], values[rows])
         ),
@@ -247,18 +247,18 @@ def per_decision(ratios: Array, rewards: Array) -> float:
     return float((ratios * rewards).sum(axis=1).mean())
 
 
-def normalised(ratios: Array) -> Array:
+def normalise_weights(ratios: Array) -> Array:
     """Divide the weights [L, T] of each iteration by their sum over the L runs; 0 where that sum is 0."""
     total = ratios.sum(axis=0)
     shares: Array = np.divide(ratios, total, out=np.zeros_like(ratios), where=total > 0)
     return shares
 
 
-def weighted(ratios: Array, rewards: Array) -> float:
+def weighted_return(ratios: Array, rewards: Array) -> float:
     """Estimate the return by weighted importance sampling: Σ_t Σ_runs w_t · r_t, from cumulative ratios and rewards
     [L, T], weights normalised over runs; biased but consistent.
     """
-    return float((normalised(ratios) * rewards).sum())
+    return float((normalise_weights(ratios) * rewards).sum())
 
 
 def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) -> float:
@@ -269,7 +269,7 @@ def doubly_robust(ratios: Array, rewards: Array, taken: Array, expected: Array) 
         taken: value of each decision's logged action, [L, T − 1].
         expected: value of each decision's state under the candidate, [L, T − 1].
     """
-    weights = normalised(ratios)
+    weights = normalise_weights(ratios)
     correction = weights[:, 1:] * taken - weights[:, :-1] * expected
     return float((weights * rewards).sum() - correction.sum())
 
@@ -286,13 +286,13 @@ def outcomes_of(spec: Spec) -> tuple[Outcome, ...]:
     Two per target (share of runs or iterations that miss it, 0…1; by how much on average, in the metric's unit), hours
     per resource, cost (left out if it equals one resource's hours), and the number of changes of allocation.
     """
-    missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed(metric)]
+    missed = [outcome for metric in spec.metrics if metric.target is not None for outcome in _missed_outcomes(metric)]
     reserved = [Outcome(name) for name, _ in hours_of(spec.resources)]
-    money = [Outcome("cost", MONEY)] if _priced(spec) else []
+    money = [Outcome("cost", MONEY)] if _has_price(spec) else []
     return (*missed, *reserved, *money, Outcome("changes"))
 
 
-def _missed(metric: Metric) -> tuple[Outcome, Outcome]:
+def _missed_outcomes(metric: Metric) -> tuple[Outcome, Outcome]:
     if metric.scope == "run" and metric.name == SECONDS and metric.goal == "at_most":
         return Outcome("runs late", SHARE), Outcome("late by", metric.unit)
     where = "runs" if metric.scope == "run" else "iterations"
@@ -317,12 +317,12 @@ def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
     ]
 
 
-def _priced(spec: Spec) -> bool:
+def _has_price(spec: Spec) -> bool:
     """Whether a run's cost is more than the hours of one resource at price 1."""
     return len(spec.resources) > 1 or spec.resources[0].price_per_hour != 1
 
 
-def counted(projector: Projector, before: State, after: State) -> Floats:
+def outcome_increments(projector: Projector, before: State, after: State) -> Floats:
     """Return what one iteration of B runs adds to each of the O outcomes of ``outcomes_of``, [B, O].
 
     ``before`` and ``after`` are the states around the iteration.
@@ -334,7 +334,7 @@ def counted(projector: Projector, before: State, after: State) -> Floats:
             columns += _misses(projector, i, after)
     hours = projector.units(after.levels) * after.measured[:, seconds, None] / 3600  # [B, R]
     columns += [own / whole for own, (_, whole) in zip(hours.T, hours_of(spec.resources), strict=True)]
-    columns += [(hours * before.prices).sum(axis=1)] if _priced(spec) else []
+    columns += [(hours * before.prices).sum(axis=1)] if _has_price(spec) else []
     columns.append((after.levels != before.levels).any(axis=1).astype(np.float64))
     return np.stack(columns, axis=1, dtype=np.float64)
 

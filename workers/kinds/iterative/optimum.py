@@ -34,12 +34,12 @@ class Grid(NamedTuple):
     """Numbers of grid points of a dynamic programme.
 
     Attributes:
-        left: grid values of the time left until the target.
+        remaining_time: grid values of the time left until the target.
         effect: grid values of the posterior mean of the log run effect.
         noise: quadrature nodes of an iteration's noise.
     """
 
-    left: int = 101
+    remaining_time: int = 101
     effect: int = 13
     noise: int = 15
 
@@ -85,7 +85,7 @@ def why_not(layout: Layout, table: ModelTable, grid: Grid = Grid(), largest: int
     if table.cells > 1:
         return "features that vary between runs add to the state"
     timed = layout.spec.metrics[layout.seconds]
-    left = grid.left if timed.target is not None and timed.scope == "run" else 1
+    left = grid.remaining_time if timed.target is not None and timed.scope == "run" else 1
     size = layout.iterations * len(layout.allocations) * len(layout.deltas) * left * grid.effect
     if size > largest:
         return f"the grid has {size:.1e} state-actions, more than {largest:.0e}"
@@ -107,7 +107,7 @@ def solve(layout: Layout, table: ModelTable, grid: Grid = Grid(), *, with_error:
     reason = why_not(layout, table, grid)
     if reason:
         raise NoOptimum(reason)
-    return _solved(layout, table, grid, with_error=with_error)
+    return _solve(layout, table, grid, with_error=with_error)
 
 
 def plan(layout: Layout, table: ModelTable) -> Optimum:
@@ -120,23 +120,23 @@ def plan(layout: Layout, table: ModelTable) -> Optimum:
             million state-actions.
     """
     if why_not(layout, table) is None:
-        return _solved(layout, table, Grid(), with_error=True)
+        return _solve(layout, table, Grid(), with_error=True)
     table = replace(table, members=None)
     layout = Layout(layout.spec.model_copy(update={"disturbances": Disturbances()}))
     reasons = [why_not(layout, table, grid, LARGEST_PLAN) for grid in COARSER]
     if None not in reasons:
         raise NoOptimum(str(reasons[-1]))
-    return _solved(layout, table, COARSER[reasons.index(None)], with_error=False)
+    return _solve(layout, table, COARSER[reasons.index(None)], with_error=False)
 
 
-def _solved(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) -> Optimum:
+def _solve(layout: Layout, table: ModelTable, grid: Grid, *, with_error: bool) -> Optimum:
     programme = _Programme(layout, table, grid)
     worth, start = programme.solve()
     fresh = begin(programme.projector, layout.start_levels[None])
     first = int(layout.index(first_allocation(programme.projector, fresh))[0])
     error = 0.0
     if with_error:
-        coarse = Grid((grid.left + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
+        coarse = Grid((grid.remaining_time + 1) // 2, (grid.effect + 1) // 2, (grid.noise + 1) // 2)
         error = abs(float(start[first] - _Programme(layout, table, coarse).solve()[1][first]))
     return Optimum(programme.policy(worth), float(start[first]), error, grid)
 
@@ -200,7 +200,7 @@ class _Programme:
     def solve(self) -> tuple[NDArray[np.float32], Array]:
         """Return expected returns: after each decision [P, K, A, X, E], and of beginning at each allocation [A]."""
         grid, iterations = self.grid, self.layout.iterations
-        x = grid.left if self.run_scope else 1
+        x = grid.remaining_time if self.run_scope else 1
         worth = np.zeros((len(self.pauses), iterations, len(self.rate), x, grid.effect), np.float32)
         value = self._end(x)
         for k in range(iterations - 1, -1, -1):
@@ -213,7 +213,7 @@ class _Programme:
         """Return the grid of posterior means of the natural log of the run effect after ``k`` iterations, [E]."""
         return np.linspace(-self.half[k], self.half[k], self.grid.effect)
 
-    def _left(self, k: int, x: int) -> Array:
+    def _remaining_time_grid(self, k: int, x: int) -> Array:
         """Return the grid [X] of seconds left before iteration ``k``, divided by the factor of the run effect; ones
         without a target on the run's time.
         """
@@ -235,7 +235,7 @@ class _Programme:
         effects = self._effects(k)
         nodes, weights = np.polynomial.hermite_e.hermegauss(self.grid.noise)
         weights = weights / weights.sum()
-        left = self._left(k, value.shape[1])[:, None] * np.exp(effects)  # [X, E]
+        left = self._remaining_time_grid(k, value.shape[1])[:, None] * np.exp(effects)  # [X, E]
         total = np.zeros_like(value)
         for node, weight in zip(nodes, weights, strict=True):
             innovation = node * self.spread[k]
@@ -282,7 +282,7 @@ class _Programme:
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
         moved = np.abs(layout.deltas).sum(axis=1) / (layout.largest_action * layout.iterations)
-        shifted = {float(pause): self._paused(k, after, float(pause)) for pause in np.unique(self.pause)}
+        shifted = {float(pause): self._value_after_pause(k, after, float(pause)) for pause in np.unique(self.pause)}
         for action, delta in enumerate(layout.deltas):
             goal = levels + delta
             legal = ((goal >= 0) & (goal < np.array(layout.levels))).all(axis=1)
@@ -291,14 +291,14 @@ class _Programme:
             best[legal] = np.maximum(best[legal], candidate)
         return best
 
-    def _paused(self, k: int, after: Array, pause: float) -> Array:
+    def _value_after_pause(self, k: int, after: Array, pause: float) -> Array:
         """Return the value [A, X, E] at iteration k after ``pause`` seconds for a change of allocation."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
             return after[0]
         effect = self._effects(k)
-        left = self._left(k, after.shape[2])[:, None] * np.exp(effect) - pause
+        left = self._remaining_time_grid(k, after.shape[2])[:, None] * np.exp(effect) - pause
         return (
             self._at(after[0], np.broadcast_to(left, after[0].shape), k, effect)
             - self.cost * self.rate[:, None, None] * pause
@@ -399,7 +399,7 @@ def hindsight(world: IterativeWorld) -> Hindsight:
     return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - relaxed.bound, 0.0))
 
 
-def _tightest(path: _Path) -> _Relaxed:
+def _tightest(path: _Path) -> _RelaxedPaths:
     """Return the relaxation with the largest lower bound of the cost among the multipliers λ of a bisection."""
     low, high = path.multipliers
     below, above = path.solve(low), path.solve(high)
@@ -411,7 +411,7 @@ def _tightest(path: _Path) -> _Relaxed:
     return tightest
 
 
-class _Relaxed(NamedTuple):
+class _RelaxedPaths(NamedTuple):
     """Shortest paths at one Lagrange multiplier λ.
 
     Attributes:
@@ -427,7 +427,7 @@ class _Relaxed(NamedTuple):
     ahead: HindsightArray
 
 
-class _Found(NamedTuple):
+class _ActionPath(NamedTuple):
     """A path through K iterations: numbers of its actions [K − 1], and its cost, the negative of its return."""
 
     actions: NDArray[np.intp]
@@ -540,7 +540,7 @@ class _Path:
     def target(self) -> float:
         return 0.0 if self.summed is None else float(self.start.targets[0, self.summed])
 
-    def solve(self, multiplier: float) -> _Relaxed:
+    def solve(self, multiplier: float) -> _RelaxedPaths:
         """Compute the shortest paths when each unit of the sum costs ``multiplier`` in return."""
         staged = self.stage + multiplier * self.sum
         ahead = np.zeros((self.layout.iterations + 1, self.measured.shape[1]))
@@ -554,16 +554,16 @@ class _Path:
             total = self.sum[self.pause_of[best], k, goal] + total[goal]
         bound = float(staged[0, 0, self.first] + value[self.first]) - multiplier * self.target
         excess = float(self.sum[0, 0, self.first] + total[self.first]) - self.target
-        return _Relaxed(multiplier, bound, excess, ahead)
+        return _RelaxedPaths(multiplier, bound, excess, ahead)
 
-    def search(self, relaxed: _Relaxed) -> _Found:
+    def search(self, relaxed: _RelaxedPaths) -> _ActionPath:
         """Find the best path by a label-setting pass (Joksch 1966) whose lower bounds come from ``relaxed``."""
         start = np.array([self.first])
         nowhere = np.zeros(1, np.intp)
         labels = _Labels(start, self.stage[0, 0, start], self.sum[0, 0, start], nowhere, nowhere)
         history = []
         for k in range(1, self.layout.iterations):
-            labels = self._extended(k, labels, relaxed)
+            labels = self._extend_labels(k, labels, relaxed)
             history.append(labels)
         low, high = self.multipliers
         excess = labels.total - self.target
@@ -573,9 +573,9 @@ class _Path:
         for step in reversed(history):
             actions.append(int(step.action[place]))
             place = int(step.parent[place])
-        return _Found(np.array(actions[::-1], np.intp), float(cost[best]))
+        return _ActionPath(np.array(actions[::-1], np.intp), float(cost[best]))
 
-    def _extended(self, k: int, labels: _Labels, relaxed: _Relaxed) -> _Labels:
+    def _extend_labels(self, k: int, labels: _Labels, relaxed: _RelaxedPaths) -> _Labels:
         """Return the labels after iteration ``k``: for each allocation and bin of the sum, the extension of ``labels``
         with the least lower bound; at most ``LABELS`` in all.
         """

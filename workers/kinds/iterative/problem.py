@@ -39,7 +39,7 @@ NOTHING_HELD_OUT = "no model of held-out executions was given: too few execution
 
 
 @dataclass(frozen=True)
-class Guarded(Player):
+class GuardedPlayer(Player):
     """A player that decides behind the guard, as the service does.
 
     Attributes:
@@ -104,8 +104,8 @@ class IterativeProblem(Problem):
         if isinstance(contender, bytes):
             artifact = load(contender)
             check(artifact, self.layout)
-            return Guarded(artifact)
-        return Guarded(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
+            return GuardedPlayer(artifact)
+        return GuardedPlayer(None, contender) if isinstance(contender, Heuristic) else Bare(contender)
 
     @override
     def title(self, contender: bytes | Policy) -> str:
@@ -187,7 +187,7 @@ class IterativeProblem(Problem):
         raise LookupError("an observation always has a run effect")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         layout, observation = self.layout, situation.view.observation
         moved = layout.deltas.sum(axis=1)[action] / layout.largest_action
         return observation[:, self.entries.index("progress")], observation[:, self._height[0]], moved

@@ -96,7 +96,7 @@ class Truth(NamedTuple):
         return np.minimum(levels, most).astype(np.int16)
 
 
-def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
+def undisturbed_truth(layout: Layout, effect: Array, member: NDArray[np.intp], course: NDArray[np.intp]) -> Truth:
     """Make the hidden variables of B runs without lost capacity and without a shift of pace.
 
     Args:
@@ -109,7 +109,7 @@ def undisturbed(layout: Layout, effect: Array, member: NDArray[np.intp], course:
     return Truth(effect, member, course, never, ones, never, ones * 0)
 
 
-def disturbed(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
+def draw_disturbances(layout: Layout, truth: Truth, begun: Indices, random: np.random.Generator) -> Truth:
     """Return ``truth`` with the spec's disturbances (lost capacity, shift of pace) drawn anew for each of B runs.
 
     ``begun`` [B] is the first simulated iteration of each run. A shift drawn at or before it never happens, because
@@ -145,7 +145,7 @@ class Ranges(NamedTuple):
     explore: float = 0.0
 
 
-def described(
+def describe_simulator(
     spec: Spec, table: ModelTable, batch: int, seed: int, ranges: Ranges = Ranges(), *, expected: bool = False
 ) -> SimulatorSpec:
     """Describe a simulator as data from which any process can make it.
@@ -161,8 +161,8 @@ def described(
     return SimulatorSpec("iterative", spec.model_dump_json().encode(), table.to_bytes(), batch, seed, options)
 
 
-def ranged(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
-    """Parse the options that ``described`` writes: (whether rewards are averaged over noise, ranges of episodes).
+def parse_options(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
+    """Parse the options of ``describe_simulator``: (whether rewards are averaged over noise, ranges of episodes).
 
     Raises:
         TypeError: an option is neither ``expected`` nor a field of ``Ranges``.
@@ -182,7 +182,7 @@ TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
 class _Episodes:
     state: State
     truth: Truth
-    given: Preferences
+    preferences: Preferences
     view: View
     potential: SimulatorArray  # [B]
 
@@ -202,7 +202,7 @@ class IterativeSimulator:
 
     Attributes:
         terms: unshaped, unscaled terms of the last step's reward (target, cost, change), [B, 3].
-        counted: result of ``count`` at the last step; None without ``count`` or before the first step.
+        outcome_increments: result of ``count`` at the last step; None without ``count`` or before the first step.
     """
 
     advice: slice | None = None
@@ -224,7 +224,7 @@ class IterativeSimulator:
         self.disturbed = layout.spec.disturbances != Disturbances()
         self.random = np.random.Generator(np.random.SFC64(seed))
         self.terms = np.zeros((batch, 3), np.float32)
-        self.counted: Any = None
+        self.outcome_increments: Any = None
         self._episodes: _Episodes | None = None
         self._stock = self._open(0)
 
@@ -258,8 +258,8 @@ class IterativeSimulator:
             RuntimeError: before the first ``reset``.
         """
         episodes, projector = self._current(), self.projector
-        before, given, truth = episodes.state, episodes.given, episodes.truth
-        levels = self.taken(actions)
+        before, given, truth = episodes.state, episodes.preferences, episodes.truth
+        levels = self.resulting_levels(actions)
         if projector.drift_sd.any():
             truth = truth._replace(effect=truth.effect + self._normal(truth.effect.shape) * projector.drift_sd)
         if self.disturbed:
@@ -269,7 +269,7 @@ class IterativeSimulator:
         done = after.iteration >= self.layout.iterations
         self.terms = terms(projector, before, after, given)
         if self.count is not None:
-            self.counted = self.count(projector, before, after)
+            self.outcome_increments = self.count(projector, before, after)
         paid = reward(before.weights, self.terms)
         reached = potential(seen)
         if self.shaped:
@@ -282,7 +282,7 @@ class IterativeSimulator:
         now = self.view
         return Step(now.observation, now.mask, paid, done, seen.observation)
 
-    def taken(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
+    def resulting_levels(self, actions: NDArray[np.integer]) -> NDArray[np.int16]:
         """Return the levels [B, R] that ``actions`` [B] lead to, within the remaining capacity; changes nothing.
 
         Raises:
@@ -307,12 +307,12 @@ class IterativeSimulator:
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
         self.random.bit_generator.state = state["random"]
-        self._episodes = self._restored(state, "")
-        self._stock = self._restored(state, "stock_")
+        self._episodes = self._restore_episodes(state, "")
+        self._stock = self._restore_episodes(state, "stock_")
 
-    def _restored(self, state: dict[str, Any], name: str) -> _Episodes:
+    def _restore_episodes(self, state: dict[str, Any], name: str) -> _Episodes:
         truth = Truth(*(state[f"{name}{part}"] for part in Truth._fields))
-        return self._seen(restored(self.layout, state[f"{name}rows"]), truth)
+        return self._observe(unpack_states(self.layout, state[f"{name}rows"]), truth)
 
     def _current(self) -> _Episodes:
         if self._episodes is None:
@@ -328,9 +328,9 @@ class IterativeSimulator:
         return ran(self.projector, before, levels, features, truth.effect, truth.member, noise)
 
     def _open(self, count: int) -> _Episodes:
-        return self._seen(*self.begin(count))
+        return self._observe(*self.begin(count))
 
-    def _seen(self, state: State, truth: Truth) -> _Episodes:
+    def _observe(self, state: State, truth: Truth) -> _Episodes:
         given = preferences_of(self.projector, state)
         seen = view(self.projector, state, given)
         return _Episodes(state, truth, given, seen, potential(seen))
@@ -338,16 +338,16 @@ class IterativeSimulator:
     def begin(self, count: int) -> tuple[State, Truth]:
         """Draw ``count`` runs and run their first iteration: state, and hidden variables."""
         projector = self.projector
-        state = self._unstarted(min(count, VARIETY))
+        state = self._initial_states(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
         which = np.arange(count) % max(len(state.iteration), 1)
         state = State(*(field[which] for field in state))
         effect = self._normal(state.effect.shape) * np.sqrt(projector.effect_variance)
         if self.ranges.explore:
             state, effect = self._anywhere(state, effect)
-        truth = undisturbed(self.layout, effect, self._members(count), self.courses.draw(self.random, count))
+        truth = undisturbed_truth(self.layout, effect, self._members(count), self.courses.draw(self.random, count))
         if self.disturbed:
-            truth = disturbed(self.layout, truth, state.iteration, self.random)
+            truth = draw_disturbances(self.layout, truth, state.iteration, self.random)
             state = state._replace(levels=truth.within(self.layout, state.levels, state.iteration))
         return self._run(state, state.levels, truth), truth
 
@@ -356,7 +356,7 @@ class IterativeSimulator:
             return np.zeros(count, np.intp)
         return self.random.integers(0, self.projector.members, count)
 
-    def _unstarted(self, count: int) -> State:
+    def _initial_states(self, count: int) -> State:
         """Draw targets and features of ``count`` runs, and return their states before the first iteration."""
         low, high = np.log(self.ranges.targets)
         ratio = np.exp(self.random.uniform(low, high, (count, 1)))
@@ -386,7 +386,7 @@ class IterativeSimulator:
         levels = np.stack([self.random.integers(0, n, count) for n in layout.levels], axis=1).astype(np.int16)
         effects = np.tile(mean, (1, self.projector.members)) if self.projector.members > 1 else state.effects
         there = state._replace(iteration=k, levels=levels, effect=mean, variance=variance, effects=effects)
-        there = there._replace(elapsed=self._elapsed(there))
+        there = there._replace(elapsed=self._draw_elapsed(there))
         pick = {
             name: old if new is old else np.where(chosen if old.ndim == 1 else chosen[:, None], new, old)
             for name, old, new in zip(State._fields, state, there, strict=True)
@@ -394,7 +394,7 @@ class IterativeSimulator:
         drawn = mean + self._normal(effect.shape) * np.sqrt(variance)
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
-    def _elapsed(self, state: State) -> SimulatorArray:
+    def _draw_elapsed(self, state: State) -> SimulatorArray:
         """Draw sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times what the rest
         of the run adds under one random constant allocation, and at least 5 % of the target in proportion to progress.
         """
@@ -431,7 +431,7 @@ class IterativeSimulator:
         return taken
 
 
-def restored(layout: Layout, rows: NDArray[np.float64]) -> State:
+def unpack_states(layout: Layout, rows: NDArray[np.float64]) -> State:
     """Unpack states from ``rows`` [B, …] made by ``pack``; floats become float32, in which simulators compute."""
     return State(*(f if f.dtype.kind == "i" else f.astype(np.float32) for f in unpack(layout, rows)))
 
@@ -470,14 +470,14 @@ def ran(
 
 def _arrays(episodes: _Episodes) -> list[NDArray[Any]]:
     by_run: tuple[NDArray[Any], ...] = (*episodes.state, *episodes.truth, *episodes.view)
-    return [*(field.T for field in by_run), *episodes.given, episodes.potential]
+    return [*(field.T for field in by_run), *episodes.preferences, episodes.potential]
 
 
 def _rows(episodes: _Episodes, rows: slice) -> _Episodes:
     return _Episodes(
         State(*(field[rows] for field in episodes.state)),
         Truth(*(part[rows] for part in episodes.truth)),
-        Preferences(*(field[..., rows] for field in episodes.given)),
+        Preferences(*(field[..., rows] for field in episodes.preferences)),
         View(*(field[rows] for field in episodes.view)),
         episodes.potential[rows],
     )
@@ -520,8 +520,8 @@ class ExpectedSimulator(IterativeSimulator):
         episodes = self._current()
         truth, iteration = episodes.truth, episodes.state.iteration
         features = self.courses.at(truth.course, iteration, episodes.state.features)
-        levels = self.taken(actions)
-        expected = expectation(self.projector, episodes.state, levels, features, episodes.given, self.outcomes)
+        levels = self.resulting_levels(actions)
+        expected = expectation(self.projector, episodes.state, levels, features, episodes.preferences, self.outcomes)
         expected -= episodes.potential
         expected *= RETURN_SCALE
         drawn = super().step(actions)

@@ -16,12 +16,19 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
 from workers.inputs import Samples
-from workers.kinds.iterative.judge import CrossFit, Evaluator, TooFewHalves, alone, calibrated, judge
+from workers.kinds.iterative.judge import (
+    CrossFit,
+    Evaluator,
+    TooFewHalves,
+    calibrate_hysteresis,
+    evaluate_unguarded,
+    judge,
+)
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
-from workers.kinds.iterative.simulator import TRAINING, described
+from workers.kinds.iterative.simulator import TRAINING, describe_simulator
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
-from workers.learning.training.driver import Planned, Training, TrainingProblem
+from workers.learning.training.driver import PlannedPolicy, Training, TrainingProblem
 from workers.learning.training.request import Request
 
 VALIDATION_EPISODES = 2_048
@@ -56,22 +63,22 @@ class IterativeTraining(TrainingProblem):
 
     @override
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        return described(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
+        return describe_simulator(self.spec, self.fewer, batch, seed, TRAINING, expected=True)
 
     @override
     def experts(self) -> Mapping[str, Policy]:
         return HEURISTICS
 
-    def plan(self) -> Planned:
+    def plan(self) -> PlannedPolicy:
         """Compute the exact optimum, or the best plan on a coarser grid; if impossible, the result has the reason."""
         try:
             found = plan(self.layout, self.table)
         except NoOptimum as error:
-            return Planned(why_not=str(error))
+            return PlannedPolicy(why_not=str(error))
         artifact = self.save(found.policy)
         fine = found.error <= LARGEST_ERROR * abs(found.expected)
         details = {"expected": found.expected, "error": found.error, "grid": list(found.grid)}
-        return Planned(artifact, self.score(artifact), found.exact and fine, details=details)
+        return PlannedPolicy(artifact, self.score(artifact), found.exact and fine, details=details)
 
     @override
     def save(self, policy: Any) -> bytes:
@@ -93,14 +100,14 @@ class IterativeTraining(TrainingProblem):
         Raises:
             IncompatibleArtifact: the artifact can't be read.
         """
-        return calibrated(self.spec, self.fewer, artifact, seed=self.seed + 2)
+        return calibrate_hysteresis(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
-    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
-        return alone(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
+        return evaluate_unguarded(self.spec, self.table, artifact, seed=self.seed + 3, optimum=self._optimum(planned))
 
     @override
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
         verdict = judge(
             self.spec,
             self.table,
@@ -125,7 +132,7 @@ class IterativeTraining(TrainingProblem):
         except TooFewHalves as error:
             return str(error)
 
-    def _optimum(self, planned: Planned) -> Optimum | None:
+    def _optimum(self, planned: PlannedPolicy) -> Optimum | None:
         if not planned.artifact:
             return None
         details = planned.details

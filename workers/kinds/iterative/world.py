@@ -14,10 +14,10 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Disturbances
 from app.kinds.iterative.state import State, advance, begin, expect, pack
 from app.policies.base import RETURN_SCALE
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.evaluation.wrappers import Conditions
-from workers.kinds.iterative.off_policy import counted, outcomes_of
-from workers.kinds.iterative.simulator import Courses, disturbed, restored, undisturbed
+from workers.kinds.iterative.off_policy import outcome_increments, outcomes_of
+from workers.kinds.iterative.simulator import Courses, draw_disturbances, undisturbed_truth, unpack_states
 from workers.kinds.iterative.simulator import Truth as RunTruth
 from workers.learning.simulator import Step
 
@@ -38,7 +38,7 @@ class Truth(NamedTuple):
     effect: Array
 
 
-class IterativeWorld(Disturbed):
+class IterativeWorld(DisturbedWorld):
     """The ``World`` of B runs of one workload: M metrics, O outcomes.
 
     Args:
@@ -50,7 +50,7 @@ class IterativeWorld(Disturbed):
 
     Attributes:
         terms, paid: unscaled terms [B, 3] of the last iteration's reward, and the reward [B].
-        counted: what the last iteration adds to each outcome, [B, O].
+        outcome_increments: what the last iteration adds to each outcome, [B, O].
         log_factors: natural log of measured over modelled metric in the last iteration, [B, M].
     """
 
@@ -63,7 +63,7 @@ class IterativeWorld(Disturbed):
         self._members = [Projector(layout, projector.table.member(k), np.float32) for k in range(projector.members)]
         self._courses, self._disturbed = Courses(projector.table), layout.spec.disturbances != Disturbances()
         zeros = np.zeros(batch, np.intp)
-        self._run_truth = undisturbed(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
+        self._run_truth = undisturbed_truth(layout, np.zeros((batch, self.channels), np.float32), zeros, zeros)
         self.observation_space, self.action_space = layout.observation_space, layout.action_space
         self.held_out, self.steps = len(self.models), layout.iterations - 1
         self.parameters: Sequence[str] = (
@@ -74,12 +74,12 @@ class IterativeWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
-        self.counted: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
+        self.outcome_increments: NDArray[np.floating] = np.zeros((batch, len(outcomes_of(layout.spec))))
         self.log_factors: Array = np.zeros((batch, self.channels), np.float32)
         self._state: State | None = None
 
     @property
-    def _followed(self) -> list[Projector]:
+    def _followed_projectors(self) -> list[Projector]:
         return self._members if self.model is None else self.models
 
     @property
@@ -102,7 +102,7 @@ class IterativeWorld(Disturbed):
     @property
     def truth(self) -> Truth:
         """Hidden variables of the B runs, which policies must not read; for optima and tests."""
-        return Truth(self._followed, self._model, self._run_truth.effect)
+        return Truth(self._followed_projectors, self._model, self._run_truth.effect)
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         """Begin B runs at the first allocation and simulate one iteration; return observation [B, D] (D entries) and
@@ -111,7 +111,7 @@ class IterativeWorld(Disturbed):
         self.renew()
         for disturbance in self.disturbances:
             disturbance.begin(self)
-        state = self._unstarted()
+        state = self._initial_states()
         member = course = np.zeros(self.batch, np.intp)
         if len(self._members) > 1:
             drawn = self.random.integers(0, len(self._members), 1 if self.same else self.batch)
@@ -119,11 +119,11 @@ class IterativeWorld(Disturbed):
         if self._courses.count:
             course = np.broadcast_to(self._courses.draw(self.random, 1 if self.same else self.batch), self.batch)
         followed = member if self.model is None else self.model
-        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed])[followed]
+        deviations = np.stack([np.sqrt(p.effect_variance) for p in self._followed_projectors])[followed]
         effect = self._normal() * deviations * self._by_run("effect.spread")
-        self._run_truth = undisturbed(self.layout, effect, member, course)
+        self._run_truth = undisturbed_truth(self.layout, effect, member, course)
         if self._disturbed and not self.same:
-            self._run_truth = disturbed(self.layout, self._run_truth, state.iteration, self.random)
+            self._run_truth = draw_disturbances(self.layout, self._run_truth, state.iteration, self.random)
         self._given: Preferences = preferences_of(self.projector, state)
         self._run(state, state.levels, self.conditions())
         return self._view.observation, self._view.mask
@@ -131,14 +131,14 @@ class IterativeWorld(Disturbed):
     def step(self, actions: NDArray[np.integer]) -> Step:
         """Change allocations by ``actions`` [B] within the capacity, and run one iteration.
 
-        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``counted`` stay those of the last
-        step.
+        When all runs have ended, the next episodes begin; ``terms``, ``paid`` and ``outcome_increments`` stay those of
+        the last step.
 
         Raises:
             RuntimeError: before the first ``reset``.
         """
         conditions, before = self.conditions(), self.state
-        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed])
+        drift = np.stack([np.sqrt(p.drift_variance) for p in self._followed_projectors])
         truth = self._run_truth
         if drift.any():
             truth = truth._replace(effect=truth.effect + self._normal() * drift[self._model])
@@ -147,9 +147,9 @@ class IterativeWorld(Disturbed):
         done = self.state.iteration >= self.layout.iterations
         seen, paid = self._view, self.paid
         if done.all():
-            last = self.paid, self.terms, self.counted, self.log_factors
+            last = self.paid, self.terms, self.outcome_increments, self.log_factors
             self.reset()
-            self.paid, self.terms, self.counted, self.log_factors = last
+            self.paid, self.terms, self.outcome_increments, self.log_factors = last
         now = self._view
         return Step(now.observation, now.mask, paid * np.float32(RETURN_SCALE), done, seen.observation)
 
@@ -166,7 +166,7 @@ class IterativeWorld(Disturbed):
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``; later steps are bit-identical. Raises KeyError for a missing entry."""
-        self._state = restored(self.layout, state["rows"])
+        self._state = unpack_states(self.layout, state["rows"])
         self._run_truth = RunTruth(*(state[part].copy() for part in RunTruth._fields))
         self.same, self.model = state["same"], state["model"].copy() if state["composed"] else None
         self.random = np.random.Generator(np.random.SFC64())
@@ -184,7 +184,7 @@ class IterativeWorld(Disturbed):
             return np.tile(self.random.standard_normal((1, self.channels), np.float32), (self.batch, 1))
         return self.random.standard_normal((self.batch, self.channels), np.float32)
 
-    def _unstarted(self) -> State:
+    def _initial_states(self) -> State:
         """Make states of B runs before their first iteration, at their first allocation."""
         layout, variety = self.layout, 1 if self.same and not self.factors else self.variety
         targets, weights, prices = (
@@ -228,7 +228,7 @@ class IterativeWorld(Disturbed):
         after = advance(projector, before, levels, measured, features, expected)
         self.terms = terms(projector, before, after, self._given)
         self.paid = reward(before.weights, self.terms)
-        self.counted = counted(projector, before, after)
+        self.outcome_increments = outcome_increments(projector, before, after)
         self._state, self._view = after, view(self.projector, after, self._given)
 
     def _followed_logs(self, before: State, levels: NDArray[np.integer], features: Array) -> tuple[Array, Array, Array]:
@@ -237,7 +237,7 @@ class IterativeWorld(Disturbed):
         """
         logs, pause = np.zeros((self.batch, self.channels), np.float32), np.zeros(self.batch, np.float32)
         noise = np.zeros_like(logs)
-        for index, projector in enumerate(self._followed):
+        for index, projector in enumerate(self._followed_projectors):
             rows = np.flatnonzero(self._model == index)
             there = State(*(field[rows] for field in before))
             logs[rows], pause[rows] = expect(projector, there, levels[rows], features[rows])

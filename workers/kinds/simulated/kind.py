@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from workers.inputs import Conditions, Workload
-from workers.kinds.contract import Competing, Evaluation, Fitted, LearnedKind
+from workers.kinds.contract import Competing, Evaluation, FittedModel, LearnedKind
 from workers.kinds.simulated.problem import SimulatedEnvironment
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
     reads_runs = False
     own: Sequence[str] = ()
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit a domain model; this base class only raises NotImplementedError."""
         raise NotImplementedError
 
@@ -52,10 +52,10 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """Make the kind's world; for learners it is wrapped so that every episode has a fresh seed."""
         from workers.evaluation.statistics import Level
-        from workers.evaluation.wrappers import wrapped
+        from workers.evaluation.wrappers import wrap_world
 
         world = self.world(workload, conditions)
-        return wrapped(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
+        return wrap_world(world, Level.TRAIN, conditions.seed) if conditions.purpose == "learning" else world
 
     def training(self, workload: Workload, request: Request) -> TrainingProblem:
         """Make the training problem in the kind's simulator, judged against the kind's baselines."""

@@ -20,7 +20,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Spaces
 
 if TYPE_CHECKING:
-    from workers.learning.training.driver import Planned
+    from workers.learning.training.driver import PlannedPolicy
 
 
 NO_PLAN = "no plan is known for workloads of this kind"
@@ -107,12 +107,12 @@ class SimulatedEnvironment:
         policy: Policy = made.policy
         return policy
 
-    def reference(self, workload: Workload) -> Planned:
-        """Return a ``Planned`` without artifact, whose ``why_not`` says that this kind has no plan."""
-        from workers.learning.training.driver import Planned
+    def reference(self, workload: Workload) -> PlannedPolicy:
+        """Return a ``PlannedPolicy`` without artifact, whose ``why_not`` says that this kind has no plan."""
+        from workers.learning.training.driver import PlannedPolicy
 
         del workload
-        return Planned(why_not=NO_PLAN)
+        return PlannedPolicy(why_not=NO_PLAN)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
         """Chart the policies ``shown`` by name, the judged one first, as JSON for the report; None: no charts."""
@@ -196,7 +196,7 @@ class SimulatedProblem(Problem):
         raise LookupError(f"nothing can be set: {dict(values)}")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         seen = situation.view.observation
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
@@ -259,7 +259,7 @@ class NumberedWorld(SimulatedWorld):
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 
-    def seen(self, state: Any) -> View:
+    def observe(self, state: Any) -> View:
         """Return observation [B, D] (D entries) and mask of legal actions [B, N] of a state, by the layout."""
         view: View = self.layout.seen(state)
         return view

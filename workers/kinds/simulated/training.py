@@ -11,12 +11,12 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
-from workers.evaluation.judge import Counted, Judgement, beaten, gap
+from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.statistics import Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
-from workers.learning.training.driver import Planned, TrainingProblem
+from workers.learning.training.driver import PlannedPolicy, TrainingProblem
 
 LARGEST_TABLE = 6  # observation entries
 FEWEST_JUDGED = 32  # episodes of any length, since intervals are over episodes
@@ -58,7 +58,7 @@ class SimulatedTraining(TrainingProblem):
         return self.kind.baselines(self.workload)
 
     @override
-    def plan(self) -> Planned:
+    def plan(self) -> PlannedPolicy:
         return self.kind.reference(self.workload)
 
     @override
@@ -78,13 +78,13 @@ class SimulatedTraining(TrainingProblem):
         return artifact
 
     @override
-    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         scores = self._judged(self.load(artifact))
         found = mean_interval(_returns(scores), scores.clusters)
         return {"return": found} | self._to_optimum(_returns(scores), planned, {})
 
     @override
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
         agent = self._judged(self.load(artifact))
         experts = self.experts()
         distinct = {id(policy): policy for policy in experts.values()}  # a policy with several names plays once
@@ -97,7 +97,7 @@ class SimulatedTraining(TrainingProblem):
             next(iter(rules)),
             None if present is None else _returns(present),
             margin,
-            Counted(
+            OutcomeValues(
                 self.kind.outcomes(self.workload),
                 agent.outcomes,
                 {name: rule.outcomes for name, rule in rules.items()},
@@ -122,14 +122,14 @@ class SimulatedTraining(TrainingProblem):
         return {} if found is None else {"pictures": found}
 
     def _to_optimum(
-        self, agent: NDArray[np.float64], planned: Planned, others: Mapping[str, NDArray[np.float64]]
+        self, agent: NDArray[np.float64], planned: PlannedPolicy, others: Mapping[str, NDArray[np.float64]]
     ) -> dict[str, Any]:
         if not planned.exact:
             reason = planned.why_not or "the plan is not the exact optimum"
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": reason}
         best = self._judged(self.load(planned.artifact))
         optimum = _returns(best)
-        doubt = beaten(optimum, {"the agent": agent, **others}, best.clusters)
+        doubt = refute(optimum, {"the agent": agent, **others}, best.clusters)
         if doubt is not None:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
         report = mean_interval(optimum, best.clusters) | dict(planned.details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workers.kinds.contract import Evaluation, Fitted, LearnedKind, Spaces
+from workers.kinds.contract import Evaluation, FittedModel, LearnedKind, Spaces
 
 if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.workflow.training.train import SchedulerTrainer
     from workers.learning.simulator import Simulator
-    from workers.learning.training.driver import Planned
+    from workers.learning.training.driver import PlannedPolicy
     from workers.learning.training.request import Request
 
 ONE_TRACE = "there is one trace only, and agents may have learned from it: upload another for L3"
@@ -36,7 +36,7 @@ class Workflow(LearnedKind):
         del spec
         raise ValueError(CANDIDATES)
 
-    def fit(self, workload: Workload, seed: int) -> Fitted:
+    def fit(self, workload: Workload, seed: int) -> FittedModel:
         """Fit a predictor of run times; ``seed`` is not used.
 
         Raises:
@@ -46,7 +46,7 @@ class Workflow(LearnedKind):
 
         del seed
         fitted = fit_run_times(workload.samples)
-        return Fitted(fitted.predictor.to_bytes(), fitted.report)
+        return FittedModel(fitted.predictor.to_bytes(), fitted.report)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
         """Make the world of an evaluation; ``conditions.held_out`` are traces.
@@ -58,7 +58,7 @@ class Workflow(LearnedKind):
 
         if conditions.purpose == "learning":
             raise ValueError(OWN_LEARNERS)
-        problem = WorkflowProblem(workload.spec, *_planned(workload, workload.samples, conditions.held_out))
+        problem = WorkflowProblem(workload.spec, *_predicted_traces(workload, workload.samples, conditions.held_out))
         return problem.world(conditions.batch, conditions.seed)
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
@@ -71,12 +71,12 @@ class Workflow(LearnedKind):
 
         return WorkflowProblem(workload.spec, [trace for _, trace in workload.samples]).heuristics
 
-    def reference(self, workload: Workload) -> Planned:
-        """Return a ``Planned`` without artifact, whose ``why_not`` says that one plan can't suit many episodes."""
-        from workers.learning.training.driver import Planned
+    def reference(self, workload: Workload) -> PlannedPolicy:
+        """Return a ``PlannedPolicy`` without artifact; ``why_not`` says that one plan can't suit many episodes."""
+        from workers.learning.training.driver import PlannedPolicy
 
         del workload
-        return Planned(why_not=NO_PLAN)
+        return PlannedPolicy(why_not=NO_PLAN)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> SchedulerTrainer:
         """Make the trainer that searches priorities on the traces, chooses among candidates, and judges the best.
@@ -107,7 +107,7 @@ class Workflow(LearnedKind):
 
         traces = dict(workload.samples)
         if held_out is None:
-            given, _ = _planned(workload, workload.samples)
+            given, _ = _predicted_traces(workload, workload.samples)
             return Evaluation(WorkflowProblem(workload.spec, given, without=NOT_REQUESTED), not_requested())
         chosen = choose([*traces], held_out, seed, most=max(len(traces) - 1, 0))
         kept = [traces.pop(name) for name in chosen.names]
@@ -116,7 +116,7 @@ class Workflow(LearnedKind):
             "agents were trained."
         )
         report = chosen.report(None, note) if kept else chosen.report(ONE_TRACE, None)
-        given, others = _planned(workload, list(traces.items()), kept)
+        given, others = _predicted_traces(workload, list(traces.items()), kept)
         return Evaluation(WorkflowProblem(workload.spec, given, others, ONE_TRACE), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
@@ -131,16 +131,16 @@ def _predictor(workload: Workload) -> Predictor | None:
     return Predictor.from_bytes(workload.model) if workload.model else None
 
 
-def _planned(
+def _predicted_traces(
     workload: Workload, samples: Samples, held_out: Sequence[Trace] = ()
 ) -> tuple[Sequence[Trace], Sequence[Trace]]:
     """Return (the samples' traces, held-out traces) with run times predicted by a predictor fitted to the samples."""
     from app.kinds.workflow.run_times import Predictor
-    from workers.kinds.workflow.run_times import predicted, refitted
+    from workers.kinds.workflow.run_times import predict_traces, refit
 
     traces, model = [trace for _, trace in samples], _predictor(workload)
-    predictor = Predictor() if model is None else refitted(model, traces)
-    return predicted(traces, predictor), predicted(held_out, predictor)
+    predictor = Predictor() if model is None else refit(model, traces)
+    return predict_traces(traces, predictor), predict_traces(held_out, predictor)
 
 
 KIND = Workflow()

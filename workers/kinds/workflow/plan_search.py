@@ -25,14 +25,14 @@ from workers.kinds.workflow.simulator.annealing import (
     Course,
     anneal,
     attempts_for,
-    bettered,
     bound,
+    compute_times,
     course,
-    replayed,
+    improve_stages,
+    replay_processors,
     rest,
-    supplied,
-    timed,
-    used,
+    supply_times,
+    use_processors,
 )
 from workers.kinds.workflow.simulator.world import compilable, kernel
 
@@ -46,22 +46,22 @@ def take(at: Course, work: Work, task: int, j: int, turn: int, start: float, end
     """Append ``task`` at position ``turn`` on node ``j``, from ``start`` to ``end`` seconds."""
     at.order[turn], at.turn[task], at.node[task] = task, turn, j
     at.start[task], at.end[task] = start, end
-    used(at, j, work.processors[task], end, task)
+    use_processors(at, j, work.processors[task], end, task)
 
 
-def appended(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
+def append_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices, bias: Floats) -> float:
     """Place each task of ``urgent`` in turn on the node where it ends first, with ``bias`` [N, M] seconds added.
 
     ``bias`` is infinite on excluded nodes. Returns the last end in seconds; infinite if a task fits no node.
     """
-    latest = replayed(at, work, fleet, at.fixed)
+    latest = replay_processors(at, work, fleet, at.fixed)
     for k in range(len(urgent)):
         task = urgent[k]
         chosen, least, begun, ended = -1, np.inf, 0.0, np.inf
         for j in range(len(fleet.pace)):
             if not np.isfinite(work.cost[task, j] + bias[task, j]):
                 continue
-            start, wait, _ = supplied(at, graph, work, fleet, task, j)
+            start, wait, _ = supply_times(at, graph, work, fleet, task, j)
             start = max(start, at.free[at.first[j] + work.processors[task] - 1])
             end = start + wait + work.cost[task, j]
             if end + bias[task, j] < least:
@@ -85,7 +85,7 @@ def room(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, now: flo
         if free > now:
             following = min(following, free)
             continue
-        _, wait, _ = supplied(at, graph, work, fleet, task, j)
+        _, wait, _ = supply_times(at, graph, work, fleet, task, j)
         if now + wait + work.cost[task, j] < ended:
             chosen, ended = j, now + wait + work.cost[task, j]
     return chosen, ended, following
@@ -102,12 +102,12 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
     return ready
 
 
-def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
+def dispatch_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
     """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better.
 
     Returns the last end in seconds; infinite if a task fits no node.
     """
-    latest, now, turn = replayed(at, work, fleet, at.fixed), 0.0, at.fixed
+    latest, now, turn = replay_processors(at, work, fleet, at.fixed), 0.0, at.fixed
     at.turn[urgent] = -1
     while turn < len(at.order):
         following = np.inf
@@ -131,9 +131,9 @@ def dispatched(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indic
 
 
 compilable(take, room, ready_at)
-_appended = kernel(appended)
-_dispatched = kernel(dispatched)
-_timed = kernel(timed)
+_appended = kernel(append_tasks)
+_dispatched = kernel(dispatch_tasks)
+_timed = kernel(compute_times)
 
 
 class Solution(NamedTuple):
@@ -153,7 +153,7 @@ def problem_of(left: Remaining) -> Problem:
     return problem(graph(left.parent_start, left.parents), work, fleet)
 
 
-def _begun(left: Remaining, order: Indices, node: Indices) -> Course:
+def _initial_course(left: Remaining, order: Indices, node: Indices) -> Course:
     """Make a solution in which the ends of fixed tasks are set."""
     at = course(order, node, left.slots, left.fixed, fetched=True)
     at.end[: left.fixed] = left.end
@@ -167,14 +167,14 @@ def _free(left: Remaining, rule: Rule) -> Indices:
 
 def base(left: Remaining, given: Problem) -> Solution:
     """Simulate a live queue that dispatches by HEFT, if run times are as expected."""
-    at = _begun(left, np.arange(len(left.node)), left.node)
+    at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
     return Solution(at.order, at.node, length)
 
 
 def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
     """Plan by a placement rule; the length is infinite if the rule can't place a task."""
-    at = _begun(left, np.arange(len(left.node)), left.node)
+    at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _appended(at, *given[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
@@ -183,11 +183,11 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
     """Return the present plan, timed anew, as a list of one; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
-    at = _begun(left, left.order, left.node)
+    at = _initial_course(left, left.order, left.node)
     return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
 
 
-def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
+def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
     """Search for a plan; return it if it is shorter than dispatching by the share ``WORTHWHILE``, else the dispatching.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
@@ -203,13 +203,13 @@ def searched(left: Remaining, seed: int = 0, attempts: int | None = None) -> Fou
 
     def annealed(start: Solution, attempts: int) -> Solution:
         draws = random.uniform(size=(attempts, DRAWS))
-        return Solution(*anneal(_begun(left, start.order, start.node), *given[:3], after, enough, draws))
+        return Solution(*anneal(_initial_course(left, start.order, start.node), *given[:3], after, enough, draws))
 
     most = attempts_for(given) if attempts is None else attempts
-    best = bettered([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
+    best = improve_stages([known[k] for k in first[:STARTS]], annealed, lambda one: one.length, most)
     better = best.length < own.length * (1 - WORTHWHILE)
     best = best if better else own
-    at = _begun(left, best.order, best.node)
+    at = _initial_course(left, best.order, best.node)
     _timed(at, *given[:3], after, left.fixed, np.inf)
     return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
 
@@ -227,7 +227,7 @@ def main(descriptor: int) -> None:
     Raises:
         OSError: the descriptor is no open connection, or an answer can't be sent.
     """
-    searched(TRIAL, attempts=30)
+    search_plan(TRIAL, attempts=30)
     with Connection(descriptor) as parent:
         parent.send_bytes(b"")
         while True:
@@ -235,7 +235,7 @@ def main(descriptor: int) -> None:
                 asked = parent.recv_bytes()
             except EOFError:
                 return
-            parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
+            parent.send_bytes(encoded(search_plan(Remaining(**decoded(asked)))))
 
 
 if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached

@@ -28,14 +28,14 @@ HELD_OUT = 0.25
 SHORTEST = 10.0  # seconds; shorter run times count as this in relative errors, as in bounded slowdown
 
 
-class Fitted(NamedTuple):
+class FittedPredictor(NamedTuple):
     """A fitted predictor of run times, and a report of JSON-like values on its errors."""
 
     predictor: Predictor
     report: dict[str, Any]
 
 
-class Known(NamedTuple):
+class TaskRecords(NamedTuple):
     """N tasks of a trace in order of submission: submission, run time and estimate (seconds; NaN: no estimate), [N]
     each, and the N users' names ("": unknown).
     """
@@ -46,18 +46,18 @@ class Known(NamedTuple):
     users: list[str]
 
 
-def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
+def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> FittedPredictor:
     """Choose the family with the least median relative error on later tasks of the named traces, and fit it to all.
 
     Raises:
         TooLittleData: fewer than 50 tasks with a run time.
     """
-    known = [_known(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
+    known = [_task_records(trace, np.flatnonzero(trace.runtime > 0)) for _, trace in traces]
     tasks = sum(len(part.runtime) for part in known)
     if tasks < FEWEST_TASKS:
         raise TooLittleData(f"{FEWEST_TASKS} tasks with run times", str(tasks))
     cuts = [int(len(part.runtime) * (1 - HELD_OUT)) for part in known]
-    fitted = _fitted([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
+    fitted = _fit_predictor([_part(part, 0, cut) for part, cut in zip(known, cuts, strict=True)])
     errors = {family: _errors(known, cuts, fitted, family) for family in FAMILIES}
     candidates = [_candidate(family, error) for family, error in errors.items()]
     best = min((entry for entry in candidates if entry["median"] is not None), key=lambda entry: entry["median"])
@@ -79,40 +79,40 @@ def fit_run_times(traces: Sequence[tuple[str, Trace]]) -> Fitted:
         "users": len({user for part in known for user in part.users if user}),
         "unexplained": [],
     }
-    return Fitted(_fitted(known, str(best["family"])), report)
+    return FittedPredictor(_fit_predictor(known, str(best["family"])), report)
 
 
-def predicted(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
+def predict_traces(traces: Sequence[Trace], predictor: Predictor) -> list[Trace]:
     """Return the traces with predicted seconds of each task, as the service predicts at its submission.
 
     For family ``history`` this is an approximation, as users' past run times are as in ``fit_run_times``.
     """
     found = []
     for trace in traces:
-        tasks = _known(trace, np.arange(trace.tasks))
+        tasks = _task_records(trace, np.arange(trace.tasks))
         of_users = predictor.family == "history" or (predictor.family != "mean" and np.isnan(trace.estimate).any())
-        seconds = _predicted(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
+        seconds = _predict_tasks(tasks, 0, predictor) if of_users else _at_once(tasks, predictor)
         found.append(trace._replace(predicted=seconds))
     return found
 
 
-def refitted(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
+def refit(predictor: Predictor, traces: Sequence[Trace]) -> Predictor:
     """Fit the family of ``predictor`` to other traces; return ``predictor`` itself if none of them has a run time."""
-    parts = [_known(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
-    return _fitted(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
+    parts = [_task_records(trace, np.flatnonzero(trace.runtime > 0)) for trace in traces]
+    return _fit_predictor(parts, predictor.family) if any(len(part.runtime) for part in parts) else predictor
 
 
-def _known(trace: Trace, rows: Integers) -> Known:
+def _task_records(trace: Trace, rows: Integers) -> TaskRecords:
     users = [trace.users[user] if user >= 0 else "" for user in trace.user[rows].tolist()]
-    return Known(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], users)
+    return TaskRecords(trace.submit[rows], trace.runtime[rows], trace.estimate[rows], users)
 
 
-def _part(known: Known, first: int, last: int) -> Known:
+def _part(known: TaskRecords, first: int, last: int) -> TaskRecords:
     at = slice(first, last)
-    return Known(known.submit[at], known.runtime[at], known.estimate[at], known.users[at])
+    return TaskRecords(known.submit[at], known.runtime[at], known.estimate[at], known.users[at])
 
 
-def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
+def _fit_predictor(parts: Sequence[TaskRecords], family: str = "estimate") -> Predictor:
     """Fit a predictor: mean run time, ratio to estimates, and ratios of users with at least five tasks."""
     runtime, estimate = (np.concatenate([getattr(part, name) for part in parts]) for name in ("runtime", "estimate"))
     users = np.array([user for part in parts for user in part.users])
@@ -126,7 +126,7 @@ def _fitted(parts: Sequence[Known], family: str = "estimate") -> Predictor:
     return Predictor(family, float(runtime.mean()), float(share[both].mean()) if both.any() else 1.0, ratios)
 
 
-def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
+def _errors(known: Sequence[TaskRecords], cuts: Sequence[int], fitted: Predictor, family: str) -> Floats:
     """Return relative errors on k held-out tasks, [k]; [0] if most lack the estimate that the family needs."""
     predictor = Predictor(family, fitted.mean, fitted.ratio, fitted.ratios)
     found = []
@@ -134,16 +134,16 @@ def _errors(known: Sequence[Known], cuts: Sequence[int], fitted: Predictor, fami
         later = _part(part, cut, len(part.runtime))
         if family in ("estimate", "ratio") and np.isnan(later.estimate).mean() > 0.5:
             continue
-        predicted = _predicted(part, cut, predictor) if family == "history" else _at_once(later, predictor)
+        predicted = _predict_tasks(part, cut, predictor) if family == "history" else _at_once(later, predictor)
         found.append(np.abs(predicted - later.runtime) / np.maximum(later.runtime, SHORTEST))
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def _at_once(part: Known, predictor: Predictor) -> Floats:
+def _at_once(part: TaskRecords, predictor: Predictor) -> Floats:
     return predictor.expected(part.estimate, part.users, {})
 
 
-def _predicted(part: Known, cut: int, predictor: Predictor) -> Floats:
+def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
     """Predict the seconds of the tasks from index ``cut`` on, [N − cut], each from tasks ended at its submission."""
     history: dict[str, tuple[Finished, ...]] = {}
     running: list[tuple[float, int]] = []

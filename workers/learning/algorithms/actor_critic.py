@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Buffer,
     Experience,
     Exported,
@@ -28,7 +28,7 @@ from workers.learning.algorithms.base import Batch as BaseBatch
 from workers.learning.algorithms.buffers import RolloutBuffer
 from workers.learning.algorithms.config import ActorCritic
 from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
-from workers.learning.algorithms.q_table import centred
+from workers.learning.algorithms.q_table import centre_rewards
 from workers.learning.backends import Array, Backend
 from workers.learning.build import Bound, Sets
 from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
@@ -47,7 +47,7 @@ from workers.learning.components.policy import (
     ValueLoss,
     VTrace,
 )
-from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stacked
+from workers.learning.components.replay import KEPT, SLAB, RecurrentRollout, Rollout, stack_space
 
 # Network inputs of an actor-critic agent: single steps, or sequences with the memory of a recurrent core.
 
@@ -118,13 +118,13 @@ class SequenceInputs(StepInputs):
         The memory is ``carry``, or zeros where that is None or of another number of environments.
         """
         given = self.backend.asarray
-        return self._sequence(given(observation), given(self._carried(len(observation), carry)))
+        return self._sequence(given(observation), given(self._hidden_state(len(observation), carry)))
 
     def before(self, experience: Experience, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
         """Return the memory [B, H] before a step (B environments, H units); zeros where ``carry`` is None."""
-        return self._carried(len(experience.reward), carry)
+        return self._hidden_state(len(experience.reward), carry)
 
-    def _carried(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
+    def _hidden_state(self, batch: int, carry: NDArray[np.float32] | None) -> NDArray[np.float32]:
         return carry if carry is not None and len(carry) == batch else np.zeros((batch, self.units), np.float32)
 
     def _sequence(self, observation: Array, memory: Array) -> Batch:
@@ -182,7 +182,7 @@ def root_spaces(config: ActorCritic, observation: Space, actions: spaces.Discret
     core: Spaces = {}
     if config.recurrent:
         bits = spaces.MultiBinary(config.rollout)
-        core = {"sequence": stacked(observation, config.rollout), "begins": bits, "memory": reals(config.recurrent)}
+        core = {"sequence": stack_space(observation, config.rollout), "begins": bits, "memory": reals(config.recurrent)}
     return {
         **core,
         "observation": observation,
@@ -286,7 +286,7 @@ class ActorCriticLearner(NetworkLearner):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Draw an action for each of B environments from the policy; ``exploration`` is ignored.
 
         Observations are [B, D], ``mask`` of legal actions [B, N]; returns actions [B], the natural logarithms of
@@ -300,7 +300,7 @@ class ActorCriticLearner(NetworkLearner):
         with self.backend.without_gradient():
             found = self.bound.run(fetches, feeds, self.variables(state))
         carried = [host(found[wire]) for wire in self.seen.fetches]
-        return Acted(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
+        return ActResult(host(found["draw.action"]), host(found["draw.log_prob"]), *carried)
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Return the exported values [B, N] of N actions in the reward's unit: temperature · logits.
@@ -323,10 +323,10 @@ class ActorCriticLearner(NetworkLearner):
         near = True
         for epoch in range(config.epochs):
             if epoch == 0 or config.estimator == "vtrace":
-                examples.update(self._estimated(state, examples))
+                examples.update(self._estimate_advantages(state, examples))
             for part in self._minibatches(examples, config.batch, rng):
-                found, gradient = self._differentiated(state, "loss.loss", part, weight)
-                state = self.stepped(state, gradient, rate)
+                found, gradient = self._differentiate(state, "loss.loss", part, weight)
+                state = self.step_optimiser(state, gradient, rate)
                 figures.append((found["loss.loss"].mean(), found["chance.entropy"].mean()))
                 near = config.stop is None or not float(found["surrogate.divergence"].mean()) > PATIENCE * config.stop
                 if not near:
@@ -334,13 +334,13 @@ class ActorCriticLearner(NetworkLearner):
             if not near:
                 break
         loss, entropy = (float(sum(column) / len(figures)) for column in zip(*figures, strict=True))
-        return self.averaged(state, progress), LearnStats(len(figures), loss, rate, entropy)
+        return self.update_average(state, progress), LearnStats(len(figures), loss, rate, entropy)
 
     def gradient(self, state: State, batch: BaseBatch) -> tuple[Array, LearnStats]:
         """Return the gradient [P] of the mean loss over a whole rollout by P parameters, and statistics."""
         examples = self.examples(batch.arrays)
-        examples.update(self._estimated(state, examples))
-        found, gradient = self._differentiated(state, "loss.loss", examples, self._weight(batch.progress))
+        examples.update(self._estimate_advantages(state, examples))
+        found, gradient = self._differentiate(state, "loss.loss", examples, self._weight(batch.progress))
         loss, entropy = (float(found[name].mean()) for name in ("loss.loss", "chance.entropy"))
         return gradient, LearnStats(1, loss, learning_rate(self.config.optimiser, batch.progress), entropy)
 
@@ -349,7 +349,9 @@ class ActorCriticLearner(NetworkLearner):
 
         The running average of the parameters is updated too.
         """
-        return self.averaged(self.stepped(state, gradient, learning_rate(self.config.optimiser, progress)), progress)
+        return self.update_average(
+            self.step_optimiser(state, gradient, learning_rate(self.config.optimiser, progress)), progress
+        )
 
     def _weight(self, progress: float) -> float:
         return float(self.entropy.epsilon(progress, 1)[0])
@@ -366,7 +368,7 @@ class ActorCriticLearner(NetworkLearner):
         ends = {"last_observation": give(slabs["last_observation"]), "last_mask": give(slabs["last_mask"])}
         return {**flat, **ends, **self.seen.whole(slabs)}
 
-    def _estimated(self, state: State, batch: Examples) -> Examples:
+    def _estimate_advantages(self, state: State, batch: Examples) -> Examples:
         """Return `advantage`, value `target`, and the critic's present values `old` of the examples, [B·T] each."""
         shape, behaviour, variables = (-1, self.config.rollout), batch["log_prob"], self.variables(state)
         off_policy = self.config.estimator == "vtrace"
@@ -381,7 +383,7 @@ class ActorCriticLearner(NetworkLearner):
                 part.reshape(shape) for part in (batch["reward"], batch["done"], found["critic.value"])
             )
             trajectories = {
-                "rewards": self._centred(reward, ends, value, last) if self.config.centred else reward,
+                "rewards": self._centre_rewards(reward, ends, value, last) if self.config.centred else reward,
                 "ends": ends,
                 "values": value,
                 "last": last,
@@ -398,14 +400,14 @@ class ActorCriticLearner(NetworkLearner):
             "old": found["critic.value"],
         }
 
-    def _centred(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centred`).
+    def _centre_rewards(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
+        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centre_rewards`).
 
         ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], ``last`` [B] the value after the last step.
         """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
         gone = 1.0 - self.config.gamma * (1.0 - ends)
-        return centred(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
+        return centre_rewards(self.backend.xp, reward, gone, reward + (1.0 - gone) * following - value)
 
     def _minibatches(self, batch: Examples, wanted: int | None, rng: np.random.Generator) -> Iterator[Examples]:
         count = len(batch["reward"])
@@ -415,7 +417,7 @@ class ActorCriticLearner(NetworkLearner):
         for places in self.seen.split(count, wanted, rng):
             yield self.seen.pick(batch, EXAMPLE, places)
 
-    def _differentiated(self, state: State, loss: str, examples: Examples, weight: float) -> tuple[Any, Array]:
+    def _differentiate(self, state: State, loss: str, examples: Examples, weight: float) -> tuple[Any, Array]:
         feeds = {name: examples[name] for name in EXAMPLE if name != "observation"}
         feeds = {**feeds, **self.seen.feeds(examples), "entropy_weight": weight}
         fetches = (loss, "surrogate.divergence", "chance.entropy")
@@ -431,21 +433,21 @@ class ActorCriticLearner(NetworkLearner):
         Raises:
             ValueError: the slabs do not fill one rollout.
         """
-        wanted, shown = self.config.cloning, list(self._watched(state, buffer, slabs, rng))
+        wanted, shown = self.config.cloning, list(self._complete_rollouts(state, buffer, slabs, rng))
         if not shown:
             raise ValueError(f"nothing was shown: {self.config.rollout} slabs make the first rollout")
         losses, entropies = [], []
         for _ in range(wanted.epochs):
             for examples in shown:
-                examples.update(self._estimated(state, examples))
+                examples.update(self._estimate_advantages(state, examples))
                 for part in self._minibatches(examples, wanted.batch, rng):
-                    found, gradient = self._differentiated(state, "cloned.loss", part, wanted.entropy)
-                    state = self.stepped(state, gradient, wanted.rate)
+                    found, gradient = self._differentiate(state, "cloned.loss", part, wanted.entropy)
+                    state = self.step_optimiser(state, gradient, wanted.rate)
                     losses.append(float(found["cloned.loss"].mean()))
                     entropies.append(float(found["chance.entropy"].mean()))
         return state, LearnStats(len(losses), float(np.mean(losses)), wanted.rate, float(np.mean(entropies)))
 
-    def _watched(
+    def _complete_rollouts(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator
     ) -> Iterator[Examples]:
         """Yield the whole rollouts that the slabs fill, each as examples [B·T, …]."""

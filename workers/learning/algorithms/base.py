@@ -27,7 +27,7 @@ Exported = tuple[str, dict[str, Any], dict[str, NDArray[Any]]]
 """A policy's type ("network", "table"), config and arrays, for the artifact."""
 
 
-class Acted(NamedTuple):
+class ActResult(NamedTuple):
     """Result of `act` for B environments.
 
     Attributes:
@@ -176,7 +176,7 @@ class Learner(Protocol):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose an action for each of B environments.
 
         Args:
@@ -239,7 +239,7 @@ class Imitating(Protocol):
         """
 
 
-def summed(found: list[LearnStats]) -> LearnStats | None:
+def combine_stats(found: list[LearnStats]) -> LearnStats | None:
     """Combine statistics: sum of updates, mean loss, last rate and exploration; None if there were no updates."""
     learned = [stats for stats in found if stats.updates]
     if not learned:

@@ -24,7 +24,7 @@ def part(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(prefix): value for name, value in arrays.items() if name.startswith(prefix)}
 
 
-def prefixed(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
+def add_prefix(arrays: Host, prefix: str) -> dict[str, NDArray[Any]]:
     """Return the arrays under their names with the prefix before; the inverse of `part`."""
     return {f"{prefix}{name}": value for name, value in arrays.items()}
 
@@ -78,11 +78,11 @@ class ReplayBuffer:
         own = self.config.batch - min(shown, self.config.batch)
         batch, places = self.memory.sample(own, progress) if own else ({}, np.zeros(0, np.int64))
         if self.demonstrations is None:
-            return Batch(prefixed(batch, "memory."), progress, places)
+            return Batch(add_prefix(batch, "memory."), progress, places)
         extra, _ = self.demonstrations.sample(self.config.batch - own)
         joined = {port: np.concatenate([batch[port], extra[port]]) for port in batch} if own else extra
         expert = (np.arange(self.config.batch) >= own).astype(np.float32)
-        return Batch({**prefixed(joined, "memory."), "expert": expert}, progress, places)
+        return Batch({**add_prefix(joined, "memory."), "expert": expert}, progress, places)
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
         """Set the priorities of the agent's transitions in a batch by their absolute errors, if both exist."""
@@ -114,9 +114,9 @@ class ReplayBuffer:
         """Return arrays of demonstrations and, with ``memory``, of replay memory and window; and the count of slabs."""
         arrays: Arrays = {}
         if memory:
-            arrays |= prefixed(self.memory.state(), "memory.") | prefixed(self.window.state(), "n_step.")
+            arrays |= add_prefix(self.memory.state(), "memory.") | add_prefix(self.window.state(), "n_step.")
         if self.demonstrations is not None:
-            arrays |= prefixed(self.demonstrations.state(), "demonstrations.")
+            arrays |= add_prefix(self.demonstrations.state(), "demonstrations.")
         return arrays, {"slabs": self.inserted}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
@@ -159,7 +159,7 @@ class RolloutBuffer:
 
     def entry(self, batch: int) -> Host:
         """Return a zero-filled rollout [batch, T, …] by port."""
-        return {port: empty(space, batch) for port, space in self.rollout.gives(self.rollout.spaces).items()}
+        return {port: empty(space, batch) for port, space in self.rollout.output_spaces(self.rollout.spaces).items()}
 
     def clear(self) -> None:
         """Delete the stored rollout, and the slabs of the incomplete one."""
@@ -168,7 +168,7 @@ class RolloutBuffer:
 
     def state(self, *, memory: bool) -> tuple[Arrays, dict[str, Any]]:
         """Return the incomplete rollout's arrays by name (none without ``memory``), and no plain values."""
-        return (prefixed(self.rollout.state(), "rollout.") if memory else {}), {}
+        return (add_prefix(self.rollout.state(), "rollout.") if memory else {}), {}
 
     def restore(self, arrays: Host, values: Mapping[str, Any]) -> None:
         """Restore the incomplete rollout's arrays, if `state` saved them; ``values`` is ignored."""
@@ -301,6 +301,6 @@ def critic(wanted: Scorer, network: Network) -> components.SetCritic:
     return components.SetCritic(encoder(wanted, network))
 
 
-def described(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
+def scorer_config(wanted: Scorer, network: Network, advice: slice | None) -> dict[str, object]:
     """Return the exported scorer's config for `functions.scores`; `advice` is [start, stop] of its feature, or None."""
     return {**encoder(wanted, network).config, "advice": None if advice is None else [advice.start, advice.stop]}

@@ -302,7 +302,7 @@ def encode(config: Config) -> bytes:
     return msgspec.json.encode(config)
 
 
-def named(name: str) -> BuiltIn:
+def built_in_config(name: str) -> BuiltIn:
     """Return the config of the built-in algorithm of that name in requests.
 
     Raises:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from workers.learning.algorithms import buffers
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Batch,
     Buffer,
     Experience,
@@ -25,7 +25,7 @@ from workers.learning.algorithms.base import (
 from workers.learning.algorithms.buffers import ReplayBuffer
 from workers.learning.algorithms.config import DQN
 from workers.learning.algorithms.network import FLAT, NetworkLearner, learning_rate
-from workers.learning.algorithms.q_table import centred, ladder
+from workers.learning.algorithms.q_table import centre_rewards, ladder
 from workers.learning.backends import Array, Backend
 from workers.learning.build import Sets
 from workers.learning.components.base import Component, Node, Space, Spaces, reals, unit
@@ -199,7 +199,7 @@ class ValueLearner(NetworkLearner):
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose the actions [B] of B environments by the online network, with ε or temperature ``exploration`` [B].
 
         Observations are [B, D], ``mask`` of legal actions [B, N]; the returned `log_prob` [B] is 0.
@@ -214,7 +214,7 @@ class ValueLearner(NetworkLearner):
         }
         with self.backend.without_gradient():
             action = self.bound.run(("explore.action",), feeds, {"online": self.views(state, "online")})
-        return Acted(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
+        return ActResult(self.backend.to_numpy(action["explore.action"]), np.zeros(batch, np.float32))
 
     def values(self, state: State, observation: Observations, mask: Masks) -> NDArray[np.float32]:
         """Return the Q-values [B, N] of N actions under the exported parameters, for observations [B, D]."""
@@ -246,17 +246,17 @@ class ValueLearner(NetworkLearner):
         found = self.bound.run(("target.target", "pick.taken"), feeds, variables)
         target = found["target.target"]
         ends = (1.0 - feeds["memory.discount"]).reshape(-1, *[1] * (target.ndim - 1))
-        return centred(self.backend.xp, target, ends, target - found["pick.taken"])
+        return centre_rewards(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
         """Return the state after a step along a gradient [P] of P parameters, at ``progress`` (0 to 1).
 
         Target network and running average are updated too.
         """
-        state = self.stepped(state, gradient, learning_rate(self.config.optimiser, progress))
+        state = self.step_optimiser(state, gradient, learning_rate(self.config.optimiser, progress))
         if state.values["updates"] % self.config.target_every == 0:
-            state = self.blended(state, "target", self.config.target_share)
-        return self.averaged(state, progress)
+            state = self.blend_into(state, "target", self.config.target_share)
+        return self.update_average(state, progress)
 
     def imitate(
         self, state: State, buffer: Buffer, slabs: Iterable[Experience], rng: np.random.Generator

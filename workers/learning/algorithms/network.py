@@ -89,7 +89,7 @@ class NetworkLearner:
         """Return all variable sets of the graph: set's name → variable's name → array."""
         return {name: self.views(state, name) for name in self.shared}
 
-    def stepped(self, state: State, gradient: Array, rate: float) -> State:
+    def step_optimiser(self, state: State, gradient: Array, rate: float) -> State:
         """Return the state after an optimiser step along a gradient [P] at learning rate ``rate``, less in the ramp."""
         updates = state.values["updates"] + 1
         feeds = {
@@ -106,7 +106,7 @@ class NetworkLearner:
         moved = {"online": online, "first": found["optimise.first"]}
         return state.but({**moved, "second": found["optimise.second"]}, updates=updates)
 
-    def averaged(self, state: State, progress: float) -> State:
+    def update_average(self, state: State, progress: float) -> State:
         """Return the state with an updated running average, from the share `average_from` (0 to 1) of the training on.
 
         It is a plain mean until the weight `average` is reached, so that in a short training the first
@@ -115,9 +115,9 @@ class NetworkLearner:
         share, count = self._switches.average, state.values["averaging"] + 1
         if not share or progress < self._switches.average_from:
             return state
-        return self.blended(state, "average", max(share, 1.0 / count)).but({}, averaging=count)
+        return self.blend_into(state, "average", max(share, 1.0 / count)).but({}, averaging=count)
 
-    def blended(self, state: State, name: str, share: float) -> State:
+    def blend_into(self, state: State, name: str, share: float) -> State:
         """Return the state with a share (0 to 1) of the online parameters blended into its vector ``name`` [P]."""
         feeds = {"parameters": state.arrays["online"], "target_parameters": state.arrays[name], "share": share}
         with self.backend.without_gradient():
@@ -131,7 +131,7 @@ class NetworkLearner:
         """Return type ("network" or "scorer") and config of the exported policy, as the service reads them."""
         network = self._switches.network
         if network.scorer is not None:
-            return "scorer", buffers.described(network.scorer, network, self.advice)
+            return "scorer", buffers.scorer_config(network.scorer, network, self.advice)
         return "network", {
             "layers": list(network.layers),
             "activation": network.activation,

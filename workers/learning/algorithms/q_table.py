@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from app.policies.artifact import cell
 from workers.learning.algorithms.base import (
-    Acted,
+    ActResult,
     Batch,
     Buffer,
     Experience,
@@ -39,7 +39,7 @@ from workers.learning.components.value import FORBIDDEN
 NEVER = 1e-9  # avoids division by 0
 
 
-def centred(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
+def centre_rewards(xp: Any, reward: Array, ends: Array, surplus: Array) -> Array:
     """Return rewards or targets minus each decision's share of the common level; all arrays have one shape.
 
     Args:
@@ -169,7 +169,7 @@ class TableLearner:
         exploration: NDArray[np.float32],
         rng: np.random.Generator,
         carry: NDArray[np.float32] | None = None,
-    ) -> Acted:
+    ) -> ActResult:
         """Choose the actions [B] for observations [B, D] ε-greedily among the legal ones (``mask`` [B, N]).
 
         ``exploration`` [B] is ε; the returned `log_prob` [B] is 0.
@@ -178,7 +178,7 @@ class TableLearner:
         noise = rng.random((len(observation), 2), np.float32)
         feeds = {"values": self.values(state, observation), "mask": mask, "noise": noise, "epsilon": exploration}
         action = self.explore.run(self.backend.xp, {}, feeds)["action"]
-        return Acted(action, np.zeros(len(observation), np.float32))
+        return ActResult(action, np.zeros(len(observation), np.float32))
 
     def update(self, state: State, batch: Batch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Return the state with each visited (cell, action) moved toward the mean of its targets, and statistics.
@@ -188,7 +188,7 @@ class TableLearner:
         """
         del rng
         if state.values["cut"] is None:
-            return self._watched(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
+            return self._observe_batch(state, batch.arrays["observation"]), LearnStats(0, 0.0, self.config.rate)
         slab, places, error = batch.arrays, *self._errors(state, batch.arrays)
         table, visits = state.arrays["table"].reshape(-1).copy(), state.arrays["visits"].reshape(-1).copy()
         hit, example, counts = np.unique(places, return_inverse=True, return_counts=True)  # tables may be large
@@ -201,7 +201,7 @@ class TableLearner:
         learned = {"table": table.reshape(-1, self.actions), "visits": visits.reshape(-1, self.actions)}
         return state.but(learned), LearnStats(1, float(np.abs(error).mean()), rate, explored)
 
-    def _watched(self, state: State, observation: Observations) -> State:
+    def _observe_batch(self, state: State, observation: Observations) -> State:
         """Return the state with observations [B, D] added, and with bins once there are `warm_up` observations."""
         seen, config = np.concatenate([state.arrays["seen"], observation]), self.config
         if len(seen) < config.warm_up:
@@ -217,7 +217,7 @@ class TableLearner:
         target = slab["reward"] + alive * following
         taken = self.values(state, slab["observation"])[np.arange(len(target)), slab["action"]]
         if self.config.centred:
-            target = centred(np, target, 1.0 - alive, target - taken)
+            target = centre_rewards(np, target, 1.0 - alive, target - taken)
         cells = Discretiser(state.values["cut"]).cell(slab["observation"])
         return cells * self.actions + slab["action"], target - taken
 

@@ -89,7 +89,7 @@ def algorithm(name: str) -> Algorithm:
     found = points(GROUP).select(name=name)
     if not found:
         raise UnknownAlgorithm(f"no algorithm is called {name!r}; there are {', '.join(names())}")
-    return _loaded(next(iter(found)))
+    return _load_entry(next(iter(found)))
 
 
 def algorithm_of(config: Config) -> Algorithm:
@@ -125,11 +125,11 @@ def decode(data: bytes | str) -> Config:
 
 def _all() -> Iterator[Algorithm]:
     own = sorted(points(GROUP), key=lambda point: (not point.value.startswith("workers."), point.name))
-    return (_loaded(point) for point in own)
+    return (_load_entry(point) for point in own)
 
 
 @cache
-def _loaded(point: EntryPoint) -> Algorithm:
+def _load_entry(point: EntryPoint) -> Algorithm:
     found = point.load()
     if not isinstance(found, Algorithm) or found.name != point.name:
         raise UnknownAlgorithm(f"the entry point {point.name!r} of {GROUP} is no Algorithm of that name")

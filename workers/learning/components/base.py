@@ -2,10 +2,10 @@
 
 In shapes, B counts examples (environments or transitions) and N actions; … stands for a space's own shape.
 
-A component names its inputs (`takes`), derives the spaces of its outputs from those of its inputs (`gives`), lists its
-variables (`variables`), and computes outputs from variables and inputs (`run`) with the functions of the array
-namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy) storage,
-allocated from spaces and serialisable.
+A component names its inputs (`takes`), derives the spaces of its outputs from those of its inputs (`output_spaces`),
+lists its variables (`variables`), and computes outputs from variables and inputs (`run`) with the functions of the
+array namespace passed in: it holds no arrays and is independent of the backend. Only a `Memory` holds host (NumPy)
+storage, allocated from spaces and serialisable.
 
 A component may be a composite: its `calls` are nodes, each a call of an inner component, and its `results` name the
 inner wire of each output.
@@ -140,7 +140,7 @@ class Component(ABC):
         return {}
 
     @abstractmethod
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the space of one example of each output, by name, for inputs of these spaces.
 
         Raises:

@@ -78,7 +78,7 @@ class EpsilonGreedy(Component):
         self.action_space = action_space
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         if self.vector(inputs, "mask") != self.vector(inputs, "values"):
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per value of {inputs['values']}")
         if self.vector(inputs, "noise") != 2:
@@ -109,7 +109,7 @@ class Softmax(Component):
         self.action_space = action_space
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "values")
         for port in ("mask", "noise"):
             if self.vector(inputs, port) != actions:

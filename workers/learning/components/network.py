@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from app.policies import functions
 from workers.learning.backends import Array
-from workers.learning.build import Completed, Graph, complete, compose, prefixes
+from workers.learning.build import Completion, Graph, complete, compose, prefixes
 from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
 
 # Composite components.
@@ -39,13 +39,13 @@ class Composite(Component):
         """Return the inner wire ("call.port") that computes each output."""
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
-        completed = self._completed(inputs)
+    def output_spaces(self, inputs: Spaces) -> Spaces:
+        completed = self._complete_inner(inputs)
         return {port: completed.spaces[f"it.{port}"] for port in self.results()}
 
     @override
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
-        completed = self._completed(inputs)
+        completed = self._complete_inner(inputs)
         prefix = prefixes(completed)
         return {
             f"{prefix[owner]}{name}": variable
@@ -69,7 +69,7 @@ class Composite(Component):
     def _graph(self) -> Graph:
         return compose(self.takes, [Node("it", self, {port: port for port in self.takes})])
 
-    def _completed(self, inputs: Spaces) -> Completed:
+    def _complete_inner(self, inputs: Spaces) -> Completion:
         return complete(self._graph(), {port: inputs[port] for port in self.takes})
 
 
@@ -102,7 +102,7 @@ class Trunk(Component):
     def __init__(self, layers: tuple[int, ...], activation: str = "relu") -> None:
         self.layers, self.activation = layers, functions.ACTIVATIONS[activation]
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the space of the features, a vector of the last layer's width; raises SpaceError for no vector."""
         wide = self.vector(inputs, "observation")
         return {"features": reals(self.layers[-1] if self.layers else wide)}
@@ -132,7 +132,7 @@ class LinearHead(Component):
         self.actions = actions
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.vector(inputs, "features")
         if self.vector(inputs, "mask") != self.actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"a vector of {self.actions} actions")
@@ -191,7 +191,7 @@ class Pick(Component):
     takes: ClassVar = ("values", "action")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "values")
         space = inputs["action"]
         if not isinstance(space, spaces.Discrete) or space.n != actions:
@@ -222,7 +222,7 @@ class GRU(Component):
         self.units = units
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         space = inputs["sequence"]
         if not isinstance(space, spaces.Box) or len(space.shape) != 2:
             raise SpaceError(self.name, "sequence", space, "a matrix, a row per step")
@@ -267,7 +267,7 @@ class ValueHead(Component):
     takes: ClassVar = ("features",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.vector(inputs, "features")
         return {"value": reals()}
 
@@ -340,7 +340,7 @@ class SetEncoder(Component):
             raise SpaceError(self.name, "observation", space, f"the features of {count} candidates, a matrix")
         return count, int(space.shape[1])
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the space of the features, [K, H], with H the width of the last layer; SpaceError as `candidates`."""
         count, wide = self.candidates(inputs)
         return {"features": reals(count, (wide, *self.config["layers"], *self.config["joint"])[-1])}
@@ -364,7 +364,7 @@ class SetEncoder(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        return {"features": functions.encoded(inputs["observation"], inputs["mask"], variables, self.config)}
+        return {"features": functions.encode_candidates(inputs["observation"], inputs["mask"], variables, self.config)}
 
 
 class Scorer(Component):
@@ -387,7 +387,7 @@ class Scorer(Component):
         self.encoder, self.advice, self.temperature, self.output = encoder, advice, temperature, output
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         count, wide = self.encoder.candidates(inputs)
         if self.advice is not None and self.advice >= wide:
             space = inputs["observation"]
@@ -396,7 +396,7 @@ class Scorer(Component):
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
         """Return the variables of the encoder, and of a linear layer with weight [1, H] that starts at 0."""
-        wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
+        wide = int((self.encoder.output_spaces(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("advantage", wide, 1, zero=True)}
 
     @override
@@ -417,19 +417,19 @@ class SetCritic(Component):
         self.encoder = encoder
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.encoder.candidates(inputs)
         return {"value": reals()}
 
     def variables(self, inputs: Spaces) -> Mapping[str, Variable]:
         """Return the variables of the encoder, and of a linear layer with weight [1, H] that starts at 0."""
-        wide = int((self.encoder.gives(inputs)["features"].shape or ())[-1])
+        wide = int((self.encoder.output_spaces(inputs)["features"].shape or ())[-1])
         return {**self.encoder.variables(inputs), **dense("worth", wide, 1, zero=True)}
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         features = self.encoder.run(xp, variables, inputs)["features"]
-        return {"value": apply("worth", variables, functions.pooled(features, inputs["mask"])[:, 0, :])[:, 0]}
+        return {"value": apply("worth", variables, functions.masked_mean(features, inputs["mask"])[:, 0, :])[:, 0]}
 
 
 # Rules over flat parameter vectors: the optimiser, and the target network's synchronisation.
@@ -450,7 +450,7 @@ class Adam(Component):
         self.clip, self.beta1, self.beta2, self.tiny = clip, beta1, beta2, tiny
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"parameters": reals(), "first": reals(), "second": reals()}
@@ -476,7 +476,7 @@ class Synchroniser(Component):
     takes: ClassVar = ("online", "target", "share")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"target": reals()}

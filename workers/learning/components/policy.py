@@ -30,7 +30,7 @@ class Estimator(Component):
     def __init__(self, gamma: float) -> None:
         self.gamma = gamma
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of `advantage` and `target`, [T] each; raises SpaceError for vectors of other lengths."""
         steps = self.vector(inputs, "reward")
         for port in self.takes:
@@ -68,7 +68,7 @@ class GAE(Estimator):
 
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
         """Return advantages A_t = δ_t + γλ · A_{t+1} and targets A_t + V_t, [B, T] each."""
-        advantage = discounted(xp, backed - inputs["value"], self.trace * alive)
+        advantage = discount_backwards(xp, backed - inputs["value"], self.trace * alive)
         return advantage, advantage + inputs["value"]
 
 
@@ -90,12 +90,12 @@ class VTrace(Estimator):
     def estimate(self, xp: Any, inputs: Arrays, alive: Array, backed: Array) -> tuple[Array, Array]:
         value, ratio = inputs["value"], xp.exp(inputs["log_prob"] - inputs["behaviour"])
         rho, cut = xp.clip(ratio, 0.0, self.rho), self.trace * xp.clip(ratio, 0.0, self.cut)
-        above = discounted(xp, rho * (backed - value), alive * cut)
+        above = discount_backwards(xp, rho * (backed - value), alive * cut)
         later = xp.concat([above[:, 1:], xp.zeros_like(above[:, :1])], axis=1)
         return rho * (backed + alive * later - value), value + above
 
 
-def discounted(xp: Any, terms: Array, factor: Array) -> Array:
+def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
     """Return x [B, T] of the backward recursion x_t = terms_t + factor_t·x_{t+1}, with terms and factors [B, T]."""
     steps = terms.shape[1]
     total = terms[:, steps - 1]
@@ -112,7 +112,7 @@ class Normalise(Component):
     takes: ClassVar = ("advantage",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "advantage")
         return {"advantage": inputs["advantage"]}
 
@@ -134,7 +134,7 @@ def log_softmax(xp: Any, logits: Array, mask: Array) -> Array:
     return above - xp.log(xp.sum(xp.exp(above), axis=1, keepdims=True))
 
 
-def taken(xp: Any, values: Array, action: Array) -> Array:
+def values_at(xp: Any, values: Array, action: Array) -> Array:
     """Return the entries [B] of ``values`` [B, N] at the actions' indices ``action`` [B]."""
     return xp.take_along_axis(values, xp.reshape(action, (-1, 1)), axis=1)[:, 0]
 
@@ -151,7 +151,7 @@ class Draw(Component):
         self.action_space = action_space
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "logits")
         for port in ("mask", "noise"):
             if self.vector(inputs, port) != actions:
@@ -163,7 +163,7 @@ class Draw(Component):
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         gumbel = -xp.log(-xp.log(xp.clip(inputs["noise"], 1e-7, 1.0 - 1e-6)))
         action = xp.argmax(found + gumbel, axis=1)
-        return {"action": action, "log_prob": taken(xp, found, action)}
+        return {"action": action, "log_prob": values_at(xp, found, action)}
 
 
 class LogProbability(Component):
@@ -172,7 +172,7 @@ class LogProbability(Component):
     takes: ClassVar = ("logits", "mask", "action")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "logits")
         if self.vector(inputs, "mask") != actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per logit of {inputs['logits']}")
@@ -186,7 +186,7 @@ class LogProbability(Component):
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
         bounded = xp.where(inputs["mask"], found, xp.zeros_like(found))
         entropy = -xp.sum(xp.exp(found) * bounded, axis=1)
-        return {"log_prob": taken(xp, found, inputs["action"]), "entropy": entropy}
+        return {"log_prob": values_at(xp, found, inputs["action"]), "entropy": entropy}
 
 
 # Losses of actor-critic learners, one number per example.
@@ -203,7 +203,7 @@ class Surrogate(Component):
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals(), "divergence": reals(), "cut": reals()}
@@ -236,7 +236,7 @@ class NegativeLogLikelihood(Component):
     takes: ClassVar = ("log_prob",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "log_prob")
         return {"loss": reals()}
 
@@ -257,7 +257,7 @@ class ValueLoss(Component):
         self.clip = clip
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}
@@ -281,7 +281,7 @@ class ActorCriticLoss(Component):
         self.value_weight = value_weight
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}

@@ -32,7 +32,7 @@ class Replay(Memory):
         self.rings: dict[str, NDArray[Any]] = {}
         self.rng = np.random.default_rng(0)
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of a transition, and of `weight`, its importance weight in the loss (one number)."""
         return {**{port: inputs[port] for port in TRANSITION}, "weight": reals()}
 
@@ -206,11 +206,11 @@ class Rollout(Memory):
         self.spaces: Spaces = {}
         self.slabs: dict[str, NDArray[Any]] = {}
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of a trajectory: one entry per step, but `last_observation` and `last_mask` of one step."""
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
-        kept = {port: stacked(inputs[port], self.steps) for port in KEPT}
+        kept = {port: stack_space(inputs[port], self.steps) for port in KEPT}
         last = {"last_observation": inputs["observation"], "last_mask": inputs["mask"]}
         return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
@@ -237,7 +237,7 @@ class Rollout(Memory):
         if self.full:
             self.filled = 0
         if not self.filled and (not self.slabs or len(self.slabs["reward"]) != batch):
-            self.slabs = {port: empty(space, batch) for port, space in self.gives(self.spaces).items()}
+            self.slabs = {port: empty(space, batch) for port, space in self.output_spaces(self.spaces).items()}
         if len(self.slabs["reward"]) != batch:
             raise ValueError(f"a slab of {batch} environments follows one of {len(self.slabs['reward'])}")
         for port in KEPT:
@@ -272,7 +272,7 @@ class RecurrentRollout(Rollout):
     once: ClassVar = ("memory",)
 
 
-def stacked(space: Space, steps: int) -> Space:
+def stack_space(space: Space, steps: int) -> Space:
     """Return the space of ``steps`` examples of a space in sequence, [steps, *shape]."""
     if isinstance(space, spaces.Discrete):
         return spaces.MultiDiscrete(np.full(steps, space.n))

@@ -41,7 +41,7 @@ class Target(Component):
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "reward")
         self.scalar(inputs, "discount")
         actions = self.vector(inputs, "select")
@@ -70,7 +70,7 @@ class Huber(Component):
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of `loss` and absolute `error`; raises SpaceError unless inputs are single numbers."""
         for port in self.takes:
             self.scalar(inputs, port)
@@ -111,7 +111,7 @@ class QuantileHead(Component):
         self.actions, self.quantiles = actions, quantiles
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.vector(inputs, "features")
         if self.vector(inputs, "mask") != self.actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"a vector of {self.actions} actions")
@@ -155,7 +155,7 @@ class Mean(Component):
     takes: ClassVar = ("quantiles",)
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         return {"values": reals(matrix(self, inputs, "quantiles")[0])}
 
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
@@ -190,7 +190,7 @@ class PickQuantiles(Component):
     takes: ClassVar = ("quantiles", "action")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions, quantiles = matrix(self, inputs, "quantiles")
         space = inputs["action"]
         if not isinstance(space, spaces.Discrete) or space.n != actions:
@@ -199,10 +199,10 @@ class PickQuantiles(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
-        return {"taken": taken(xp, inputs["quantiles"], inputs["action"])}
+        return {"taken": quantiles_at(xp, inputs["quantiles"], inputs["action"])}
 
 
-def taken(xp: Any, quantiles: Any, action: Any) -> Any:
+def quantiles_at(xp: Any, quantiles: Any, action: Any) -> Any:
     """Return the quantiles [B, K] of the actions with indices ``action`` [B], from ``quantiles`` [B, N, K]."""
     batch, _, count = quantiles.shape
     index = xp.broadcast_to(xp.reshape(action, (-1, 1, 1)), (batch, 1, count))
@@ -219,7 +219,7 @@ class QuantileTarget(Component):
     takes: ClassVar = ("reward", "discount", "mask", "select", "evaluate")
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "reward")
         self.scalar(inputs, "discount")
         actions, quantiles = matrix(self, inputs, "evaluate")
@@ -232,7 +232,7 @@ class QuantileTarget(Component):
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         select = inputs["select"]
         best = xp.argmax(xp.where(inputs["mask"], select, xp.full_like(select, FORBIDDEN)), axis=1)
-        following = taken(xp, inputs["evaluate"], best)
+        following = quantiles_at(xp, inputs["evaluate"], best)
         return {"target": inputs["reward"][:, None] + inputs["discount"][:, None] * following}
 
 
@@ -247,7 +247,7 @@ class QuantileHuber(Component):
     def __init__(self, delta: float = 1.0) -> None:
         self.delta = delta
 
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the spaces of `loss` and `error`, one number each; SpaceError for unequal numbers of quantiles."""
         self.scalar(inputs, "weight")
         if self.vector(inputs, "predicted") != self.vector(inputs, "target"):
@@ -316,7 +316,7 @@ class NStep(Memory):
         self.window: list[dict[str, NDArray[Any]]] = []
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         self.scalar(inputs, "reward")
         self.scalar(inputs, "done")
         kept = {port: inputs[port] for port in STEP if port != "done"}
@@ -336,7 +336,7 @@ class NStep(Memory):
             return self._transition([slab])
         self.window.append({port: np.array(value) for port, value in slab.items()})
         if len(self.window) < self.steps:
-            return {port: empty(space, 0) for port, space in self.gives(self.spaces).items()}
+            return {port: empty(space, 0) for port, space in self.output_spaces(self.spaces).items()}
         found = self._transition(self.window)
         del self.window[0]
         return found
@@ -387,7 +387,7 @@ class LargeMargin(Component):
         self.margin = margin
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         actions = self.vector(inputs, "values")
         if self.vector(inputs, "mask") != actions:
             raise SpaceError(self.name, "mask", inputs["mask"], f"one bit per value of {inputs['values']}")
@@ -417,7 +417,7 @@ class Joined(Component):
         self.share = share
 
     @override
-    def gives(self, inputs: Spaces) -> Spaces:
+    def output_spaces(self, inputs: Spaces) -> Spaces:
         for port in self.takes:
             self.scalar(inputs, port)
         return {"loss": reals()}

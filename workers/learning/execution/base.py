@@ -122,7 +122,7 @@ class Executor(Protocol):
         ...
 
 
-class Paced:
+class PacedTraining:
     """Progress of a training along its plan; `steps` are environment steps, `elapsed` wall-clock seconds."""
 
     plan: Plan

@@ -175,7 +175,7 @@ class Product(ABC):
     Attributes:
         slabs: slabs of environment steps per delivery.
         slots: number of deliveries that an actor may be ahead: more mean less waiting, but staler parameters.
-        shown: names of the arrays of the learner's state that actors need.
+        actor_arrays: names of the arrays of the learner's state that actors need.
         differentiates: whether actors need a backend with gradients.
     """
 
@@ -183,7 +183,7 @@ class Product(ABC):
     differentiates: bool
 
     def __init__(self, agent: Agent, shown: tuple[str, ...]) -> None:
-        self.slabs, self.shown = agent.buffer.slabs, shown
+        self.slabs, self.actor_arrays = agent.buffer.slabs, shown
 
     @abstractmethod
     def fields(self) -> Fields:
@@ -395,7 +395,7 @@ def make_worker(config: Config, simulator: SimulatorSpec, post: Post) -> tuple[W
     Raises PluginError or ValueError where the simulator cannot be made, BuildError where the config does not fit it.
     """
     worlds, draws = np.random.SeedSequence(post.seed, spawn_key=(post.lane, post.generation)).generate_state(2)
-    environment, rng = simulator.seeded(int(worlds)).make(), np.random.default_rng(int(draws))
+    environment, rng = simulator.with_seed(int(worlds)).make(), np.random.default_rng(int(draws))
     spaces = environment.observation_space, environment.action_space, environment.advice
     agent = make_agent(config, *spaces, rng, get_backend("numpy"))
     product = product_of(config, agent, environment.batch, post.lanes)
@@ -438,7 +438,7 @@ class Distributed(Learner):
         """Return the fleet of actors at these posts, not yet started."""
 
     def _begin(self) -> None:
-        self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
+        self.fleet.publish(self.agent.parameters(self.product.actor_arrays), self.progress)
 
     def _turn(self, tally: ChunkTotals) -> None:
         progress, delivery = self.progress, self.fleet.poll()
@@ -452,7 +452,7 @@ class Distributed(Learner):
         self.steps += self.product.slabs * self.environment.batch
         tally.learn(stats)
         if stats is not None:
-            self.fleet.publish(self.agent.parameters(self.product.shown), self.progress)
+            self.fleet.publish(self.agent.parameters(self.product.actor_arrays), self.progress)
 
     def close(self) -> None:
         """End the actors, and release their memory."""

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from workers.learning.agent import Agent, make_agent
-from workers.learning.algorithms.base import Acted, Experience, Exported, LearnStats
+from workers.learning.algorithms.base import ActResult, Experience, Exported, LearnStats
 from workers.learning.algorithms.buffers import part
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import base as blob
-from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
-from workers.learning.simulator import JointSimulator, Role, Seen
+from workers.learning.execution.base import ChunkTotals, Executor, Live, PacedTraining, Plan
+from workers.learning.simulator import JointSimulator, MaskedObservation, Role
 
 # Independent learners: each treats the others as part of its environment (Tan, 1993).
 #
@@ -54,7 +54,7 @@ class IndependentAgents:
         """Total number of transitions in the agents' replay memories."""
         return sum(agent.buffer.size for agent in self.agents.values())
 
-    def act(self, seen: Mapping[str, Seen], progress: float) -> dict[str, Acted]:
+    def act(self, seen: Mapping[str, MaskedObservation], progress: float) -> dict[str, ActResult]:
         """Return every agent's actions [B] by its own observations; ``progress`` (0 to 1) sets the exploration."""
         return {
             name: agent.act(seen[name].observation, seen[name].mask, progress, self.rngs[name])
@@ -95,7 +95,7 @@ class IndependentAgents:
 # Training of several agents in one process: all act, the simulator steps, each learns from its own slab.
 
 
-class Joint(Paced, Executor):
+class Joint(PacedTraining, Executor):
     """Executor of independent agents on one simulator, with chunks and checkpoints like `Serial`.
 
     Attributes:
@@ -183,7 +183,7 @@ class Joint(Paced, Executor):
                 for name, step in steps.items()
             }
         )
-        self.seen = {name: Seen(step.observation, step.mask) for name, step in steps.items()}
+        self.seen = {name: MaskedObservation(step.observation, step.mask) for name, step in steps.items()}
         ended = {}
         for name, step in steps.items():
             self.returns[name] += step.reward
@@ -221,7 +221,7 @@ class Joint(Paced, Executor):
         self.environment.set_state(blob.join(blob.part(arrays, "environment."), values["environment"]))
         for name in self.seen:
             stored = blob.part(arrays, f"seen.{name}/")
-            self.seen[name] = Seen(stored["observation"], stored["mask"])
+            self.seen[name] = MaskedObservation(stored["observation"], stored["mask"])
             self.returns[name] = stored["returns"]
         self.steps, self.elapsed = values["steps"], values["elapsed"]
         self.lives = {name: Live(**own) for name, own in values["live"].items()}

@@ -49,7 +49,7 @@ class Job(msgspec.Struct, frozen=True):
         config: settings of the agent, as JSON.
         simulator: description of the actor's environment.
         post: position of the actor.
-        shown: number of parameters in the parameter buffer, P.
+        parameter_count: number of parameters in the parameter buffer, P.
         slots: number of slots in the ring.
     """
 
@@ -57,7 +57,7 @@ class Job(msgspec.Struct, frozen=True):
     config: bytes
     simulator: SimulatorSpec
     post: Post
-    shown: int
+    parameter_count: int
     slots: int
 
 
@@ -90,7 +90,7 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
         news = buffer.read(version)
         if news is not None:
             version, shown = news
-            worker.agent.load(shown, product.shown)
+            worker.agent.load(shown, product.actor_arrays)
         out = {name: array[slot[0]] for name, array in ring.items()}
         product.produce(worker, buffer.progress, out)
         out["told"][:] = worker.collector.take_counts()
@@ -106,7 +106,7 @@ def main(descriptors: list[str]) -> None:
     job = read_job(job_file)
     die_with_parent(job.parent)
     try:
-        act(job, ParameterBuffer(job.shown, board_file), ring_file, free, filled)
+        act(job, ParameterBuffer(job.parameter_count, board_file), ring_file, free, filled)
     except BrokenPipeError:
         sys.exit(0)  # the learner has ended
 
@@ -288,7 +288,7 @@ class Processes(Distributed):
     fleet: ProcessFleet
 
     def _fleet(self, config: Config, simulator: SimulatorSpec, posts: list[Post]) -> Fleet:
-        config_bytes, shown = encode(config), len(self.agent.parameters(self.product.shown))
+        config_bytes, shown = encode(config), len(self.agent.parameters(self.product.actor_arrays))
         jobs = [Job(os.getpid(), config_bytes, simulator, post, shown, self.product.slots) for post in posts]
         return ProcessFleet(jobs, self.product.fields())
 

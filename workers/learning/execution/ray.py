@@ -41,7 +41,7 @@ class RemoteActor:
 
         ``shown`` are the learner's parameters [P], ``progress`` (0 to 1) sets the exploration.
         """
-        self.worker.agent.load(np.array(shown), self.product.shown)
+        self.worker.agent.load(np.array(shown), self.product.actor_arrays)
         out = {name: np.zeros(shape, dtype) for name, (dtype, shape) in self.product.fields().items()}
         self.product.produce(self.worker, progress, out)
         return out, *self.worker.collector.take_counts()

@@ -13,7 +13,7 @@ from workers.learning.agent import Agent, make_agent
 from workers.learning.algorithms.base import Experience
 from workers.learning.algorithms.config import Config
 from workers.learning.execution import base as blob
-from workers.learning.execution.base import ChunkTotals, Executor, Live, Paced, Plan
+from workers.learning.execution.base import ChunkTotals, Executor, Live, PacedTraining, Plan
 from workers.learning.execution.joint import Joint
 from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
 
@@ -69,7 +69,7 @@ class Collector:
 # Base of all executors: the agent, its collector, and the loop of chunks.
 
 
-class Learner(Paced):
+class Learner(PacedTraining):
     """Executor base: one agent on one simulator in this process.
 
     Args:

@@ -9,7 +9,7 @@ import numpy as np
 from workers.learning.execution import Executor
 from workers.learning.execution import base as blob
 from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
-from workers.learning.training.driver import Planned, Stage, TrainedAgent, Trainer, TrainingProblem
+from workers.learning.training.driver import PlannedPolicy, Stage, TrainedAgent, Trainer, TrainingProblem
 from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
@@ -44,7 +44,7 @@ class Competition(Trainer):
         self.records = [TrialRecord(entry) for entry in found]
         self.candidates: list[Candidate | None] = [None] * len(found)
         self.yardsticks: dict[str, float] = {}
-        self._planned: Planned | None = None
+        self._planned: PlannedPolicy | None = None
 
     @property
     def stages(self) -> Sequence[Stage]:
@@ -54,7 +54,7 @@ class Competition(Trainer):
         if not self.trials:
             return planning
         measuring = [Stage("measuring", 0.0, self._measure, lambda: 0.0)] if worthwhile(self.request) else []
-        return (*planning, *measuring, Stage("learning", 1.0, self._learn, lambda: self._learned))
+        return (*planning, *measuring, Stage("learning", 1.0, self._learn, lambda: self._learning_progress))
 
     @property
     def learner(self) -> Executor | None:
@@ -68,7 +68,7 @@ class Competition(Trainer):
         return min(present, key=lambda i: self.records[i].rungs, default=None)
 
     @property
-    def _learned(self) -> float:
+    def _learning_progress(self) -> float:
         work = self.bracket.work if self.bracket is not None else 1.0
         return min(1.0, sum(trial.share for trial in self.trials) / work)
 
@@ -79,7 +79,7 @@ class Competition(Trainer):
         if at_work is None or self.bracket is None:
             return 0.0
         whole = self.trials[at_work].budget_seconds
-        return None if whole is None else (1.0 - self._learned) * self.bracket.work * whole + JUDGING_SECONDS
+        return None if whole is None else (1.0 - self._learning_progress) * self.bracket.work * whole + JUDGING_SECONDS
 
     @property
     def live(self) -> dict[str, Any]:
@@ -167,4 +167,4 @@ class Competition(Trainer):
             if kept is not None:
                 self.candidates[i] = Candidate(arrays[f"kept.{i}"].tobytes(), float(kept))
         if "planned" in arrays:
-            self._planned = Planned.unpack(arrays["planned"].tobytes())
+            self._planned = PlannedPolicy.unpack(arrays["planned"].tobytes())

@@ -14,7 +14,7 @@ from app.policies.artifact import SHARED
 from app.policies.base import IncompatibleArtifact
 from workers.learning.agent import Agent
 from workers.learning.simulator import JointSimulator, Situated, demonstrate
-from workers.learning.training.driver import Planned, TrainedAgent, TrainingProblem
+from workers.learning.training.driver import PlannedPolicy, TrainedAgent, TrainingProblem
 from workers.learning.training.request import PLANNER, STEPS, Request, TrialRecord, Untrainable, best
 
 
@@ -39,7 +39,7 @@ def conclude(
     problem: TrainingProblem,
     request: Request,
     contenders: Sequence[Contender],
-    planned: Planned,
+    planned: PlannedPolicy,
     champion: bytes | None,
     clock: Callable[[], float] = perf_counter,
 ) -> TrainedAgent:
@@ -68,35 +68,35 @@ def conclude(
     artifact = problem.calibrate(_artifact(contenders, planned, chosen))
     verdict = problem.judge(artifact, planned, champion, request.equivalence_margin)
     report = {"algorithm": name, "requested": request.algorithm, "seed": drawn, **verdict}
-    report |= _effort(contenders, learner) | {"learned": _alone(problem, contenders, planned, learner)}
+    report |= _effort(contenders, learner) | {"learned": _unguarded_results(problem, contenders, planned, learner)}
     report |= {"candidates": _candidates(records, planned if request.plans else None)}
     report |= {"parent": None if request.start is None else request.start.version}
     report |= {"bracket": _bracket(contenders, planned if request.plans else None, chosen)}
     return TrainedAgent(artifact, report | {"judging_seconds": clock() - begun})
 
 
-def _nothing(request: Request, records: Sequence[TrialRecord], planned: Planned) -> str:
+def _nothing(request: Request, records: Sequence[TrialRecord], planned: PlannedPolicy) -> str:
     if not records:
         return f"the planner can't plan this workload: {planned.why_not}"
     reasons = "; ".join(dict.fromkeys(f"{s.entry.algorithm}: {s.ended}" for s in records))
     return f"no trial of {request.algorithm} came to anything: {reasons}"
 
 
-def _artifact(contenders: Sequence[Contender], planned: Planned, chosen: int | None) -> bytes:
+def _artifact(contenders: Sequence[Contender], planned: PlannedPolicy, chosen: int | None) -> bytes:
     artifact = planned.artifact if chosen is None else contenders[chosen].artifact
     if artifact is None:
         raise Untrainable("the best trial has left no policy")
     return artifact
 
 
-def _alone(
-    problem: TrainingProblem, contenders: Sequence[Contender], planned: Planned, learner: int | None
+def _unguarded_results(
+    problem: TrainingProblem, contenders: Sequence[Contender], planned: PlannedPolicy, learner: int | None
 ) -> dict[str, Any] | None:
     """Return the results, without the guard, of the trial with index ``learner``; Untrainable if it has no policy."""
     if learner is None:
         return None
     entry = contenders[learner].record.entry
-    return {"algorithm": entry.algorithm, "seed": entry.seed} | problem.alone(
+    return {"algorithm": entry.algorithm, "seed": entry.seed} | problem.evaluate_unguarded(
         _artifact(contenders, planned, learner), planned
     )
 
@@ -111,7 +111,7 @@ def _effort(contenders: Sequence[Contender], best_learner: int | None) -> dict[s
     return {**contenders[best_learner].report, **effort}
 
 
-def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict[str, float]:
+def _candidates(records: Sequence[TrialRecord], planned: PlannedPolicy | None) -> dict[str, float]:
     """Return the validation return of each algorithm's best seed, and of a plan, by name."""
     found: dict[str, float] = {}
     for record in records:
@@ -123,7 +123,9 @@ def _candidates(records: Sequence[TrialRecord], planned: Planned | None) -> dict
     return found
 
 
-def _bracket(contenders: Sequence[Contender], planned: Planned | None, chosen: int | None) -> list[dict[str, Any]]:
+def _bracket(
+    contenders: Sequence[Contender], planned: PlannedPolicy | None, chosen: int | None
+) -> list[dict[str, Any]]:
     """Return a JSON row for every trial, and the plan: rungs, budget share (0 to 1), score, and reason of its end."""
     rows = [
         {
@@ -186,7 +188,7 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
 
 
 def imitate(
-    agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: Planned | None
+    agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: PlannedPolicy | None
 ) -> dict[str, Any] | None:
     """Let an agent imitate the request's expert; return its name, and updates and loss, or None without an expert.
 
@@ -207,7 +209,7 @@ def imitate(
     return {"expert": request.imitate, "updates": stats.updates, "loss": stats.loss}
 
 
-def expert(name: str, problem: TrainingProblem, planned: Planned | None) -> Policy:
+def expert(name: str, problem: TrainingProblem, planned: PlannedPolicy | None) -> Policy:
     """Return the expert policy of that name: a baseline of the kind, or the plan for ``planner``.
 
     Raises:
@@ -245,7 +247,7 @@ def worthwhile(request: Request) -> bool:
 def yardsticks(
     problem: TrainingProblem,
     request: Request,
-    planned: Planned | None,
+    planned: PlannedPolicy | None,
     clock: Callable[[], float] = process_time,
 ) -> dict[str, float]:
     """Return the mean returns, in the learners' reward, of experts and plan in the learners' simulator, by name.
@@ -268,7 +270,7 @@ def yardsticks(
     return found
 
 
-def _others(problem: TrainingProblem, planned: Planned | None) -> Mapping[str, Policy]:
+def _others(problem: TrainingProblem, planned: PlannedPolicy | None) -> Mapping[str, Policy]:
     several = {id(policy): (name, policy) for name, policy in reversed(list(problem.experts().items()))}
     found = dict(reversed(list(several.values())))
     if planned is None or not planned.artifact:

@@ -172,7 +172,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedPolicy:
     """Artifact of a planned, not learned, policy; or the reason why there is none.
 
     Attributes:
@@ -200,7 +200,7 @@ class Planned:
         return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
 
     @classmethod
-    def unpack(cls, data: bytes) -> Planned:
+    def unpack(cls, data: bytes) -> PlannedPolicy:
         """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, values = blob.unpack(data)
         return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
@@ -231,7 +231,7 @@ class TrainingProblem(Protocol):
         """Return the kind's baselines, which can be imitated, by name."""
         ...
 
-    def plan(self) -> Planned:
+    def plan(self) -> PlannedPolicy:
         """Return the best plan available without learning, or the reason why there is none."""
         ...
 
@@ -255,14 +255,14 @@ class TrainingProblem(Protocol):
         """Return the artifact with the settings that are fixed after learning, such as a hysteresis."""
         ...
 
-    def alone(self, artifact: bytes, planned: Planned) -> dict[str, Any]:
+    def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         """Return a policy's results on fresh episodes without the guard.
 
         They are the mean ``return``, the ``optimum``'s, and ``gap_to_optimum`` (a share); the latter None if unknown.
         """
         ...
 
-    def judge(self, artifact: bytes, planned: Planned, champion: bytes | None, margin: float) -> dict[str, Any]:
+    def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
         """Judge an artifact on fresh episodes against baselines, plan, and champion (None: there is none).
 
         ``margin`` is the equivalence margin of ``Request``. Returns the entries ``return`` to ``reason`` of the agent's

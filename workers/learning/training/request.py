@@ -190,12 +190,12 @@ def entries(request: Request) -> tuple[Entry, ...]:
     if request.algorithm == "auto" and request.start is not None:
         algorithms = (request.start.algorithm,)
     for algorithm in algorithms:
-        _named(algorithm)
+        _built_in_config(algorithm)
     seeds = [(request.seed + i) % LARGEST_SEED for i in range(request.tried)]
     return tuple(Entry(algorithm, seed) for seed in seeds for algorithm in algorithms)
 
 
-def configured(
+def config_for(
     algorithm: str,
     request: Request,
     tabular: tuple[int, ...],
@@ -210,7 +210,7 @@ def configured(
     Raises:
         Untrainable: the algorithm is unknown.
     """
-    config = _named(algorithm)
+    config = _built_in_config(algorithm)
     if continuing:
         config = endless(config)
     if isinstance(config, ActorCritic) and cloning_entropy is not None:
@@ -226,7 +226,7 @@ def configured(
     return config
 
 
-def _named(algorithm: str) -> Config:
+def _built_in_config(algorithm: str) -> Config:
     try:
         return registry.algorithm(algorithm).config
     except registry.UnknownAlgorithm:

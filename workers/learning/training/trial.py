@@ -16,10 +16,10 @@ from workers.learning.algorithms.base import Exported
 from workers.learning.algorithms.config import encode
 from workers.learning.execution import Plan, make_executor
 from workers.learning.execution import base as blob
-from workers.learning.simulator import JointSimulator, standardised
+from workers.learning.simulator import JointSimulator, with_standardisation
 from workers.learning.training.conclude import imitate, take_over
-from workers.learning.training.driver import Planned, TrainingProblem
-from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, configured
+from workers.learning.training.driver import PlannedPolicy, TrainingProblem
+from workers.learning.training.request import ONLINE, STEPS, Bracket, Entry, Request, Untrainable, config_for
 
 ENVIRONMENTS, FEWEST = 512, 16
 SHORTEST = 64  # fewest steps per environment
@@ -66,7 +66,7 @@ class Trial:
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.entry, self.bracket = problem, request, entry, bracket
-        self.config = configured(
+        self.config = config_for(
             entry.algorithm,
             request,
             problem.tabular,
@@ -79,7 +79,7 @@ class Trial:
         simulator = problem.simulator(environments(steps, problem.length), int(worlds))
         made = simulator.make_any() if problem.continuing else None
         if made is not None and not isinstance(made, JointSimulator):  # no end: standardise
-            self.config = standardised(self.config, made, entry.seed)
+            self.config = with_standardisation(self.config, made, entry.seed)
         self.runner = make_executor(request.executor, self.config, simulator, plan, int(draws), clock)
         self.curve: list[tuple[int, float]] = []
         self.imitated: dict[str, Any] | None = None
@@ -100,7 +100,7 @@ class Trial:
         """Algorithm, seed, and the statistics of the last chunk (`Live`), by name."""
         return {"algorithm": self.entry.algorithm, "seed": self.entry.seed, **asdict(self.runner.live)}
 
-    def prepare(self, planned: Planned | None) -> None:
+    def prepare(self, planned: PlannedPolicy | None) -> None:
         """Warm-start from a published agent and imitate an expert, as requested; only once.
 
         Raises:
@@ -181,11 +181,11 @@ class Trial:
 
 
 AVERAGE = "averaging"  # name of the count of averaged parameters in the plain values
-NO_PLAN = Planned(why_not="nothing is planned for a window")
+NO_PLAN = PlannedPolicy(why_not="nothing is planned for a window")
 
 
 @dataclass(frozen=True)
-class Learned:
+class WindowResult:
     """Result of learning from one window.
 
     Attributes:
@@ -201,9 +201,9 @@ class Learned:
     report: dict[str, Any]
 
 
-def learned(
+def learn_window(
     problem: TrainingProblem, request: Request, number: int, learner: bytes, told: Callable[[Trial], None]
-) -> Learned:
+) -> WindowResult:
     """Learn from a window by the continuing learner and, for the default algorithm, by a new one; return the better.
 
     Args:
@@ -221,31 +221,31 @@ def learned(
     wanted = [(replace(request, algorithm=algorithm, imitate=None), learner)]
     if algorithm == ONLINE:
         wanted.append((replace(wanted[0][0], start=None, imitate=next(iter(problem.experts()))), b""))
-    found = list[Learned]()
+    found = list[WindowResult]()
     for asked, begun in wanted:
         trial = Trial(problem, asked, Entry(algorithm, seed), Bracket(1))
         try:
-            found.append(_learned(trial, begun, told))
+            found.append(_learn_by(trial, begun, told))
         finally:
             trial.close()
     return max(found, key=lambda one: max(one.report["validation"].values()))
 
 
-def _learned(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> Learned:
+def _learn_by(trial: Trial, learner: bytes, told: Callable[[Trial], None]) -> WindowResult:
     if learner:
         trial.runner.agent.restore(*blob.unpack(learner))
     else:
         trial.prepare(None)
-    before = _Reached.by(trial)
+    before = _LearnerState.by(trial)
     while not trial.runner.done:
         trial.advance()
         told(trial)
-    after = _Reached.by(trial)
+    after = _LearnerState.by(trial)
     best, scores = max(before, after, key=lambda one: one.score), {"before": before.score, "after": after.score}
-    return Learned(trial.entry.algorithm, best.artifact, best.learner, {**trial.report, "validation": scores})
+    return WindowResult(trial.entry.algorithm, best.artifact, best.learner, {**trial.report, "validation": scores})
 
 
-class _Reached(NamedTuple):
+class _LearnerState(NamedTuple):
     """State of a learner: its policy's artifact, the serialised learner, and the policy's validation return."""
 
     artifact: bytes
@@ -253,12 +253,12 @@ class _Reached(NamedTuple):
     score: float
 
     @classmethod
-    def by(cls, trial: Trial) -> _Reached:
+    def by(cls, trial: Trial) -> _LearnerState:
         found = trial.compared()
-        return cls(found.artifact, _kept(trial.runner.agent), found.validation)
+        return cls(found.artifact, _serialise_average(trial.runner.agent), found.validation)
 
 
-def _kept(agent: Agent) -> bytes:
+def _serialise_average(agent: Agent) -> bytes:
     """Serialise an agent such that it continues from its parameters' average, if any, and starts a new average."""
     arrays, values = agent.state(memory=False)
     if values.get(AVERAGE):

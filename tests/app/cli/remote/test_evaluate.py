@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from app.cli.main import cli
 from app.cli.remote import evaluate as asking
-from app.cli.remote.evaluate import Options, reached, run, words
+from app.cli.remote.evaluate import Options, reaches_class, run, words
 from app.cli.remote.service import RefusedError, UnreachableError
 from tests.workers.evaluation.report.sample import report
 
@@ -143,7 +143,7 @@ def test_the_exit_status_says_how_it_ended(
 
 @pytest.mark.parametrize(("required", "agents", "enough"), [(None, 2, True), ("L2", 1, True), ("L3", 1, False)])
 def test_a_class_can_be_required_of_every_agent(required: str | None, agents: int, enough: bool) -> None:
-    assert reached({"verdicts": VERDICTS[:agents]}, required) is enough
+    assert reaches_class({"verdicts": VERDICTS[:agents]}, required) is enough
 
 
 def test_one_agent_below_what_is_required_is_an_exit_status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

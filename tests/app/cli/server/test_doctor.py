@@ -136,7 +136,7 @@ def test_settings_that_contradict(change: dict[str, Any], status: str, remedy: s
 
 def test_a_variable_that_is_no_setting_is_named() -> None:
     given = {"STEWARD_LOG_FORMT": "json", "STEWARD_API_KEY": "k", "STEWARD_PORT": "1", "STEWARD_XYZZY": "", "HOME": ""}
-    first, second = doctor.unknown(given)
+    first, second = doctor.unknown_variables(given)
     assert (first.remedy, "XYZZY" in second.detail) == ("did you mean STEWARD_LOG_FORMAT?", True)
 
 

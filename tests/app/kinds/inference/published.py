@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.inference.awarding import Client, layouts
@@ -39,5 +39,7 @@ def publish(database: Database, spec: dict[str, Any]) -> dict[str, bytes]:
         workload = workloads.require(session, "default", spec["name"])
         table = model(layout).to_bytes()
         domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
-        agents.publish(session, workload.id, Trained(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, False, "as said"))
+        agents.publish(
+            session, workload.id, TrainingResult(1, 1, "dqn", 0, {"algorithm": "dqn"}, artifact, False, "as said")
+        )
     return parts

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from app.drift.detector import NOTHING, Drift, Report, observed
+from app.drift.detector import NOTHING, Drift, Report, observe_residuals
 from app.kinds.contract.engine import Pending, Residuals, Snapshot, counted
 from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.kind import KIND
@@ -65,7 +65,7 @@ class Farm:
         self.state = KIND.engine.restore(msgspec.json.decode(KIND.engine.serialise(answered.state)))
         assert self.state == answered.state
         assert answered.residuals is not None
-        self.kept = observed(self.kept, answered.residuals, Report(self.iteration, 1, NOW))
+        self.kept = observe_residuals(self.kept, answered.residuals, Report(self.iteration, 1, NOW))
         self.iteration += 1
         return answered.residuals
 

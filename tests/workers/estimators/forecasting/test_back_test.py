@@ -16,7 +16,7 @@ from workers.estimators.forecasting.families import (
     QUICK,
     STACKED,
     WEEK_BEFORE,
-    Told,
+    HorizonForecasts,
     errors,
 )
 
@@ -77,11 +77,11 @@ def test_what_is_reported_had_no_part_in_the_choice() -> None:
         assert horizon["coverage"] < 0.6
 
 
-def told(errors: Floats) -> Told:
+def told(errors: Floats) -> HorizonForecasts:
     """A family that errs so on two folds of equally many intervals, where 100 come."""
     came = np.full(len(errors) // 2, 100.0)
     medians = [100.0 + part for part in np.split(errors, 2)]
-    return Told([np.log1p(one) for one in medians], [np.log1p(came)] * 2, 1.0)
+    return HorizonForecasts([np.log1p(one) for one in medians], [np.log1p(came)] * 2, 1.0)
 
 
 CALM, BUSY = np.tile([1.0, 3.0], 60), np.repeat([0.5, 1.5, 0.6, 1.4, 0.8, 1.2, 0.7, 1.3, 0.9, 1.1], 12)

@@ -12,7 +12,7 @@ from app.kinds.forecasting.families import Arima
 from app.kinds.forecasting.series import calendar
 from tests.workers.estimators.forecasting.planted import daily, wandering
 from workers.estimators.forecasting.back_test import forecaster
-from workers.estimators.forecasting.families import ARIMA, LAST, exported
+from workers.estimators.forecasting.families import ARIMA, LAST, export_trees
 from workers.estimators.forecasting.gru import Network
 
 
@@ -49,7 +49,7 @@ def test_trees_forecast_as_scikit_learn_does() -> None:
     wanted = features[:, 0] ** 2 + rng.normal(0, 0.1, 400)
     model = GradientBoostingRegressor(loss="absolute_error", n_estimators=20, random_state=0).fit(features, wanted)
 
-    np.testing.assert_allclose(exported(model).predict(features.astype(np.float64)), model.predict(features))
+    np.testing.assert_allclose(export_trees(model).predict(features.astype(np.float64)), model.predict(features))
 
 
 def test_a_forecast_from_what_is_kept_equals_the_one_from_all_that_is_known() -> None:

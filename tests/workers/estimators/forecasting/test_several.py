@@ -12,7 +12,7 @@ from app.kinds.forecasting.answer import read
 from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR
 from workers.estimators.forecasting import back_test
-from workers.estimators.forecasting.back_test import SECONDS, counted, forecaster, forecasters
+from workers.estimators.forecasting.back_test import SECONDS, count_by_class, forecaster, forecasters
 from workers.estimators.forecasting.families import HYBRID
 
 
@@ -20,7 +20,7 @@ def test_events_are_counted_in_whole_intervals_by_class() -> None:
     times = np.sort(np.random.default_rng(0).uniform(1_000.0, 40_000.0, 500))
     classes = np.arange(500) % 2
 
-    series = counted(times, classes, ("a", "b"))
+    series = count_by_class(times, classes, ("a", "b"))
 
     assert [one.start for one in series.values()] == [SECONDS, SECONDS]
     assert series["a"].end == times[-1] // SECONDS * SECONDS
@@ -32,7 +32,7 @@ def test_events_are_counted_in_whole_intervals_by_class() -> None:
 
 @pytest.mark.parametrize("times", [np.zeros(0), np.linspace(0, 24 * SECONDS - 1, 200)], ids=["none", "short"])
 def test_a_short_log_tells_nothing(times: Floats) -> None:
-    series = counted(times, np.zeros(len(times), np.int64), ("a",))
+    series = count_by_class(times, np.zeros(len(times), np.int64), ("a",))
     made, told = forecasters(series, 0)
     assert (series, len(made), told) == ({}, 0, {})
 

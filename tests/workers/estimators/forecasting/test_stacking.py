@@ -9,24 +9,24 @@ from app.kinds.forecasting.answer import Forecaster, read, written
 from app.kinds.forecasting.families import Last, Seasonal, Stacked
 from app.kinds.forecasting.series import unscaled
 from tests.workers.estimators.forecasting.planted import daily
-from workers.estimators.forecasting.families import Told, cross_fitted, weighed
+from workers.estimators.forecasting.families import HorizonForecasts, cross_fitted, stacking_weights
 
 FOLDS, ROWS = 3, 1_500
 
 
-def told(seed: int, *errors: float) -> dict[str, Told]:
+def told(seed: int, *errors: float) -> dict[str, HorizonForecasts]:
     """Families that err by independent normal errors of these standard deviations, of counts about 1,000."""
     rng = np.random.default_rng(seed)
     came = [np.log1p(rng.uniform(900, 1_100, ROWS)) for _ in range(FOLDS)]
     return {
-        f"{number}": Told([np.log1p(np.expm1(one) + rng.normal(0, sd, ROWS)) for one in came], came, 1.0)
+        f"{number}": HorizonForecasts([np.log1p(np.expm1(one) + rng.normal(0, sd, ROWS)) for one in came], came, 1.0)
         for number, sd in enumerate(errors)
     }
 
 
 def test_independent_errors_are_weighed_by_their_precision() -> None:
     families = told(0, 40.0, 20.0)
-    weights = weighed(families, range(FOLDS))
+    weights = stacking_weights(families, range(FOLDS))
     assert weights.sum() == pytest.approx(1)
     assert weights[1] == pytest.approx(0.8, abs=0.06)  # precisions are as 1 to 4
     together = cross_fitted(families)
@@ -37,8 +37,10 @@ def test_what_only_adds_noise_weighs_nothing() -> None:
     families = told(1, 20.0)
     one = families["0"]
     rng = np.random.default_rng(2)
-    families["noisier"] = Told([np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0)
-    np.testing.assert_allclose(weighed(families, range(FOLDS)), [1, 0], atol=0.03)
+    families["noisier"] = HorizonForecasts(
+        [np.log1p(np.expm1(m) + rng.normal(0, 60, ROWS)) for m in one.medians], one.came, 1.0
+    )
+    np.testing.assert_allclose(stacking_weights(families, range(FOLDS)), [1, 0], atol=0.03)
     assert cross_fitted(families).error() < 1.01 * one.error()
 
 
@@ -46,10 +48,10 @@ def test_a_fold_is_told_by_the_weights_of_the_others() -> None:
     families = told(3, 20.0, 20.0)
     first, second = families.values()
     first.medians[0][:], second.medians[0][:] = first.came[0], 0.0  # in the first fold alone the one is right
-    by_others = weighed(families, [1, 2])
+    by_others = stacking_weights(families, [1, 2])
     expected = np.log1p(by_others[0] * np.expm1(first.came[0]))
     np.testing.assert_allclose(cross_fitted(families).medians[0], expected)
-    assert weighed(families, [0]) == pytest.approx([1, 0])
+    assert stacking_weights(families, [0]) == pytest.approx([1, 0])
 
 
 def test_what_is_kept_tells_counts_weighed() -> None:

@@ -13,7 +13,7 @@ from tests.workers.evaluation.report.sample import interval
 from tests.workers.evaluation.report.test_page import NASTY, Seen, texts_of
 from tests.workers.evaluation.report.test_plot import pictures
 from workers.evaluation.report import agent
-from workers.evaluation.report.agent import main, rendered
+from workers.evaluation.report.agent import main, render_plots
 
 VERDICT = {"version": 7, "seed": 4, "promoted": False, "reason": "it is no better"}
 ITERATIVE: dict[str, Any] = {
@@ -57,7 +57,7 @@ WORKFLOW: dict[str, Any] = {
 
 
 def seen(report: dict[str, Any], workload: str = "resnet18") -> Seen:
-    return Seen(rendered(workload, report).page(report))
+    return Seen(render_plots(workload, report).page(report))
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_the_page_needs_nothing_from_elsewhere(workflow: Seen) -> None:
 
 
 def test_words_are_those_of_the_report_that_is_published() -> None:
-    drawn = rendered("pool", {**WORKFLOW, "pictures": None})
+    drawn = render_plots("pool", {**WORKFLOW, "pictures": None})
     text = Seen(drawn.page({**WORKFLOW, "pictures": None, "version": 8, "promoted": True, "reason": NASTY})).texts
     assert {"Agent 8 of pool", "promoted", NASTY} <= set(text)
 

@@ -12,7 +12,17 @@ import pytest
 
 from tests.workers.evaluation.report.sample import UNAVAILABLE, report
 from workers.evaluation.report.charts import Palette
-from workers.evaluation.report.markup import Markup, element, interval, joined, listed, number, percent, percents, table
+from workers.evaluation.report.markup import (
+    Markup,
+    element,
+    interval,
+    join_names,
+    join_parts,
+    number,
+    percent,
+    percents,
+    table,
+)
 from workers.evaluation.report.page import page
 from workers.evaluation.report.tables import level_status
 
@@ -155,7 +165,7 @@ def test_figures_have_as_many_digits_as_carry_something() -> None:
     assert interval({"mean": 1234.5, "low": 1200.0, "high": 1300.0}) == "1,234 [1,200, 1,300]"
     assert (interval(None), number(None), percent(None), percents(None)) == ("–", "–", "–", "–")
     assert (number(-0.012341), number(1e-17), percent(-0.015)) == ("−0.01234", "0", "−1.5 %")
-    assert (listed([]), listed(["a"]), listed(["a", "b", "c"])) == ("", "a", "a, b and c")
+    assert (join_names([]), join_names(["a"]), join_names(["a", "b", "c"])) == ("", "a", "a, b and c")
 
 
 def test_agents_have_colours_of_their_own() -> None:
@@ -168,7 +178,7 @@ def test_agents_have_colours_of_their_own() -> None:
 def test_markup_escapes_all_but_its_own() -> None:
     made = element("p", "<b>", element("b", "&"), class_='a"b')
     assert made == '<p class="a&quot;b">&lt;b&gt;<b>&amp;</b></p>'
-    assert joined(["<", Markup("<br>")]) == "&lt;<br>"
+    assert join_parts(["<", Markup("<br>")]) == "&lt;<br>"
     assert "<i>" not in table(["<i>"], [["<i>", "<i>"]], marked=[0])
 
 

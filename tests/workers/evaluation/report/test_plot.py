@@ -14,7 +14,7 @@ from tests.workers.evaluation.report.test_page import NASTY, Seen, nodes, texts_
 from tests.workers.kinds.workflow.evaluation.schedules import drawn, in_turn, jobs
 from workers.evaluation.report import plots as plot
 from workers.evaluation.report.plots import page, save
-from workers.evaluation.report.schedules import chosen, frames, undominated
+from workers.evaluation.report.schedules import choose_pictures, frames, pareto_front
 from workers.kinds.workflow.evaluation.pictures import picture, window
 from workers.kinds.workflow.simulator.simulate import Schedule
 
@@ -59,7 +59,7 @@ def thirteen() -> list[dict[str, Any]]:
 
 
 def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
-    plots = plot.drawn(thirteen())
+    plots = plot.schedule_charts(thirteen())
     heading, _, chart = plots[0]
     assert heading == "Ranks"
     bar, text = chart["layer"]
@@ -71,7 +71,7 @@ def test_bars_of_all_come_first_and_are_in_the_order_of_their_ranks() -> None:
 
 
 def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
-    for heading, caption, chart in plot.drawn(thirteen()):
+    for heading, caption, chart in plot.schedule_charts(thirteen()):
         if heading in ("Utilisation", "Queue", "Slowdown"):
             scale = chart["encoding"]["color"]["scale"]
             assert scale["domain"] == ["s0", "s2", "s4", "s6", "s8", "s10"]
@@ -80,14 +80,14 @@ def test_no_plot_has_more_than_six_lines_and_no_two_of_one_colour() -> None:
 
 
 def test_gantt_charts_share_their_window_and_their_colours() -> None:
-    charts = [chart for heading, _, chart in plot.drawn(thirteen()) if heading == "Gantt chart"]
+    charts = [chart for heading, _, chart in plot.schedule_charts(thirteen()) if heading == "Gantt chart"]
     assert len(charts) == 6
     bars = [chart["layer"][0]["encoding"] for chart in charts]
     assert len({tuple(one["x"]["scale"]["domain"]) for one in bars}) == 1
     assert len({tuple(one["color"]["scale"]["domain"]) for one in bars}) == 1
     colours = bars[0]["color"]["scale"]
     assert len(set(colours["range"])) == len(colours["domain"]) + 1
-    slowdowns = [bar["slowdown"] for one in chosen(thirteen()) for bar in one["gantt"]["bars"]]
+    slowdowns = [bar["slowdown"] for one in choose_pictures(thirteen()) for bar in one["gantt"]["bars"]]
     assert len(set(np.searchsorted(colours["domain"], slowdowns))) >= 3  # tasks are told apart
 
 
@@ -126,4 +126,4 @@ def test_another_suffix_is_refused(tmp_path: Path) -> None:
 
 def test_the_front_is_what_nothing_beats() -> None:
     rows = [{"time": t, "cost": c} for t, c in [(3, 1), (1, 5), (2, 5), (2, 3), (4, 1)]]
-    assert [(row["time"], row["cost"]) for row in undominated(rows)] == [(1, 5), (2, 3), (3, 1)]
+    assert [(row["time"], row["cost"]) for row in pareto_front(rows)] == [(1, 5), (2, 3), (3, 1)]

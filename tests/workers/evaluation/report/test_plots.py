@@ -11,7 +11,7 @@ from tests.workers.evaluation.report.sample import interval
 from tests.workers.evaluation.report.test_page import NASTY, Seen, texts_of
 from workers.evaluation.report import agent, page
 from workers.evaluation.report import plots as plot
-from workers.evaluation.report.agent import rendered
+from workers.evaluation.report.agent import render_plots
 from workers.evaluation.report.charts import definition
 
 AXES = {"x": {"title": "seconds", "domain": [0, 2]}, "y": {"title": "share", "share": True, "domain": [0, 1]}}
@@ -52,7 +52,7 @@ REPORT = {"version": 1, "algorithm": "ppo", "seed": 0, "promoted": True, "reason
 
 def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None:
     report = {**REPORT, "pictures": FOUND}
-    seen = Seen(rendered("vision", report).page(report))
+    seen = Seen(render_plots("vision", report).page(report))
     assert {"What it did", "Two episodes.", "As steps", "As areas", "What is done"} <= set(seen.texts)
     assert "One sequence" not in seen.texts
     texts = [texts_of(image) for image in seen.images]
@@ -63,7 +63,7 @@ def test_all_are_drawn_on_an_agents_page_and_as_an_image(tmp_path: Path) -> None
 
 
 def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry() -> None:
-    charts = {caption: definition(chart) for _, caption, chart in page.drawn(FOUND)}
+    charts = {caption: definition(chart) for _, caption, chart in page.charts_of_report(FOUND)}
     dashes = charts["As steps"]["vconcat"][0]["layer"][-1]["encoding"]["strokeDash"]["scale"]["range"]
     assert len({tuple(dash) for dash in dashes}) == 2
     (colours,) = {str(one["layer"][0]["encoding"]["color"]["scale"]) for one in charts["What is done"]["hconcat"]}
@@ -73,12 +73,12 @@ def test_lines_are_told_apart_without_colours_and_only_what_is_used_has_an_entry
 
 @pytest.mark.parametrize("found", [None, {}, {"title": "t", "told": "t", "plots": []}])
 def test_where_there_is_nothing_no_section_is_made(found: dict[str, Any] | None) -> None:
-    scheduled = page.Scheduled("One sequence", "told")
+    scheduled = page.ScheduleSection("One sequence", "told")
     assert page.sections(found, scheduled, page.figures(found)) == []
 
 
 def test_what_a_panel_lacks_is_left_out() -> None:
     empty = {**lines(), "panels": []}
-    assert page.drawn({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
-    ((_, _, chart),) = page.drawn({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
-    assert len(definition(plot.stacked("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2
+    assert page.charts_of_report({"title": "t", "told": "t", "plots": [empty, {**TILES, "panels": []}]}) == []
+    ((_, _, chart),) = page.charts_of_report({"title": "t", "told": "t", "plots": [lines("steps", "only")]})
+    assert len(definition(plot.stack_plots("t", [("h", "c", chart)]))["vconcat"][0]["vconcat"]) == 2

@@ -12,7 +12,7 @@ from app.kinds.cluster.spec import ClusterSpec
 from tests.pollux.tables import moment
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions
-from workers.kinds.cluster.episodes import TERMS, Drawn, Episodes, usual
+from workers.kinds.cluster.episodes import TERMS, Episodes, HiddenJobs, usual
 from workers.kinds.cluster.kernels import Clusters, Rules
 from workers.kinds.cluster.world import ClusterWorld, empty
 
@@ -44,14 +44,14 @@ class Planted:
             patience=np.inf,
         )
 
-    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, Drawn]:
+    def draw(self, load: Floats, model: Integers, random: np.random.Generator) -> tuple[Clusters, HiddenJobs]:
         del model, random
         shape = len(load), len(self.alone)
         found = empty(np.full(shape, INTERVAL), np.array([GPUS]))
         found.application[:], found.queue[:] = np.arange(shape[1]), np.arange(shape[1]) % 2
         zeros, alone = np.zeros(shape), np.tile(self.alone, (len(load), 1))
         none = np.full(shape, -1)
-        return found, Drawn(zeros, alone, alone, found.application, zeros[:, 0], zeros + np.nan, none)
+        return found, HiddenJobs(zeros, alone, alone, found.application, zeros[:, 0], zeros + np.nan, none)
 
     def coming(self, second_of_day: Floats) -> Floats:
         return np.zeros_like(second_of_day)
@@ -59,7 +59,7 @@ class Planted:
     def moment(self, episodes: Episodes, b: int) -> Situation:
         return moment(self.rules, episodes, b)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> None:
         return None
 
     def lacking(self, application: Integers, part: Floats) -> Floats:

@@ -11,7 +11,7 @@ from app.kinds.cluster.strategies import completing, soonest
 from tests.pollux.measured import Application, read_applications
 from tests.pollux.simulator import ClusterSimulator, Settings, Submission, draw, read_log
 from tests.pollux.tables import clusters, play, tabled
-from workers.kinds.cluster.kernels import CHANGED, ENDED, THERE, Rules, decided, passed, settled
+from workers.kinds.cluster.kernels import CHANGED, ENDED, THERE, Rules, allocate_gpus, apply_allocation, pass_interval
 
 SETTINGS = Settings(nodes=4)
 QUEUES = np.array([4.0, 1.0, 1.0]), np.array([np.inf, 900.0, 1_800.0]), 3_600.0
@@ -106,7 +106,7 @@ def test_step_by_step_as_the_plain_simulator(
             one.speed = speed
             one.log_slowdown = rules.log_slowdown if len(rules.log_slowdown) else one.log_slowdown
             made = many.counts[b, CHANGED]
-            passed(rules, many, b)
+            pass_interval(rules, many, b)
             for _, node, gpus in changes[b][made : many.counts[b, CHANGED]]:
                 one.capacity[node] = gpus
             one.step()
@@ -114,7 +114,7 @@ def test_step_by_step_as_the_plain_simulator(
             there = many.there[b, :count]
             assert there.tolist() == one.which
             if count:
-                settled(rules, many, b, decided(rules, many, b))
+                apply_allocation(rules, many, b, allocate_gpus(rules, many, b))
             np.testing.assert_array_equal(many.held[b, there], one.jobs.held)
             np.testing.assert_array_equal(many.done[b, there], one.progress.done)
             np.testing.assert_array_equal(many.restarts[b, there], one.jobs.restarts)

@@ -22,7 +22,7 @@ from workers.evaluation.report.charts import definition
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.cluster import KIND
-from workers.kinds.cluster.evaluation import GPUS, Recorded, given_back, pictures, recorded
+from workers.kinds.cluster.evaluation import GPUS, JobRecording, given_back, pictures, record_episodes
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
 
 SEED, EPISODES = 2, 3
@@ -37,13 +37,13 @@ def known() -> Workload:
 
 
 @pytest.fixture(scope="module")
-def played(known: Workload) -> dict[str, Recorded]:
+def played(known: Workload) -> dict[str, JobRecording]:
     rules = KIND.baselines(known)
     worlds = {name: KIND.world(known, Conditions(EPISODES, SEED)) for name in ("soonest", "fifo")}
-    return {name: recorded(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
+    return {name: record_episodes(world, SEED, Bare(rules[name])) for name, world in worlds.items()}
 
 
-def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[str, JobRecording]) -> None:
     for name, one in played.items():
         world = KIND.world(known, Conditions(EPISODES, SEED))
         counted = play(world, Level.SEEDS, SEED, Bare(KIND.baselines(known)[name])).outcomes
@@ -56,7 +56,7 @@ def test_every_job_is_told_as_it_was_counted(known: Workload, played: Mapping[st
     np.testing.assert_array_equal(first.time, second.time)
 
 
-def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
     found = pictures(Layout(SPEC), model, played, list(played), EPISODES)
     assert json.loads(json.dumps(found)) == found
@@ -67,7 +67,7 @@ def test_pictures_are_plain_values_and_are_drawn(known: Workload, played: Mappin
     expected = found["plots"][2]["panels"][0]["series"][0]
     assert (np.array(expected["low"]) <= expected["y"]).all()
     assert (np.array(expected["y"]) <= expected["high"]).all()
-    drawn = [definition(chart) for _, _, chart in drawing.drawn(found)]
+    drawn = [definition(chart) for _, _, chart in drawing.charts_of_report(found)]
     assert len(drawn) == len(headings)
     assert "area" in json.dumps(drawn[2])
 
@@ -84,7 +84,7 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
     world.reset()
     while not (world.situation.state.asked >= 0).all():
         world.step(np.zeros(EPISODES, np.int64))
-    hours, gpus, change = problem.drawn(world.situation, np.array([0, 3, 4]))
+    hours, gpus, change = problem.heat_map_points(world.situation, np.array([0, 3, 4]))
     assert change.tolist() == [0, -1, 1]  # as it is, halved, doubled
     state = world.situation.state
     for b, job in enumerate(state.asked.tolist()):
@@ -94,14 +94,14 @@ def test_heat_maps_tell_what_becomes_of_a_jobs_weight(known: Workload) -> None:
         assert hours[b] * 3600 == pytest.approx(
             float(usual_seconds(moment, moment.outlook.seconds_left(grid(moment)))[at]), rel=1e-3
         )
-    assert problem.drawn(world.situation._replace(state=state._replace(asked=state.asked * 0 - 1)), np.zeros(3, int))[
-        2
-    ].tolist() == pytest.approx([np.nan] * 3, nan_ok=True)
+    assert problem.heat_map_points(
+        world.situation._replace(state=state._replace(asked=state.asked * 0 - 1)), np.zeros(3, int)
+    )[2].tolist() == pytest.approx([np.nan] * 3, nan_ok=True)
     assert "GPUs" in problem.heat_map_axes.y.name
     assert [problem.action_name(action) for action in (0, 3)] == ["the job's weight × 1", "the job's weight × 0.5"]
 
 
-def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, Recorded]) -> None:
+def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapping[str, JobRecording]) -> None:
     model = ClusterModel.from_bytes(known.model)
     plain = Layout(SPEC.model_copy(update={"convergence": None}))
     found = pictures(plain, model, played, list(played), EPISODES)
@@ -114,6 +114,6 @@ def test_nothing_is_given_back_without_convergence(known: Workload, played: Mapp
     assert given_back(model.curves, 0, Tolerance(0.99, 0.0, 1.0)).freed == pytest.approx(0)  # three jobs have ended
     soon = given_back(curves, 0, Tolerance(0.99, 0.0, 1.0))
     assert soon.freed > 0.5
-    assert soon.kept[0] == 1
-    assert 1 / GPUS <= soon.kept[-1] < 0.5  # some gain more than was expected, and are restored
+    assert soon.kept_share[0] == 1
+    assert 1 / GPUS <= soon.kept_share[-1] < 0.5  # some gain more than was expected, and are restored
     assert 0 < soon.lost < 1

@@ -9,7 +9,7 @@ from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.strategies import soonest
 from tests.app.kinds.cluster.test_completion import cluster
 from tests.pollux.tables import TabledOutlook
-from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, decided, passed, settled
+from workers.kinds.cluster.kernels import ENDED, THERE, Clusters, Rules, allocate_gpus, apply_allocation, pass_interval
 from workers.kinds.cluster.world import empty
 
 GPUS, JOBS, INTERVAL, RESTART, SYSTEMS = 4, 3, 60.0, 30.0, 6
@@ -38,18 +38,18 @@ def of_jobs(need: Floats, weight: Floats) -> Rules:
 def began(rules: Rules, queue: Integers) -> Clusters:
     found = empty(np.zeros((1, JOBS)), np.array([GPUS]))
     found.application[:], found.queue[:] = np.arange(JOBS), queue
-    passed(rules, found, 0)
+    pass_interval(rules, found, 0)
     return found
 
 
 def played(rules: Rules, queue: Integers, first: Integers) -> float:
     """The weighted sum of seconds from the first decision on, where ``first`` is held until a job has ended."""
     many, ended = began(rules, queue), 0
-    settled(rules, many, 0, first)
+    apply_allocation(rules, many, 0, first)
     while many.counts[0, ENDED] < JOBS:
-        passed(rules, many, 0)
+        pass_interval(rules, many, 0)
         if many.counts[0, ENDED] > ended and many.counts[0, THERE]:
-            settled(rules, many, 0, decided(rules, many, 0))
+            apply_allocation(rules, many, 0, allocate_gpus(rules, many, 0))
         ended = many.counts[0, ENDED]
     return float(((many.completed[0] - INTERVAL) * rules.weight[queue]).sum())
 
@@ -80,8 +80,8 @@ def total(rules: Rules, rule: Rule) -> float:
         jobs = Jobs(zeros[there], 0 * one, asked, *limits, held, trained, never, many.restarts[0, there], waits)
         outlook = TabledOutlook(rules, many, 0, zeros)
         situation = Situation(float(many.now[0]), many.capacity[0], jobs, outlook, RESTART)
-        settled(rules, many, 0, rule(situation).gpus)
-        passed(rules, many, 0)
+        apply_allocation(rules, many, 0, rule(situation).gpus)
+        pass_interval(rules, many, 0)
     return float(many.completed[0].sum())
 
 

@@ -11,7 +11,7 @@ import pytest
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
-from app.agents.service import Trained
+from app.agents.service import TrainingResult
 from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.cluster import arrivals
@@ -65,7 +65,7 @@ def published(database: Database, model: bytes, policy: Network | None) -> None:
         domain_models.publish(session, row.id, 1, {"family": "none"}, model)
         if policy is not None:
             artifact = save(policy, "cluster", LAYOUT.entries, LAYOUT.actions, {})
-            trained = Trained(1, 1, "ppo", 0, {"algorithm": "ppo"}, artifact, True, "as planted")
+            trained = TrainingResult(1, 1, "ppo", 0, {"algorithm": "ppo"}, artifact, True, "as planted")
             agents.publish(session, row.id, trained)
 
 

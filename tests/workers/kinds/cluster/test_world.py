@@ -24,9 +24,9 @@ from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.evaluation.wrappers import World
 from workers.inputs import Conditions, Workload
-from workers.kinds.cluster.episodes import TERMS, courses, lacking, left, usual
+from workers.kinds.cluster.episodes import TERMS, courses, lacking, remaining_share, usual
 from workers.kinds.cluster.fit import Curve, classes, fit_class
-from workers.kinds.cluster.kernels import THERE, decided, observed
+from workers.kinds.cluster.kernels import THERE, allocate_gpus, observe_jobs
 from workers.kinds.cluster.kind import KIND
 from workers.kinds.cluster.world import ClusterWorld
 
@@ -111,7 +111,7 @@ def test_what_learners_see_is_what_the_service_sees(given: Callable[[], Workload
             coming = world.source.coming(state.drawn.begins + state.clusters.now)
             served = world.layout.observe(world.source.moment(state, b), float(coming[b]))
             for at, job in enumerate(there):
-                seen = observed(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
+                seen = observe_jobs(world.rules, state.clusters, np.where(np.arange(4) == b, job, -1), coming)[b]
                 alike = served[np.abs(served[:, LEFT] - served[at, LEFT]) < 1e-9, PLACE]  # who is next of them is open
                 assert np.abs(alike - seen[PLACE]).min() < 1e-6
                 np.testing.assert_allclose(np.delete(seen, PLACE), np.delete(served[at], PLACE), atol=1e-6)
@@ -128,7 +128,7 @@ def test_gpus_are_given_as_the_served_rule_gives_them(given: Callable[[], Worklo
         state = world._state
         for b in np.flatnonzero(state.clusters.counts[:, THERE]).tolist():
             rule = world.layout.rules["soonest"](world.source.moment(state, b)).gpus
-            own = decided(world.rules, state.clusters, b)
+            own = allocate_gpus(world.rules, state.clusters, b)
             assert own.sum() <= state.clusters.capacity[b].sum()
             same, compared = same + int((rule == own).all()), compared + 1
         world.step(np.zeros(4, np.int64))
@@ -193,7 +193,7 @@ def test_jobs_that_have_little_left_to_gain_are_halved_and_others_have_what_they
         for at, world in enumerate(worlds):
             world.step(np.zeros(4, np.int64))
             clusters, drawn = world._state.clusters, world._state.drawn
-            late = 1 - left(clusters, drawn) > 0.7
+            late = 1 - remaining_share(clusters, drawn) > 0.7
             held[at] += clusters.gpus[late & (drawn.steps > 0)].sum()
             assert (clusters.gpus <= np.maximum(clusters.ceiling, clusters.gpus * (clusters.restarting == 0))).all()
             limited += int((clusters.ceiling < UNLIMITED).sum())
@@ -218,7 +218,7 @@ def test_accuracy_is_what_jobs_lack_of_their_last_metric_and_it_is_paid_for() ->
         np.testing.assert_allclose(plain.paid - other.paid, 3 * plain.terms[:, column], rtol=1e-5, atol=1e-7)
         total += float(plain.terms[0, column])
         state = plain._state
-        rest = left(state.clusters, state.drawn)[0]
+        rest = remaining_share(state.clusters, state.drawn)[0]
         worth = plain.layout.queue_weights[state.clusters.queue[0]]
         lacks = plain.source.lacking(state.clusters.application, 1 - rest[None])[0]
         lacked += float((worth * lacks)[rest > 0].sum()) / (state.drawn.steps[0] > 0).sum() / plain.steps

@@ -10,7 +10,7 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.spec import InferenceSpec
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 Chooser = Callable[[NDArray[np.bool_]], NDArray[np.int64]]
@@ -43,7 +43,9 @@ def service(made: Layout, seconds: Any, rate: Sequence[float] = (), spread: floa
     return ServiceModel(log[None].copy(), np.full(variants, spread), rates, np.full(users, variation), measured)
 
 
-def world(made: Layout, model: Any, batch: int, seed: int = 0, recorded: Recorded | None = None, **wish: Any) -> Any:
+def world(
+    made: Layout, model: Any, batch: int, seed: int = 0, recorded: RecordedArrivals | None = None, **wish: Any
+) -> Any:
     """B episodes of it, reseeded so that they differ."""
     found = InferenceWorld(made, [model], Conditions(batch, seed, **wish), recorded)
 
@@ -73,10 +75,10 @@ def random_legal(seed: int) -> Chooser:
 def played(made: Any, choose: Chooser) -> NDArray[np.float64]:
     """What users count of each episode, all steps together, [B, O]."""
     made.reset()
-    counted = made.counted.copy()
+    counted = made.outcome_increments.copy()
     for _ in range(made.steps):
         step = made.step(choose(made.view.mask))
-        counted += made.counted
+        counted += made.outcome_increments
         if step.done.all():
             return counted
     raise AssertionError("an episode takes more decisions than the world says")

@@ -20,7 +20,7 @@ from workers.kinds.inference.simulator.world import Clients, InferenceWorld
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.base import Plan
 from workers.learning.execution.joint import Joint
-from workers.learning.simulator import JointSimulator, Seen
+from workers.learning.simulator import JointSimulator, MaskedObservation
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable
 
@@ -53,7 +53,7 @@ def paid(simulator: Clients, steps: int) -> list[dict[str, Any]]:
     random, seen, found = np.random.default_rng(1), dict(simulator.reset()), []
     for _ in range(steps):
         step = simulator.step(any_legal(seen, random))
-        seen = {name: Seen(own.observation, own.mask) for name, own in step.items()}
+        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
         found.append(dict(step))
     return found
 
@@ -80,7 +80,7 @@ def test_an_episode_pays_each_its_quality_and_all_the_same_fairness(fairness: fl
         total += [float(own.reward[0]) for own in step.values()]
         if step["u0"].done[0]:
             break
-        seen = {name: Seen(own.observation, own.mask) for name, own in step.items()}
+        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in step.items()}
     expected = -world.after.missed[0] + fairness * (jain(world.after.quality[0]) - 1)
     np.testing.assert_allclose(total / world.requests, expected, atol=1e-4)
 
@@ -110,7 +110,10 @@ def test_it_goes_on_from_its_state() -> None:
     random, seen = np.random.default_rng(0), dict(first.reset())
     second.reset()
     for _ in range(50):
-        seen = {name: Seen(own.observation, own.mask) for name, own in first.step(any_legal(seen, random)).items()}
+        seen = {
+            name: MaskedObservation(own.observation, own.mask)
+            for name, own in first.step(any_legal(seen, random)).items()
+        }
     second.set_state(first.get_state())
     for _ in range(50):
         actions = any_legal(seen, random)
@@ -118,7 +121,7 @@ def test_it_goes_on_from_its_state() -> None:
         for name in one:
             for part, same in zip(one[name], other[name], strict=True):
                 np.testing.assert_array_equal(part, same)
-        seen = {name: Seen(own.observation, own.mask) for name, own in one.items()}
+        seen = {name: MaskedObservation(own.observation, own.mask) for name, own in one.items()}
 
 
 def test_agents_play_judged_as_they_learned() -> None:
@@ -152,10 +155,10 @@ def test_what_users_count_tells_of_each_and_of_fairness() -> None:
     made = layout(**TWO)
     judged = world(made, service(made, SECONDS, RATES), 6, 2)
     judged.reset()
-    counted = judged.counted.copy()
+    counted = judged.outcome_increments.copy()
     while True:
         step = judged.step(BASELINES[2].act(judged.situation).action)
-        counted += judged.counted
+        counted += judged.outcome_increments
         if step.done.all():
             break
     names = [outcome.name for outcome in judged.outcomes]

@@ -9,7 +9,7 @@ import pytest
 from app.kinds.inference.layout import Layout
 from tests.workers.kinds.inference.systems import first_legal, layout, service
 from workers.evaluation.statistics import Level
-from workers.evaluation.wrappers import applied, neutral, wrapped
+from workers.evaluation.wrappers import applicable_wrappers, neutral, wrap_world
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
 from workers.kinds.inference.simulator.world import InferenceWorld
@@ -44,10 +44,10 @@ def outcomes(wish: Wish, made: Layout = MADE, rate: float = 6.0) -> tuple[dict[s
     world = InferenceWorld(made, models, Conditions(BATCH, 0))
     world.disturbances.append(wish)
     world.reset()
-    counted, working = world.counted.copy(), 0
+    counted, working = world.outcome_increments.copy(), 0
     for _ in range(world.steps):
         step = world.step(first_legal(world.view.mask))
-        counted += world.counted
+        counted += world.outcome_increments
         working = max(working, int((world.worlds.server_count[..., kernels.STATUS] == kernels.BUSY).sum(axis=1).max()))
         if step.done.all():
             break
@@ -99,9 +99,9 @@ def test_held_out_models_are_followed_while_policies_believe_in_their_own() -> N
 
 def test_every_disturbance_of_the_last_level_has_something_to_disturb() -> None:
     world = InferenceWorld(MADE, [service(MADE, 0.4), service(MADE, 0.8)], Conditions(4, 0))
-    names = {wrapper.name for wrapper in applied(Level.ENVIRONMENT, world)}
+    names = {wrapper.name for wrapper in applicable_wrappers(Level.ENVIRONMENT, world)}
     assert names == {"seeds", "parameters", "held_out", "noise", "drift", "capacity", "failures", "load"}
-    wrapped(world, Level.ENVIRONMENT, 3).reset()
+    wrap_world(world, Level.ENVIRONMENT, 3).reset()
     assert world.given.slowdown.shape == (world.intervals, 4)
     assert np.ptp(world.given.slowdown) > 0
 

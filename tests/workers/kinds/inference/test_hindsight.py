@@ -9,7 +9,7 @@ from tests.workers.kinds.inference.systems import layout, service
 from workers.evaluation.arena import Bare, play
 from workers.evaluation.statistics import Level
 from workers.inputs import Conditions
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 SPEC: dict[str, Any] = {
@@ -31,7 +31,7 @@ def test_no_policy_is_better_than_the_bound_and_the_bound_is_not_far(seed: int) 
     model = service(made, SECONDS)
     times = [np.sort(random.uniform(0, 40, random.integers(50, 250))) for _ in range(2)]
     bound = bounded(made, model, times, 0.1)
-    log, returns = Recorded(times, 0.0, 0.0), {}
+    log, returns = RecordedArrivals(times, 0.0, 0.0), {}
     for policy in (*BASELINES, *statics(made).values()):
         world = InferenceWorld(made, [model], Conditions(1, 0), log)
         returns[policy.name] = float(play(world, Level.SEEDS, 0, Bare(policy)).returns[0])

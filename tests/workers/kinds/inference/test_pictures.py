@@ -13,7 +13,7 @@ from workers.evaluation.statistics import Level
 from workers.inputs import Conditions, Workload
 from workers.kinds.inference import KIND
 from workers.kinds.inference.evaluation.pictures import MOST_LINES, delay, pictures, policy_map, quality
-from workers.kinds.inference.evaluation.problem import GIVEN_UP, Answers, answers
+from workers.kinds.inference.evaluation.problem import GIVEN_UP, ServedRequests, record_requests
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.training import SimulatedTraining, WindowTraining
 
@@ -36,13 +36,13 @@ def made() -> InferenceWorld:
 
 
 @pytest.fixture(scope="module")
-def played() -> dict[str, Answers]:
+def played() -> dict[str, ServedRequests]:
     rules = KIND.baselines(Workload(MADE.spec))
-    return {name: answers(made(), SEED, Bare(rules[name])) for name in ("largest_batch", "lookahead")}
+    return {name: record_requests(made(), SEED, Bare(rules[name])) for name in ("largest_batch", "lookahead")}
 
 
 @pytest.mark.parametrize("name", ["largest_batch", "lookahead"])
-def test_every_request_is_told_as_it_was_counted(played: dict[str, Answers], name: str) -> None:
+def test_every_request_is_told_as_it_was_counted(played: dict[str, ServedRequests], name: str) -> None:
     one = played[name]
     counted = play(made(), Level.SEEDS, SEED, Bare(KIND.baselines(Workload(MADE.spec))[name])).outcomes  # [B, O]
     episode = one.requests.episode
@@ -58,7 +58,7 @@ def test_every_request_is_told_as_it_was_counted(played: dict[str, Answers], nam
     assert (one.decisions.size.sum(), set(one.size[~answered].tolist())) == (answered.sum(), {0})
 
 
-def test_all_meet_the_same_requests(played: dict[str, Answers]) -> None:
+def test_all_meet_the_same_requests(played: dict[str, ServedRequests]) -> None:
     first, second = (one.requests for one in played.values())
     np.testing.assert_array_equal(first.time, second.time)
     for row in range(EPISODES):
@@ -67,7 +67,7 @@ def test_all_meet_the_same_requests(played: dict[str, Answers]) -> None:
             assert (np.diff(own) >= 0).all()
 
 
-def test_distributions_begin_with_all_and_end_with_what_was_answered(played: dict[str, Answers]) -> None:
+def test_distributions_begin_with_all_and_end_with_what_was_answered(played: dict[str, ServedRequests]) -> None:
     for series, one in zip(quality(played)["panels"][0]["series"], played.values(), strict=True):
         assert (series["y"][0], series["x"][0]) == (1.0, 0.0)
         assert series["y"][50] == pytest.approx((one.quality >= 0.5).mean(), abs=1e-5)
@@ -76,7 +76,7 @@ def test_distributions_begin_with_all_and_end_with_what_was_answered(played: dic
         assert series["x"] == sorted(series["x"])
 
 
-def test_the_map_counts_what_is_started_most_often(played: dict[str, Answers]) -> None:
+def test_the_map_counts_what_is_started_most_often(played: dict[str, ServedRequests]) -> None:
     found = policy_map(MADE, played)
     assert [panel["name"] for panel in found["panels"]] == list(played)
     for panel, one in zip(found["panels"], played.values(), strict=True):
@@ -96,13 +96,13 @@ def test_a_training_shows_them_and_a_window_does_not() -> None:
     assert WindowTraining(KIND, workload, 0, b"")._pictures(shown) == {}
 
 
-def test_all_is_plain_small_and_drawn(played: dict[str, Answers]) -> None:
+def test_all_is_plain_small_and_drawn(played: dict[str, ServedRequests]) -> None:
     many = {f"{name} {i}": one for i in range(4) for name, one in played.items()}
     found = pictures(MADE, many, ["largest_batch 0", "lookahead 0"])
     text = json.dumps(found, allow_nan=False)
     assert len(text) < 60_000
     assert len(found["plots"][0]["panels"][0]["series"]) == MOST_LINES
-    charts = drawing.drawn(found)
+    charts = drawing.charts_of_report(found)
     assert len(charts) == 7
     names = {"largest_batch 0", "lookahead 0", "v0", "u0", "u1"}
     assert names <= {value for _, _, chart in charts for value in _values(definition(chart))}

@@ -12,10 +12,10 @@ from app.policies.network import NetworkPolicy
 from tests.workers.kinds.inference.systems import layout, service
 from workers.inputs import Workload
 from workers.kinds.inference.kind import KIND, LearnedInference
-from workers.learning.training.driver import Planned, Training
+from workers.learning.training.driver import PlannedPolicy, Training
 from workers.learning.training.request import Request
 
-NO_PLAN = Planned(why_not="nothing is planned")
+NO_PLAN = PlannedPolicy(why_not="nothing is planned")
 BUDGET = 60_000
 
 

@@ -26,13 +26,13 @@ from workers.evaluation.report.page import page
 from workers.evaluation.statistics import Level, mean_interval
 from workers.inputs import Conditions, HoldOut, Workload
 from workers.kinds.inference import KIND
-from workers.kinds.inference.evaluation.problem import InferenceProblem, exchanged, kept_back, users_kept_back
+from workers.kinds.inference.evaluation.problem import InferenceProblem, exchange_users, kept_back, users_kept_back
 from workers.kinds.inference.kind import LearnedInference
 from workers.kinds.inference.simulator.world import Clients
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.algorithms.registry import algorithm
 from workers.learning.execution.joint import IndependentAgents
-from workers.learning.training.driver import Planned
+from workers.learning.training.driver import PlannedPolicy
 
 SERVERS = [{"name": "cpu", "minimum": 1, "maximum": 2, "price_per_hour": 1.0}]
 MADE = layout(
@@ -204,7 +204,7 @@ def test_users_are_held_out_those_first_whose_requests_no_model_knew() -> None:
 def test_who_is_held_out_changes_places_with_others_and_nothing_else_changes() -> None:
     made = service(layout(users=4, queue_limit=50), 0.1, [1.0, 2.0, 3.0, 4.0])
     made = replace(made, variation=np.array([0.1, 0.2, 0.3, 0.4]))
-    found = exchanged(made, ["a", "b", "c", "d"], ["b", "d"], 0)
+    found = exchange_users(made, ["a", "b", "c", "d"], ["b", "d"], 0)
     rates = [model.rate[:, 0].tolist() for model in found]
     assert rates == [[2, 1, 3, 4], [1, 3, 2, 4], [1, 4, 3, 2], [4, 2, 3, 1], [1, 2, 4, 3]]
     assert [model.variation.tolist() for model in found[:1]] == [[0.2, 0.1, 0.3, 0.4]]
@@ -266,7 +266,7 @@ def test_rules_that_differ_by_their_scaler_play_once_where_servers_stay_on(monke
     arrays: dict[str, Any] = {f"{name}.weight": np.zeros(shape, np.float32) for name, shape in shapes.items()}
     arrays |= {f"{name}.bias": np.zeros(rows, np.float32) for name, (rows, _) in shapes.items()}
     artifact = KIND.save(NetworkPolicy.build(config, arrays), fixed.spec)
-    found = SimulatedTraining(KIND, workload, 0).judge(artifact, Planned(), None, 0.0)["heuristics"]
+    found = SimulatedTraining(KIND, workload, 0).judge(artifact, PlannedPolicy(), None, 0.0)["heuristics"]
     assert [*rules] == [*found] == [*KIND.baselines(Workload(MADE.spec))]
     assert found["lookahead"] == found["lookahead+expected_return"]
     assert len(played) == 1 + len(set(map(id, rules.values()))) == 6

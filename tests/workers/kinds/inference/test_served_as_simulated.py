@@ -22,7 +22,7 @@ from app.kinds.inference.scaling import ExpectedReturn, Lookahead
 from tests.app.kinds.inference.adaptive import planner
 from tests.workers.kinds.inference.systems import layout, service, world
 from tests.workers.kinds.inference.test_simulator import SECONDS, SMALL
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 
 Asked = list[tuple[State, Transitions | None, int]]
 COMPARED = ("waiting", "oldest", "newest", "rate", "idle", "busy", "starting", "next_free", "asked", "loaded")
@@ -80,7 +80,7 @@ def _next(ledger: Ledger, starting: dict[int, float], coming: list[tuple[float, 
     return now in events
 
 
-def simulated(made: Layout, model: Any, policy: Policy, log: Recorded) -> Asked:
+def simulated(made: Layout, model: Any, policy: Policy, log: RecordedArrivals) -> Asked:
     given = world(made, model, 1, 0, log)
     given.reset()
     asked, projector = Asked(), Projector.of(made, model)
@@ -136,7 +136,7 @@ def test_the_service_asks_what_the_simulator_asks(name: str, seed: int) -> None:
     random, made = np.random.default_rng(seed), layout(**SMALL, policies="per_user")
     policy = policies(made)[name]
     times = [np.sort(random.uniform(0, 11.9, random.integers(20, 60))) for _ in range(2)]
-    model, log = service(made, SECONDS), Recorded([own + 100.0 for own in times], 100.0, 100.0)
+    model, log = service(made, SECONDS), RecordedArrivals([own + 100.0 for own in times], 100.0, 100.0)
     requests = sorted((float(at + 100.0) - 100.0, user) for user, own in enumerate(times) for at in own)
     trained, answered = simulated(made, model, policy, log), served(made, model, policy, requests)
     assert len(trained) > 25

@@ -12,7 +12,7 @@ from app.kinds.inference.layout import WAIT, Layout
 from tests.workers.kinds.inference.systems import first_legal, layout, played, random_legal, service, world
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.simulator.world import InferenceWorld
 
 DELAY = 2  # column of the outcomes
@@ -282,7 +282,7 @@ def test_it_goes_event_by_event_like_a_plain_simulator(seed: int) -> None:
     random = np.random.default_rng(seed)
     made = layout(**SMALL)
     times = [np.sort(random.uniform(0, 11.9, random.integers(5, 60))) for _ in range(2)]
-    log = Recorded([own + 100.0 for own in times], 100.0, 100.0)
+    log = RecordedArrivals([own + 100.0 for own in times], 100.0, 100.0)
     fast = world(made, service(made, SECONDS), 1, seed, log)
     together = sorted((float(time + 100.0) - 100.0, user) for user, own in enumerate(times) for time in own)
     slow = Slow(made, np.array(SECONDS), together)

@@ -19,11 +19,11 @@ from workers.evaluation.statistics import Level, estimate
 from workers.inputs import Conditions, LoggedRun, Workload
 from workers.kinds.contract import Online
 from workers.kinds.inference.kind import KIND
-from workers.kinds.inference.simulator.arrivals import Recorded
+from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.inference.windows import Stretch, Window, rebuilt, stretch
 from workers.learning.execution import base as blob
 from workers.learning.training.request import Bracket, Entry, Request
-from workers.learning.training.trial import NO_PLAN, Trial, learned
+from workers.learning.training.trial import NO_PLAN, Trial, learn_window
 
 SECONDS = 300.0
 SLOWER = 1.3
@@ -126,7 +126,7 @@ def test_judged_episodes_of_one_beginning_are_one_cluster(made: tuple[Layout, Se
 
 def test_windows_of_a_log_don_t_overlap() -> None:
     """Half an hour has 29 minutes beside one in which the last begins."""
-    log = Recorded([np.arange(1_800.0)], 0.0, 1_740.0)
+    log = RecordedArrivals([np.arange(1_800.0)], 0.0, 1_740.0)
     count = log.apart(60.0)
     begins, _ = log.at((np.arange(count) + 0.5) / count)
     assert count == 29
@@ -139,7 +139,7 @@ def test_what_was_slower_is_found(made: tuple[Layout, ServiceModel]) -> None:
     window = rebuilt(on, model, [stretch(on, run(on, model, 0))])
     assert window.slower[0, 0] == pytest.approx(np.log(SLOWER), abs=0.02)
     assert (window.slower[:, 1:] > 0.2).all()  # the others were not measured, and share what slows all of them down
-    assert window.followed(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
+    assert window.adapt(model).seconds()[0, 0] == pytest.approx(model.seconds()[0, 0] * SLOWER, rel=0.02)
 
 
 def test_it_is_the_same_after_a_trip_through_bytes(made: tuple[Layout, ServiceModel]) -> None:
@@ -181,7 +181,7 @@ def test_worlds_of_a_window_follow_it_and_policies_go_by_the_model(made: tuple[L
 
 def test_episodes_know_the_rates_of_late() -> None:
     times = [np.arange(0.25, 100.0, 0.5), np.arange(0.125, 100.0, 0.25)]
-    log = Recorded(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
+    log = RecordedArrivals(times, 0.0, 90.0).beginning(np.array([10.0, 50.0]), 10.0)
     assert np.asarray(log.late) == pytest.approx(np.array([[2.0, 4.0]] * 2), rel=0.02)
     begins, late = log.at(np.array([0.0, 0.49, 0.5, 1.0]))
     assert begins.tolist() == [10.0, 10.0, 50.0, 50.0]
@@ -195,7 +195,7 @@ def test_a_window_begins_with_what_was_exported_of_the_last_and_an_average_of_it
     workload, request = Workload(on.spec, model.to_bytes()), Request("online", 2_000, 0)
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     begun: list[bool] = []
-    first = learned(problem, request, 0, b"", lambda trial: begun.append(trial.imitated is not None))
+    first = learn_window(problem, request, 0, b"", lambda trial: begun.append(trial.imitated is not None))
     assert set(begun) == {False, True}
     trial = Trial(problem, replace(request, algorithm="ppo"), Entry("ppo", 0), Bracket(1))
     trial.runner.agent.restore(*blob.unpack(first.learner))
@@ -212,9 +212,9 @@ def test_a_learner_that_a_window_made_worse_goes_on_from_where_it_was(
     problem = KIND.online(workload, request, KIND.window(workload, [run(on, model, 0)]))
     scores = iter([0.0, -1.0, -2.0, -2.0, -1.0, 0.0, -2.0, -2.0])
     monkeypatch.setattr(problem, "score", lambda _: next(scores))
-    worse = learned(problem, request, 0, b"", lambda _: None)
+    worse = learn_window(problem, request, 0, b"", lambda _: None)
     assert worse.report["validation"] == {"before": 0.0, "after": -1.0}
-    better = learned(problem, request, 1, worse.learner, lambda _: None)
+    better = learn_window(problem, request, 1, worse.learner, lambda _: None)
     assert better.report["validation"] == {"before": -1.0, "after": 0.0}
     assert worse.artifact != better.artifact
 

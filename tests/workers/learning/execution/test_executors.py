@@ -174,7 +174,7 @@ def test_a_simulator_made_from_its_description_is_the_same() -> None:
         step, same = one.step(np.full(BATCH, 4)), other.step(np.full(BATCH, 4))
         np.testing.assert_array_equal(step.observation, same.observation)
         np.testing.assert_array_equal(step.reward, same.reward)
-    moved = described.seeded(4).make()
+    moved = described.with_seed(4).make()
     moved.reset()
     assert (moved.step(np.full(BATCH, 4)).reward != described.make().reset()[0][:, 0]).any()
 

@@ -78,7 +78,7 @@ class TestRay(DistributedContract):
         actor = executor.fleet.actors[0]
         executor.close()
         with pytest.raises(cluster.exceptions.RayActorError):
-            cluster.get(actor.produce.remote(executor.agent.parameters(executor.product.shown), 0.0))
+            cluster.get(actor.produce.remote(executor.agent.parameters(executor.product.actor_arrays), 0.0))
         assert cluster.is_initialized()
 
 

@@ -97,16 +97,16 @@ def span(log: Requests) -> float:
     return float(log.time[-1] - log.time[0]) / MICRO if len(log.time) else 0.0
 
 
-def counted(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
+def count_requests(logs: Sequence[Requests], users: int, seconds: float) -> list[Counts]:
     """Count the requests of ``users`` users by intervals of ``seconds`` in each part of the logs.
 
     A part's last interval, which is incomplete, is left out unless it is the only one. If a log has parts of at least
     one interval, shorter parts are left out as artefacts of clock jumps.
     """
-    return [one for log in logs for one in _counted(log, users, seconds)]
+    return [one for log in logs for one in _count_log(log, users, seconds)]
 
 
-def _counted(log: Requests, users: int, seconds: float) -> list[Counts]:
+def _count_log(log: Requests, users: int, seconds: float) -> list[Counts]:
     found = parts(log, seconds)
     long = [one for one in found if span(one) >= seconds] or found
     return [_intervals(one, users, seconds, dated=log.time[0] >= DATED * MICRO) for one in long]
@@ -306,7 +306,7 @@ def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> floa
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
 
-def smoothed(values: Floats, seconds: float, window: float) -> Floats:
+def smooth_exponentially(values: Floats, seconds: float, window: float) -> Floats:
     """Average ``values`` [n] of intervals of ``seconds`` exponentially, with time constant ``window`` seconds (0: no
     smoothing); return the mean up to and including each interval, [n].
     """
@@ -330,18 +330,18 @@ class Pairs(NamedTuple):
 
 
 def _pairs(log: Series, usual: Floats, windows: tuple[float, float]) -> Pairs:
-    rate, slow = (smoothed(log.rate, log.seconds, window)[:-1] for window in windows)
+    rate, slow = (smooth_exponentially(log.rate, log.seconds, window)[:-1] for window in windows)
     # the same window for both: in a steep part of the day the smoothed rate lags, and so must its reference
-    then = smoothed(usual, log.seconds, windows[0])[:-1]
+    then = smooth_exponentially(usual, log.seconds, windows[0])[:-1]
     return Pairs(usual[1:], Recent(rate, then, slow), log.rate[1:])
 
 
-def _joined(pairs: Sequence[Pairs]) -> Pairs:
+def _join_pairs(pairs: Sequence[Pairs]) -> Pairs:
     recent = Recent(*(np.concatenate(column) for column in zip(*(one.recent for one in pairs), strict=True)))
     return Pairs(np.concatenate([one.usual for one in pairs]), recent, np.concatenate([one.came for one in pairs]))
 
 
-def _kept(pairs: Pairs) -> Floats:
+def _fit_forecast_weights(pairs: Pairs) -> Floats:
     """Fit coefficients of the recent deviation, of the profile's change and of the recent trend in forecasts, [3], by
     least absolute deviations (reweighted least squares) with a ridge towards 0.
     """
@@ -378,8 +378,8 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
         return _spread(numbers, np.concatenate(usual), every, seconds)
     tried = []
     for windows in _windows(seconds):
-        pairs = _joined([_pairs(one, own, windows) for one, own in zip(long, usual, strict=True)])
-        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _kept(pairs), windows
+        pairs = _join_pairs([_pairs(one, own, windows) for one, own in zip(long, usual, strict=True)])
+        numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _fit_forecast_weights(pairs), windows
         mean = corrected(pairs.usual, pairs.recent, numbers)
         tried.append((float(np.abs(pairs.came - mean).mean()), numbers.copy(), mean, pairs.came))
     _, numbers, mean, came = min(tried, key=lambda one: one[0])
@@ -408,7 +408,7 @@ def _windows(seconds: float) -> list[tuple[float, float]]:
     return [(window, slow) for window, slow in pairs if slow > window]
 
 
-def predicted(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
+def forecast_intervals(log: Series, fitted: Arrivals, first: int) -> tuple[Forecast, Floats]:
     """Forecast each interval of ``log`` from index ``first`` on by the intervals before it; return the forecasts and
     the measured requests per second, [n − first] each.
     """
@@ -432,7 +432,8 @@ def back_test(log: Series) -> dict[str, Any] | None:
     if cuts[0] <= 1 + FEWEST:
         return None
     parts = [
-        predicted(log.until(last), fit_arrivals([log.until(first)]), first) for first, last in pairwise(cuts.tolist())
+        forecast_intervals(log.until(last), fit_arrivals([log.until(first)]), first)
+        for first, last in pairwise(cuts.tolist())
     ]
     told = Forecast(*(np.concatenate(column) for column in zip(*(part[0] for part in parts), strict=True)))
     return _errors(log, told, np.concatenate([part[1] for part in parts]), int(cuts[0]))

@@ -18,9 +18,9 @@ from app.kinds.inference.model import Floats as ModelFloats
 from app.kinds.inference.samples import BATCH, CORES, SERVER, VARIANT, Content, Requests
 from app.kinds.inference.samples import SECONDS as CONTENT_SECONDS
 from workers.estimators.base import LEVEL, Floats, Prediction, TooLittleData
-from workers.estimators.forecasting.back_test import SECONDS, counted, forecasters
+from workers.estimators.forecasting.back_test import SECONDS, count_by_class, forecasters
 from workers.inputs import Drifts, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.inference.estimation.arrivals import (
     Arrivals,
     Series,
@@ -31,8 +31,8 @@ from workers.kinds.inference.estimation.arrivals import (
     series,
     span,
 )
-from workers.kinds.inference.estimation.arrivals import counted as counts_counted
-from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thinned
+from workers.kinds.inference.estimation.arrivals import count_requests as counts_counted
+from workers.kinds.inference.estimation.service import LAWS, Rows, ServiceTime, cells, thin_rows
 
 
 def forecasts(
@@ -47,7 +47,7 @@ def forecasts(
         seed: seed of networks and trees.
     """
     log = max(_logs(contents), key=span)
-    series = counted(log.time / MICRO, log.user, layout.users)
+    series = count_by_class(log.time / MICRO, log.user, layout.users)
     shifted = [one._replace(counts=level * one.counts) for one, level in zip(series.values(), levels, strict=False)]
     return forecasters(dict(zip(series, shifted, strict=True)), seed)
 
@@ -107,7 +107,7 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
         for test in _tests(getattr(rows, kind), np.random.default_rng([seed, KINDS.index(kind)])):
             if set(rows.variant[test]) <= set(rows.variant[~test]):
                 tests.setdefault(test.tobytes(), (kind, test))
-    folds = [_judged(kind, rows, test, variants, servers, seed) for kind, test in tests.values()]
+    folds = [_judge_fold(kind, rows, test, variants, servers, seed) for kind, test in tests.values()]
     if not folds:
         return HeldOut(1.0, {"mape": None, "naive_mape": None, "coverage": None, "held_out": 0, "left_out": {}})
     distances = [fold.distance for fold in folds]
@@ -115,9 +115,9 @@ def held_out(rows: Rows, variants: int, servers: int, seed: int) -> HeldOut:
     within = [
         distance <= _factor(distances[:i] + distances[i + 1 :] or distances) for i, distance in enumerate(distances)
     ]
-    told = {kind: _told([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
+    told = {kind: _error_report([fold for fold in folds if fold.kind == kind]) for kind in KINDS}
     report = {
-        **_told(folds),
+        **_error_report(folds),
         "coverage": float(np.concatenate(within).mean()),
         "held_out": sum(map(len, distances)),
         "left_out": {kind: values for kind, values in told.items() if values["mape"] is not None},
@@ -138,7 +138,7 @@ def _tests(values: NDArray[Any], rng: np.random.Generator) -> list[NDArray[np.bo
     return [values == value for value in chosen]
 
 
-def _judged(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
+def _judge_fold(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, servers: int, seed: int) -> _Fold:
     known, asked = rows.take(np.flatnonzero(~test)), rows.take(np.flatnonzero(test))
     alike = cells(asked)
     there = ServiceTime(variants, servers, seed).fit(known).predict(alike.points)
@@ -151,7 +151,7 @@ def _judged(kind: str, rows: Rows, test: NDArray[np.bool_], variants: int, serve
     return _Fold(kind, np.abs(told.mean / asked.seconds - 1), np.abs(naive / asked.seconds - 1), distance)
 
 
-def _told(folds: list[_Fold]) -> dict[str, float | None]:
+def _error_report(folds: list[_Fold]) -> dict[str, float | None]:
     if not folds:
         return {"mape": None, "naive_mape": None}
     return {
@@ -163,7 +163,7 @@ def _told(folds: list[_Fold]) -> dict[str, float | None]:
 FEWEST_BATCHES, FEWEST_REQUESTS = 2, 50
 
 
-def fit(workload: Workload, seed: int) -> Fitted:
+def fit(workload: Workload, seed: int) -> FittedModel:
     """Fit service times, each user's arrivals and forecasts of requests to all samples.
 
     Raises:
@@ -172,19 +172,21 @@ def fit(workload: Workload, seed: int) -> Fitted:
     layout = Layout(workload.spec)
     contents: Sequence[Content] = [content for _, content in workload.samples]
     since = [became(layout, workload.drifts, name) for name, _ in workload.samples]
-    rows = thinned(measured(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
+    rows = thin_rows(measured_rows(contents, [one.seconds for one in since]), np.random.default_rng([seed, 2]))
     _check(layout, rows, contents)
     older, levels = _alike(workload, since)
     counts = counts_counted([content.requests for content in older], len(layout.users), workload.spec.control_seconds)
     logs = [series(counts, user) for user in range(len(layout.users))]
     fine = _fine(older, layout)
-    arrivals = [shifted(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)]
+    arrivals = [
+        scale_arrivals(fit_arrivals(own, finer), level) for own, finer, level in zip(logs, fine, levels, strict=True)
+    ]
     service = ServiceTime(len(layout.variants), len(layout.servers), seed).fit(rows)
     tested = held_out(rows, len(layout.variants), len(layout.servers), seed)
     made, told = forecasts(layout, older, levels, seed)
-    model = replace(tabulated(layout, service, rows, tested.factor, arrivals), forecasts=made)
+    model = replace(tabulate_service(layout, service, rows, tested.factor, arrivals), forecasts=made)
     report = {**_report(layout, service, tested, logs, arrivals), "forecasts": told, "log_seconds": longest(older)}
-    return Fitted(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
+    return FittedModel(model.to_bytes(), {**report, "executions": len(contents), "observations": len(rows.seconds)})
 
 
 def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
@@ -194,7 +196,7 @@ def _fine(contents: Sequence[Content], layout: Layout) -> list[list[Series]]:
     return [series(counts, user) for user in range(len(layout.users))]
 
 
-def measured(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
+def measured_rows(contents: Sequence[Content], slower: Sequence[ModelFloats] = ()) -> Rows:
     """Concatenate the measured batches of all executions, their seconds multiplied by ``slower``: for each execution a
     factor of each of V variants, [V]; empty: 1.
     """
@@ -252,12 +254,12 @@ def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], 
     return contents[factors], np.array(factors)
 
 
-def shifted(fitted: Arrivals, factor: float) -> Arrivals:
+def scale_arrivals(fitted: Arrivals, factor: float) -> Arrivals:
     """Return ``fitted`` with its requests per second multiplied by ``factor``."""
     return fitted._replace(rate=fitted.rate * factor)
 
 
-def tabulated(
+def tabulate_service(
     layout: Layout, service: ServiceTime, rows: Rows, factor: float, arrivals: Sequence[Arrivals]
 ) -> ServiceModel:
     """Tabulate the domain model over classes, variants and batch sizes; seconds never fall with the batch size.

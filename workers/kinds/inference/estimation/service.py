@@ -56,7 +56,7 @@ def cells(rows: Rows) -> Cells:
     return Cells(rows.take(first), log, np.bincount(of_row).astype(np.float64), of_row)
 
 
-def thinned(rows: Rows, rng: np.random.Generator) -> Rows:
+def thin_rows(rows: Rows, rng: np.random.Generator) -> Rows:
     """Keep at most ``MOST_ALIKE`` random rows of each group of equal variant, class, batch size and cores."""
     count = len(rows.seconds)
     if count <= MOST_ALIKE:

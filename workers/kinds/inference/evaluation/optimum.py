@@ -102,14 +102,14 @@ def solve(layout: Layout, model: ServiceModel) -> Solution:
     Raises:
         Intractable: the workload is not a single server with short queues and constant rates.
     """
-    delays = checked(layout, model)
+    delays = check_solvable(layout, model)
     system = System(layout, model)
     outcomes = [list(system.outcomes(state)) for state in system.states]
-    values, loss = improved(outcomes, layout.actions)
+    values, loss = iterate_policy(outcomes, layout.actions)
     return Solution(system.states, values, loss, float(system.rate.sum()), delays)
 
 
-def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Floats, float]:
+def iterate_policy(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Floats, float]:
     """Optimise by policy iteration; return each action's loss over the best one's, [S, actions], and loss per second.
 
     ``outcomes``: the outcomes of the legal actions in each state.
@@ -117,7 +117,7 @@ def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Float
     rows, chosen = np.arange(len(outcomes)), np.array([own[-1].action for own in outcomes])
     by_action = [{one.action: one for one in own} for own in outcomes]
     for _ in range(ROUNDS):
-        bias, loss = evaluated([own[int(action)] for own, action in zip(by_action, chosen, strict=True)])
+        bias, loss = evaluate_policy([own[int(action)] for own, action in zip(by_action, chosen, strict=True)])
         values = np.full((len(outcomes), actions), np.inf)
         for row, own in enumerate(outcomes):
             for one in own:
@@ -129,7 +129,7 @@ def improved(outcomes: Sequence[Sequence[Outcome]], actions: int) -> tuple[Float
     return values - least[:, None], loss
 
 
-def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
+def evaluate_policy(chosen: list[Outcome]) -> tuple[Floats, float]:
     """Return relative losses [S], 0 in the first state, and loss per second, of the outcome chosen in each state."""
     chance = np.stack([one.chance for one in chosen])
     seconds, loss = (np.array([getattr(one, name) for one in chosen]) for name in ("seconds", "loss"))
@@ -141,7 +141,7 @@ def evaluated(chosen: list[Outcome]) -> tuple[Floats, float]:
     return found, per_second
 
 
-def checked(layout: Layout, model: ServiceModel) -> float:
+def check_solvable(layout: Layout, model: ServiceModel) -> float:
     """Check that a workload can be solved; return the largest time to serve full queues as a share of ``full_until``.
 
     Raises:
@@ -219,7 +219,7 @@ class System:
         for point, weight in zip(self.points, self.weights, strict=True):
             lasts = float(np.exp(self.log_seconds[variant, size] + self.spread[variant] * point))
             lasts += switching * float(self.layout.switch[0])
-            own = [self._joined(number, rate * lasts) for number, rate in zip(left, self.rate, strict=True)]
+            own = [self._join_queue(number, rate * lasts) for number, rate in zip(left, self.rate, strict=True)]
             seconds += weight * lasts
             loss += weight * sum(self._worth(other) * lost for other, (_, lost) in enumerate(own))
             spread, waited, dropped = self._spread([chances for chances, _ in own], variant)
@@ -229,7 +229,7 @@ class System:
         action = int(self.layout.action_of(user, variant, size))
         return Outcome(action, loss, seconds, chance)
 
-    def _joined(self, number: int, mean: float) -> tuple[Floats, float]:
+    def _join_queue(self, number: int, mean: float) -> tuple[Floats, float]:
         """Return the distribution [limit + 1] of a queue of ``number`` after Poisson(``mean``) arrivals, and the mean
         number of dropped requests.
         """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.inference.layout import Layout
-from workers.kinds.inference.evaluation.problem import GIVEN_UP, Answers
+from workers.kinds.inference.evaluation.problem import GIVEN_UP, ServedRequests
 
 Json = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -33,7 +33,7 @@ WAITS, NOBODY = "waits", "given up"
 SLACK = 1e-9
 
 
-def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[str]) -> Json:
+def pictures(layout: Layout, played: Mapping[str, ServedRequests], compared: Sequence[str]) -> Json:
     """Make all charts of an evaluation, as JSON values.
 
     Args:
@@ -51,7 +51,7 @@ def pictures(layout: Layout, played: Mapping[str, Answers], compared: Sequence[s
     return {"title": TITLE, "told": told, "plots": [*plots, policy_map(layout, beside)]}
 
 
-def quality(played: Mapping[str, Answers]) -> Json:
+def quality(played: Mapping[str, ServedRequests]) -> Json:
     """Chart the share of requests with at least a given response quality (0…1), one line per policy."""
     panel = []
     for name, one in played.items():
@@ -68,7 +68,7 @@ def quality(played: Mapping[str, Answers]) -> Json:
     }
 
 
-def delay(played: Mapping[str, Answers]) -> Json:
+def delay(played: Mapping[str, ServedRequests]) -> Json:
     """Chart the share of requests answered within a given number of seconds, one line per policy."""
     panel = []
     for name, one in played.items():
@@ -94,7 +94,7 @@ class OverTime:
         one: any recording, for the requests.
     """
 
-    def __init__(self, layout: Layout, one: Answers) -> None:
+    def __init__(self, layout: Layout, one: ServedRequests) -> None:
         self.layout, episode = layout, one.requests.episode
         self.rows = np.flatnonzero(episode == np.bincount(episode, minlength=1).argmax())
         self.seconds = layout.spec.episode_seconds
@@ -115,7 +115,7 @@ class OverTime:
         plot = self._plot("Load", "Requests a second, by user", "steps", "requests/s", [{"name": "", "series": series}])
         return {**plot, "y": {**plot["y"], "zero": True}}
 
-    def quality(self, played: Mapping[str, Answers]) -> Json:
+    def quality(self, played: Mapping[str, ServedRequests]) -> Json:
         """Chart the mean response quality by user over the episode, one panel per policy."""
         panels = [
             {"name": name, "series": [self._line(*line) for line in self._qualities(one)]}
@@ -125,19 +125,19 @@ class OverTime:
         plot = self._plot("Quality by user", caption, "steps", "response quality", panels)
         return {**plot, "y": {**plot["y"], "domain": [0, 1]}}
 
-    def _qualities(self, one: Answers) -> Iterator[tuple[str, Floats]]:
+    def _qualities(self, one: ServedRequests) -> Iterator[tuple[str, Floats]]:
         found = one.quality[self.rows]
         for user in self.users:
             own = self.user == user
             yield self.layout.users[user], self._means(self.bin[own], found[own])
 
-    def variants(self, played: Mapping[str, Answers]) -> Json:
+    def variants(self, played: Mapping[str, ServedRequests]) -> Json:
         """Chart the share of requests that each variant answers over the episode, one panel per policy."""
         panels = [{"name": name, "series": [*self._mix(one)]} for name, one in played.items()]
         plot = self._plot("Variants", "Variants that answer, by when the requests came", "areas", "requests", panels)
         return {**plot, "y": {**plot["y"], "share": True, "domain": [0, 1]}, "neutral": NOBODY}
 
-    def _mix(self, one: Answers) -> Iterator[Json]:
+    def _mix(self, one: ServedRequests) -> Iterator[Json]:
         total = np.maximum(np.bincount(self.bin, minlength=BINS), 1)
         found = one.variant[self.rows]
         used = np.argsort(-np.bincount(found[found != GIVEN_UP], minlength=len(self.layout.variants)), kind="stable")
@@ -147,7 +147,7 @@ class OverTime:
         for name, own in ((name, own) for name, own in groups.items() if own.any()):
             yield self._line(name, np.bincount(self.bin[own], minlength=BINS) / total)
 
-    def batches(self, played: Mapping[str, Answers]) -> Json:
+    def batches(self, played: Mapping[str, ServedRequests]) -> Json:
         """Chart the mean number of requests per batch over the episode, one line per policy."""
         series = []
         for name, one in played.items():
@@ -171,7 +171,7 @@ class OverTime:
         return {"heading": heading, "caption": caption, "form": form, **axes, "panels": list(panels)}
 
 
-def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
+def policy_map(layout: Layout, played: Mapping[str, ServedRequests]) -> Json:
     """Chart the variant started most often and its mean batch size, by waiting requests and requests per second."""
     every = np.concatenate([one.decisions.rate for one in played.values()])
     low, high = np.quantile(every, [0.01, 0.99]) if len(every) else (0.0, 1.0)
@@ -193,7 +193,7 @@ def policy_map(layout: Layout, played: Mapping[str, Answers]) -> Json:
     }
 
 
-def _cells(layout: Layout, one: Answers, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
+def _cells(layout: Layout, one: ServedRequests, rates: Floats, sizes: NDArray[np.int64]) -> Iterator[Json]:
     """Yield one policy's tiles, for each pair of a rate and a queue in which it decided."""
     made, columns, rows = one.decisions, _between(rates), _doubling(sizes)
     column = np.clip(np.searchsorted(rates, made.rate, side="right") - 1, 0, RATES - 1)

@@ -19,11 +19,11 @@ from app.kinds.inference.samples import VARIANT, Content
 from app.kinds.inference.samples import Requests as LoggedRequests
 from workers.evaluation.arena import Player, play
 from workers.evaluation.problem import Axis, HeatMapAxes, Tunable
-from workers.evaluation.protocol import Chosen, KeptBack, choose, drawn
+from workers.evaluation.protocol import HeldOutChoice, KeptBack, choose, draw_order
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Samples
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import arrived
+from workers.kinds.inference.simulator.arrivals import arrival_times
 from workers.kinds.inference.simulator.world import InferenceWorld
 from workers.kinds.simulated.problem import SimulatedProblem
 
@@ -68,7 +68,7 @@ class Decisions(NamedTuple):
     size: Integers
 
 
-class Answers(NamedTuple):
+class ServedRequests(NamedTuple):
     """Answers to R requests under one policy.
 
     Attributes:
@@ -88,11 +88,11 @@ class Answers(NamedTuple):
     decisions: Decisions
 
 
-def answers(world: InferenceWorld, seed: int, player: Player) -> Answers:
+def record_requests(world: InferenceWorld, seed: int, player: Player) -> ServedRequests:
     """Play all episodes of a fresh world at level L1 (only seeds differ), and record the answer to every request."""
     recorder = Recorder(world)
     play(world, Level.SEEDS, seed, player, recorder.watch)
-    return recorder.answers()
+    return recorder.served_requests()
 
 
 def requests_of(world: InferenceWorld) -> Requests:
@@ -102,7 +102,7 @@ def requests_of(world: InferenceWorld) -> Requests:
     streams, rates = worlds.streams.copy(), worlds.rates.copy()
     factors, places = worlds.factors.copy(), worlds.places.copy()
     times = [
-        arrived(load, streams, rates, factors, places, b, u, world.given.seed[b])
+        arrival_times(load, streams, rates, factors, places, b, u, world.given.seed[b])
         for b in range(world.batch)
         for u in range(users)
     ]
@@ -160,14 +160,14 @@ class Recorder:
         self.delay[place] = self.world.worlds.server_time[rows, server, kernels.UNTIL] - self._requests.time[place]
         self._started = None
 
-    def answers(self) -> Answers:
+    def served_requests(self) -> ServedRequests:
         """Return the answers to all requests, after the episodes' end."""
         self._settle()
         if self._requests is None:
             self._begin()
         requests = self._requests
         assert requests is not None  # noqa: S101  (narrows the type)
-        return Answers(requests, self.delay, self.variant, self.size, self._quality(self.layout), self._all())
+        return ServedRequests(requests, self.delay, self.variant, self.size, self._quality(self.layout), self._all())
 
     def _quality(self, layout: Layout) -> Floats:
         answered = self.variant != GIVEN_UP
@@ -211,15 +211,15 @@ def kept_back(samples: Samples, variants: int, request: HoldOut, seed: int) -> K
         note = f"{len(kept)} of {len(names)} {'executions' if request.executions is not None else 'logs'}"
     if _enough([content for _, content in kept], variants):
         return KeptBack(chosen, kept, note)
-    measured = [(name, content) for name, content in _measured(data) if name not in dict(kept)]
+    measured = [(name, content) for name, content in _measured_executions(data) if name not in dict(kept)]
     return KeptBack(chosen, [*kept, *measured], f"{note}, with the measured batches of all")
 
 
-def _end(name: str, content: Content, request: HoldOut) -> tuple[Chosen, list[tuple[str, Content]]]:
+def _end(name: str, content: Content, request: HoldOut) -> tuple[HeldOutChoice, list[tuple[str, Content]]]:
     time = content.requests.time
     late = time >= time[-1] - request.share * (time[-1] - time[0])
     requests = LoggedRequests(*(column[late] for column in content.requests))
-    return Chosen((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
+    return HeldOutChoice((name,), int(name in request.unseen)), [(name, content._replace(requests=requests))]
 
 
 def _enough(contents: Sequence[Content], variants: int) -> bool:
@@ -228,13 +228,13 @@ def _enough(contents: Sequence[Content], variants: int) -> bool:
     return bool(counts.min() >= FEWEST_BATCHES)
 
 
-def _measured(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
+def _measured_executions(data: Mapping[str, Content]) -> list[tuple[str, Content]]:
     """Return the executions that have measured batches, by name, without their requests."""
     without = LoggedRequests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0))
     return [(name, content._replace(requests=without)) for name, content in data.items() if len(content.batches)]
 
 
-def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> Chosen:
+def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, seed: int) -> HeldOutChoice:
     """Choose a share of the users to hold out, first users that no agent's model has seen; at least one, never all.
 
     With a single user the result has no names.
@@ -243,11 +243,11 @@ def users_kept_back(users: Sequence[str], samples: Samples, request: HoldOut, se
     seen = set().union(*(own for name, own in known.items() if name not in request.unseen))
     unseen = [name for place, name in enumerate(users) if place not in seen]
     wanted = min(max(1, round(request.share * len(users))), len(users) - 1)
-    names = drawn(users, unseen, seed)[:wanted]
-    return Chosen(tuple(names), sum(name in unseen for name in names), USERS)
+    names = draw_order(users, unseen, seed)[:wanted]
+    return HeldOutChoice(tuple(names), sum(name in unseen for name in names), USERS)
 
 
-def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
+def exchange_users(model: ServiceModel, users: Sequence[str], held_out: Sequence[str], seed: int) -> list[ServiceModel]:
     """Make at most 16 domain models, drawn at random, in each of which a held-out user and another user swap arrivals.
 
     The total rate of requests stays the same.
@@ -255,10 +255,10 @@ def exchanged(model: ServiceModel, users: Sequence[str], held_out: Sequence[str]
     kept = [place for place, name in enumerate(users) if name in set(held_out)]
     pairs = [(one, other) for one in kept for other in range(len(users)) if other not in kept or other > one]
     order = np.random.default_rng(seed).permutation(len(pairs))[:MOST_EXCHANGES]
-    return [_exchanged(model, *pairs[index]) for index in sorted(order.tolist())]
+    return [_exchange_pair(model, *pairs[index]) for index in sorted(order.tolist())]
 
 
-def _exchanged(model: ServiceModel, one: int, other: int) -> ServiceModel:
+def _exchange_pair(model: ServiceModel, one: int, other: int) -> ServiceModel:
     places = np.arange(len(model.rate))
     places[[one, other]] = other, one
     by_user = {name: value for name, value in vars(model).items() if name in OF_USERS and len(value)}
@@ -291,7 +291,7 @@ class InferenceProblem(SimulatedProblem):
         axes = Axis("requests per second", tuple(rates.tolist())), Axis("requests that wait", tuple(waiting.tolist()))
         return HeatMapAxes(*axes, "requests that are started at once (0: a server waits)")
 
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         """Return (requests per second, waiting requests, batch size) of each decision, [B] each; the size is NaN where
         the number of servers is decided.
         """

@@ -68,7 +68,7 @@ class Load(NamedTuple):
 
 
 @inlined
-def mixed(word: np.uint64) -> np.uint64:
+def mix_word(word: np.uint64) -> np.uint64:
     """Compute a pseudo-random 64-bit word from ``word`` by SplitMix64's finaliser (Steele et al., 2014)."""
     z = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -79,7 +79,7 @@ def mixed(word: np.uint64) -> np.uint64:
 def uniform(streams: Words, b: int, u: int) -> float:
     """Draw a number uniform in (0, 1) from the stream of episode ``b`` and user ``u``, which advances in place."""
     streams[b, u] += np.uint64(0x9E3779B97F4A7C15)
-    return ((mixed(streams[b, u]) >> np.uint64(11)) + 0.5) * UNIT
+    return ((mix_word(streams[b, u]) >> np.uint64(11)) + 0.5) * UNIT
 
 
 @kernel
@@ -100,7 +100,7 @@ def gamma(streams: Words, b: int, u: int, shape: float) -> float:
 
 
 @kernel
-def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
+def draw_rate(load: Load, streams: Words, factors: Floats, b: int, u: int, place: int) -> float:
     """Return a user's requests per second in window number ``place``; ``factors`` [B, U, J] that end are drawn anew."""
     start = place * load.window
     x, parts = load.model[b], load.rate.shape[2]
@@ -117,7 +117,7 @@ def modulated(load: Load, streams: Words, factors: Floats, b: int, u: int, place
 
 
 @inlined
-def drawn(
+def draw_arrival(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, now: float
 ) -> float:
     """Draw the second at which a user's next request after ``now`` comes; ``NEVER``: none.
@@ -135,11 +135,11 @@ def drawn(
             return NEVER
         now = end
         places[b, u] += 1
-        rates[b, u] = modulated(load, streams, factors, b, u, places[b, u])
+        rates[b, u] = draw_rate(load, streams, factors, b, u, places[b, u])
 
 
 @inlined
-def recorded(load: Load, places: Integers, b: int, u: int) -> float:
+def next_recorded(load: Load, places: Integers, b: int, u: int) -> float:
     """Return the second of a user's next recorded request, or ``NEVER``; its index in ``places`` [B, U] advances."""
     at = places[b, u]
     if at >= load.first[u + 1]:
@@ -155,31 +155,31 @@ def following(
 ) -> float:
     """Return the second of a user's next request, drawn or recorded, after the one at ``now``; ``NEVER``: none."""
     if len(load.times) > 0:
-        return recorded(load, places, b, u)
-    return drawn(load, streams, rates, factors, places, b, u, now)
+        return next_recorded(load, places, b, u)
+    return draw_arrival(load, streams, rates, factors, places, b, u, now)
 
 
 @kernel
-def opened(
+def open_stream(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> float:
     """Begin a user's stream at time 0; return the second of its first request, or ``NEVER``."""
-    streams[b, u] = mixed(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
+    streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
     if len(load.times) > 0:
         low, high = load.first[u], load.first[u + 1]
         places[b, u] = low + np.searchsorted(load.times[low:high], load.origin[b])
     else:
         places[b, u] = 0
-        rates[b, u] = modulated(load, streams, factors, b, u, 0)
+        rates[b, u] = draw_rate(load, streams, factors, b, u, 0)
     return following(load, streams, rates, factors, places, b, u, 0.0)
 
 
 @kernel
-def counted(
+def count_arrivals(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> int:
     """Count a user's requests in the whole episode; this consumes the stream."""
-    count, time = 0, opened(load, streams, rates, factors, places, b, u, seed)
+    count, time = 0, open_stream(load, streams, rates, factors, places, b, u, seed)
     while time < NEVER:
         count += 1
         time = following(load, streams, rates, factors, places, b, u, time)
@@ -187,12 +187,12 @@ def counted(
 
 
 @kernel
-def arrived(
+def arrival_times(
     load: Load, streams: Words, rates: Floats, factors: Floats, places: Integers, b: int, u: int, seed: np.uint64
 ) -> Floats:
     """Return the seconds [n] at which a user's n requests of the whole episode come; this consumes the stream."""
-    times = np.empty(counted(load, streams, rates, factors, places, b, u, seed))
-    time = opened(load, streams, rates, factors, places, b, u, seed)
+    times = np.empty(count_arrivals(load, streams, rates, factors, places, b, u, seed))
+    time = open_stream(load, streams, rates, factors, places, b, u, seed)
     for i in range(len(times)):
         times[i] = time
         time = following(load, streams, rates, factors, places, b, u, time)
@@ -202,7 +202,7 @@ def arrived(
 FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
 
 
-class Recorded(NamedTuple):
+class RecordedArrivals(NamedTuple):
     """Recorded arrivals of U users and the beginnings of episodes, all in seconds.
 
     Attributes:
@@ -219,7 +219,7 @@ class Recorded(NamedTuple):
     late: Floats | None = None
 
     @classmethod
-    def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> Recorded:
+    def of_counts(cls, counts: Sequence[NDArray[np.integer]], episode_seconds: float, seed: int) -> RecordedArrivals:
         """Make a recording from each user's ``counts`` of requests in n seconds, [n]: random instants in each second.
 
         Episodes of ``episode_seconds`` may begin anywhere.
@@ -228,7 +228,7 @@ class Recorded(NamedTuple):
         times = [np.sort(np.repeat(np.arange(len(own)), own) + random.random(int(own.sum()))) for own in counts]
         return cls(times, 0.0, float(max(map(len, counts)) - episode_seconds))
 
-    def beginning(self, begins: Floats, window: float) -> Recorded:
+    def beginning(self, begins: Floats, window: float) -> RecordedArrivals:
         """Copy the recording with episodes that begin at ``begins``, where users' smoothed rates are known.
 
         Args:

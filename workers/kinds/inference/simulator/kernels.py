@@ -21,12 +21,12 @@ from workers.kinds.inference.simulator.arrivals import (
     Integers,
     Load,
     Words,
-    counted,
+    count_arrivals,
     following,
     inlined,
     kernel,
-    mixed,
-    opened,
+    mix_word,
+    open_stream,
 )
 
 MOST_ASKED = 4  # decisions about the number of servers at one time
@@ -79,7 +79,7 @@ class Rules(NamedTuple):
     controlled: bool
 
 
-class Given(NamedTuple):
+class EpisodeConstants(NamedTuple):
     """Constants that differ between B episodes: M members of service times, T control intervals.
 
     Attributes:
@@ -144,7 +144,7 @@ class Worlds(NamedTuple):
 
 
 @inlined
-def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: float) -> float:
+def worth(rules: Rules, given: EpisodeConstants, b: int, user: int, variant: int, delay: float) -> float:
     """Return the response quality, 0…1, of an answer by ``variant`` after ``delay`` seconds."""
     start, end = given.full_until[b, user], given.zero_at[b, user]
     late = min(max((delay - start) / (end - start), 0.0), 1.0)
@@ -156,7 +156,7 @@ def worth(rules: Rules, given: Given, b: int, user: int, variant: int, delay: fl
 
 
 @inlined
-def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> float:
+def log_noise(given: EpisodeConstants, b: int, user: int, variant: int, number: int) -> float:
     """Return the random term of a batch's natural-log seconds: normal (Box and Muller, 1958), or log exponential.
 
     It depends on seed, user and ``number`` of the batch's first request alone, not on earlier decisions.
@@ -164,22 +164,22 @@ def log_noise(given: Given, b: int, user: int, variant: int, number: int) -> flo
     spread = given.spread[given.member[b], variant] * given.noise[b]
     if spread == 0.0 and not given.memoryless:
         return 0.0
-    word = mixed(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
-    first = ((mixed(word) >> np.uint64(11)) + 0.5) * UNIT
+    word = mix_word(given.seed[b] ^ (np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(user)))
+    first = ((mix_word(word) >> np.uint64(11)) + 0.5) * UNIT
     if given.memoryless:
         return np.log(-np.log(first))
-    second = (mixed(word + np.uint64(1)) >> np.uint64(11)) * UNIT
+    second = (mix_word(word + np.uint64(1)) >> np.uint64(11)) * UNIT
     return spread * np.sqrt(-2.0 * np.log(first)) * np.cos(2.0 * np.pi * second)
 
 
 @inlined
-def interval(rules: Rules, given: Given, now: float) -> int:
+def interval(rules: Rules, given: EpisodeConstants, now: float) -> int:
     """Return the index of the control interval of ``now`` (seconds), at most the last one with conditions."""
     return min(int(now / rules.window), len(given.slowdown) - 1)
 
 
 @inlined
-def drop_oldest(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+def drop_oldest(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
     """Drop the oldest waiting request of user ``u`` in episode ``b``, with quality 0."""
     worlds.user_count[b, u, HEAD] = (worlds.user_count[b, u, HEAD] + 1) % (rules.queue_limit + 1)
     worlds.user_count[b, u, LENGTH] -= 1
@@ -202,7 +202,7 @@ def count(rules: Rules, worlds: Worlds, b: int, u: int, now: float) -> None:
 
 
 @inlined
-def arrive(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
+def arrive(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, u: int) -> None:
     """Append user ``u``'s next request to its queue; if it is full, drop the oldest."""
     times, counts = worlds.user_time, worlds.user_count
     now, room = times[b, u, NEXT], rules.queue_limit + 1
@@ -235,7 +235,9 @@ def finish(rules: Rules, worlds: Worlds, b: int, s: int) -> None:
 
 
 @inlined
-def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, s: int, action: int) -> None:
+def dispatch(
+    rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, s: int, action: int
+) -> None:
     """Start the batch that ``action`` denotes on server ``s``; its seconds and qualities are determined here."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     user, variant, size = (action - 1) // (variants * sizes), (action - 1) // sizes % variants, (action - 1) % sizes
@@ -271,7 +273,7 @@ def dispatch(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int
 
 
 @kernel
-def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
+def turn_on(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
     """Start the first server of class ``klass`` that is off; return False if none is off."""
     for s in range(len(rules.klass)):
         if rules.klass[s] == klass and worlds.server_count[b, s, STATUS] == OFF:
@@ -284,7 +286,7 @@ def turn_on(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> b
 
 
 @kernel
-def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> bool:
+def turn_off(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> bool:
     """Turn off a class's last starting, else last idle server; return False if there is none, or the minimum is on."""
     on, idle, starting = 0, NOBODY, NOBODY
     for s in range(len(rules.klass)):
@@ -302,7 +304,7 @@ def turn_off(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> 
 
 
 @inlined
-def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
+def act(rules: Rules, given: EpisodeConstants, worlds: Worlds, amounts: Floats, b: int, action: int) -> bool:
     """Apply the action of number ``action`` in episode ``b``; return False if it is illegal."""
     variants, sizes = len(rules.accuracy), len(rules.batches)
     asked, dispatches = worlds.counts[b, ASKED], given.zero_at.shape[1] * variants * sizes
@@ -331,7 +333,7 @@ def act(rules: Rules, given: Given, worlds: Worlds, amounts: Floats, b: int, act
 
 
 @inlined
-def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
+def unavailable_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int, klass: int) -> int:
     """Return the number of running servers of class ``klass`` that are unavailable now."""
     share = given.capacity[interval(rules, given, worlds.clock[b, NOW]), b]
     if share >= 1.0:
@@ -344,14 +346,14 @@ def lost(rules: Rules, given: Given, worlds: Worlds, b: int, klass: int) -> int:
 
 
 @inlined
-def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
+def to_be_asked(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -> int:
     """Return the first available idle server that has not waited (action 0) since the last event; ``NOBODY``: none."""
     klass, usable = NOBODY, 0
     for s in range(len(rules.klass)):
         if worlds.server_count[b, s, STATUS] == IDLE:
             if rules.klass[s] != klass:
                 klass = rules.klass[s]
-                usable = -lost(rules, given, worlds, b, klass)
+                usable = -unavailable_servers(rules, given, worlds, b, klass)
                 for other in range(s, len(rules.klass)):
                     if rules.klass[other] == klass and worlds.server_count[b, other, STATUS] == IDLE:
                         usable += 1
@@ -362,7 +364,7 @@ def to_be_asked(rules: Rules, given: Given, worlds: Worlds, b: int) -> int:
 
 
 @inlined
-def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
+def next_event(rules: Rules, given: EpisodeConstants, worlds: Worlds, b: int) -> float:
     """Return the second of the next event in episode ``b``; ``NEVER``: the episode is over."""
     now, busy = worlds.clock[b, NOW], False
     time = worlds.clock[b, CONTROL_AT]
@@ -381,7 +383,9 @@ def next_event(rules: Rules, given: Given, worlds: Worlds, b: int) -> float:
 
 
 @inlined
-def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float) -> None:
+def happen(
+    rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int, now: float
+) -> None:
     """Process all events of episode ``b`` at ``now`` seconds, except decisions."""
     event = False
     worlds.clock[b, NOW] = now
@@ -410,7 +414,7 @@ def happen(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floa
 
 
 @inlined
-def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
+def go_on(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, b: int) -> None:
     """Advance episode ``b`` to its next decision, or to its end."""
     count = worlds.counts
     while True:
@@ -435,7 +439,7 @@ def go_on(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Float
 
 
 @kernel
-def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> None:
+def empty(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, b: int) -> None:
     """Reset episode ``b`` to time 0: minimum servers on and idle, no variant loaded, empty queues."""
     worlds.clock[b], worlds.counts[b], worlds.server_time[b], worlds.server_count[b] = 0.0, 0, 0.0, 0
     worlds.user_time[b], worlds.user_count[b] = 0.0, 0
@@ -453,13 +457,13 @@ def empty(rules: Rules, given: Given, load: Load, worlds: Worlds, b: int) -> Non
     streams, rates, factors, places = worlds.streams, worlds.rates, worlds.factors, worlds.places
     for u in range(given.zero_at.shape[1]):
         worlds.user_time[b, u, RATE] = rules.usual[u]
-        worlds.user_count[b, u, COMING] = counted(load, streams, rates, factors, places, b, u, given.seed[b])
+        worlds.user_count[b, u, COMING] = count_arrivals(load, streams, rates, factors, places, b, u, given.seed[b])
         worlds.counts[b, REQUESTS] += worlds.user_count[b, u, COMING]
-        worlds.user_time[b, u, NEXT] = opened(load, streams, rates, factors, places, b, u, given.seed[b])
+        worlds.user_time[b, u, NEXT] = open_stream(load, streams, rates, factors, places, b, u, given.seed[b])
 
 
 @kernel
-def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
+def start(rules: Rules, given: EpisodeConstants, load: Load, worlds: Worlds, amounts: Floats, rows: Integers) -> None:
     """Begin the episodes ``rows`` [n] anew, and advance to their first decisions."""
     rules, given, load, worlds = borrowed(rules), borrowed(given), borrowed(load), borrowed(worlds)
     for b in rows:
@@ -469,7 +473,13 @@ def start(rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Float
 
 @kernel
 def step(
-    rules: Rules, given: Given, load: Load, worlds: Worlds, amounts: Floats, actions: Integers, elapsed: Floats
+    rules: Rules,
+    given: EpisodeConstants,
+    load: Load,
+    worlds: Worlds,
+    amounts: Floats,
+    actions: Integers,
+    elapsed: Floats,
 ) -> int:
     """Apply the decisions and advance to the next ones; ended episodes stay as they are.
 
@@ -494,7 +504,7 @@ def step(
     return -1
 
 
-class Known(NamedTuple):
+class StateBuffers(NamedTuple):
     """The arrays of ``app.kinds.inference.dynamics.State``, [B, …], as output buffers of ``look``."""
 
     waiting: Integers
@@ -511,7 +521,7 @@ class Known(NamedTuple):
 
 
 @inlined
-def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) -> None:
+def look_at_users(rules: Rules, worlds: Worlds, known: StateBuffers, b: int, i: int) -> None:
     """Write queues, rates and qualities of episode ``b`` to row ``i`` of ``known``."""
     now, room = worlds.clock[b, NOW], rules.queue_limit + 1
     for u in range(known.waiting.shape[1]):
@@ -526,7 +536,7 @@ def look_at_users(rules: Rules, worlds: Worlds, known: Known, b: int, i: int) ->
 
 
 @inlined
-def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b: int, i: int) -> None:
+def look_at_servers(rules: Rules, given: EpisodeConstants, worlds: Worlds, known: StateBuffers, b: int, i: int) -> None:
     """Write the servers of episode ``b`` to row ``i`` of ``known``; unavailable idle servers count as starting."""
     known.idle[i], known.busy[i], known.starting[i] = 0, 0, 0
     free = np.inf
@@ -540,14 +550,14 @@ def look_at_servers(rules: Rules, given: Given, worlds: Worlds, known: Known, b:
         elif status == STARTING:
             known.starting[i, klass] += 1
     for c in range(len(rules.minimum)):
-        gone = min(lost(rules, given, worlds, b, c), known.idle[i, c])
+        gone = min(unavailable_servers(rules, given, worlds, b, c), known.idle[i, c])
         known.idle[i, c] -= gone
         known.starting[i, c] += gone
     known.next_free[i] = max(free - worlds.clock[b, NOW], 0.0) if free < np.inf else 0.0
 
 
 @kernel
-def look(rules: Rules, given: Given, worlds: Worlds, known: Known, rows: Integers) -> None:
+def look(rules: Rules, given: EpisodeConstants, worlds: Worlds, known: StateBuffers, rows: Integers) -> None:
     """Write the observable state of the episodes ``rows`` [n] to the first n rows of ``known``."""
     rules, given, worlds, known = borrowed(rules), borrowed(given), borrowed(worlds), borrowed(known)
     for i in range(len(rows)):
@@ -578,7 +588,7 @@ def look_back(rules: Rules, worlds: Worlds, batch: Integers, pace: Floats, arriv
 
 
 @kernel
-def fairness(given: Given, worlds: Worlds, unfair: Floats) -> None:
+def fairness(given: EpisodeConstants, worlds: Worlds, unfair: Floats) -> None:
     """Write 1 − Jain's index of users' mean qualities to ``unfair`` [B] for ended episodes, 0 for others."""
     users = given.zero_at.shape[1]
     for b in range(len(unfair)):

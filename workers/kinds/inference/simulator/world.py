@@ -22,12 +22,12 @@ from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
 from app.kinds.inference.quality import jain
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.evaluation.wrappers import World, neutral
 from workers.inputs import Conditions
 from workers.kinds.inference.simulator import kernels
-from workers.kinds.inference.simulator.arrivals import Load, Potential, Recorded, Transition
-from workers.learning.simulator import JointSimulator, Role, Seen, Step
+from workers.kinds.inference.simulator.arrivals import Load, Potential, RecordedArrivals, Transition
+from workers.learning.simulator import JointSimulator, MaskedObservation, Role, Step
 
 Floats = NDArray[np.float64]
 TERMS = ("quality", "fairness", "cost", "switching")
@@ -68,7 +68,7 @@ class Ticks:
         return getattr(self._world, name)
 
 
-class InferenceWorld(Disturbed):
+class InferenceWorld(DisturbedWorld):
     """B episodes of a workload, each at its next decision: a batch for an idle server, or the number of servers.
 
     Args:
@@ -91,15 +91,15 @@ class InferenceWorld(Disturbed):
     advice: slice | None = None
     parameters: Sequence[str]
     view: View
-    before: Standing
-    after: Standing
+    before: QualitySoFar
+    after: QualitySoFar
 
     def __init__(
         self,
         layout: Layout,
         models: Sequence[ServiceModel],
         conditions: Conditions,
-        recorded: Recorded | None = None,
+        recorded: RecordedArrivals | None = None,
         believed: ServiceModel | None = None,
     ) -> None:
         super().__init__(conditions.batch, conditions.seed, 1)
@@ -174,14 +174,14 @@ class InferenceWorld(Disturbed):
         For learners the first call also fits the potential that shapes rewards.
         """
         if self.renews and self.potential is None:
-            self.potential = self._estimated()
-        return self._begun()
+            self.potential = self._fit_potential()
+        return self._first_view()
 
-    def _estimated(self) -> Potential:
+    def _fit_potential(self) -> Potential:
         """Fit the shaping potential to a simple rule's decisions, 25 % of them random, from seed 0."""
         kept, self.seed = self.seed, 0
         rng, met = np.random.default_rng(0), list[Transition]()
-        _, mask = self._begun()
+        _, mask = self._first_view()
         for _ in range(WATCHED):
             before, ruled = self.state.waiting, WITHOUT_MODEL.act(self.situation).action
             strays = rng.random(self.batch) < STRAYING
@@ -192,14 +192,14 @@ class InferenceWorld(Disturbed):
         self.seed = kept
         return Potential.fit(met)
 
-    def _begun(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    def _first_view(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
         self.renew()
         if self.renews:
             self.same = False
         ticks: Any = Ticks(self)
         for disturbance in self.disturbances:
             disturbance.begin(ticks)
-        self.given, self.load = _owned(self._given(ticks)), _owned(self._load())
+        self.given, self.load = _copy_contiguous(self._episode_constants(ticks)), _copy_contiguous(self._load())
         self.worlds = _worlds(self.batch, self.layout, len(self.load.lasting))
         self._draw(self._rows)
         self.amounts = np.zeros((self.batch, 7))
@@ -220,7 +220,7 @@ class InferenceWorld(Disturbed):
         """
         elapsed, ended = np.empty(self.batch), self.worlds.counts[:, kernels.ENDED].copy()
         if self.renews:
-            self.before = standing(self.worlds, self.rules.until)
+            self.before = quality_so_far(self.worlds, self.rules.until)
         self.amounts = np.zeros((self.batch, 7))
         begun, came, waiting = self.worlds.clock[:, kernels.NOW].copy(), self._came, self.state.waiting
         chosen = np.ascontiguousarray(actions, np.int64)
@@ -229,7 +229,7 @@ class InferenceWorld(Disturbed):
             raise ValueError(f"action {chosen[wrong]} of episode {wrong} is not legal")
         if self.renews:
             elapsed = self._cut(begun)
-            self.after = standing(self.worlds, self.rules.until)
+            self.after = quality_so_far(self.worlds, self.rules.until)
         self._settle(ended)
         self._look()
         done = self.worlds.counts[:, kernels.ENDED] == 1
@@ -278,7 +278,7 @@ class InferenceWorld(Disturbed):
     def _begin_anew(self, rows: NDArray[np.int64]) -> None:
         self._draw(rows)
         self._start(np.zeros((self.batch, 7)), rows)
-        fresh = _known(len(rows), self.layout)
+        fresh = _state_buffers(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
         view = seen(self.layout, State(*fresh))
         before: Any = self.state
@@ -304,7 +304,7 @@ class InferenceWorld(Disturbed):
             self.worlds.parts[own, :, part] = counts[now - PARTS <= part]
 
     def _look(self) -> None:
-        known = _known(self.batch, self.layout)
+        known = _state_buffers(self.batch, self.layout)
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
         self.view = seen(self.layout, self._state)
@@ -332,7 +332,7 @@ class InferenceWorld(Disturbed):
         self.paid = -(self.terms @ self.weights)
 
     @property
-    def counted(self) -> Floats:
+    def outcome_increments(self) -> Floats:
         """What the last step adds to each of O outcomes, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
@@ -345,7 +345,7 @@ class InferenceWorld(Disturbed):
         )
         if len(self.layout.users) == 1:
             return np.stack(columns, axis=1)
-        now = standing(self.worlds, self.rules.until)
+        now = quality_so_far(self.worlds, self.rules.until)
         fair = np.concatenate([now.jain[:, None], now.quality], axis=1) * self.ending[:, None]
         return np.concatenate([np.stack(columns, axis=1), fair], axis=1)
 
@@ -375,7 +375,7 @@ class InferenceWorld(Disturbed):
         columns = [self.factors.get(f"{group}.{name}", np.ones(self.variety)) for name in names]
         return np.stack(columns, axis=1)[self._rows % self.variety]
 
-    def _given(self, ticks: World) -> kernels.Given:
+    def _episode_constants(self, ticks: World) -> kernels.EpisodeConstants:
         layout, quality = self.layout, self.layout.quality
         told = [self.conditions_at(ticks) for _ in range(self.intervals)] if self.disturbances else []
         log_seconds = np.concatenate([model.log_seconds for model in self.models])
@@ -383,7 +383,7 @@ class InferenceWorld(Disturbed):
         self._members = np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes
         target = self._factor("target", layout.users)
         shape = (max(len(told), 1), self.batch)
-        return kernels.Given(
+        return kernels.EpisodeConstants(
             seed=np.zeros(self.batch, np.uint64),
             full_until=quality.full_until * target,
             zero_at=quality.zero_at * target,
@@ -404,7 +404,7 @@ class InferenceWorld(Disturbed):
         total = neutral(self.batch, self.channels)
         for disturbance in self.disturbances:
             conditions = disturbance.conditions(ticks)
-            total = total if conditions is None else total.combined(conditions)
+            total = total if conditions is None else total.combine(conditions)
         return total
 
     def _load(self) -> Load:
@@ -432,17 +432,17 @@ class InferenceWorld(Disturbed):
     def get_state(self) -> dict[str, Any]:
         """Return the whole state, after ``reset``, as a dict of arrays and plain values."""
         parts: dict[str, Any] = {"given": self.given, "load": self.load, "worlds": self.worlds}
-        arrays = {name: _owned(part)._asdict() for name, part in parts.items()}
+        arrays = {name: _copy_contiguous(part)._asdict() for name, part in parts.items()}
         worth = None if self.potential is None else self.potential._asdict()
         return {**arrays, "potential": worth, "same": self.same, "random": self.random.bit_generator.state}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Restore the result of ``get_state``, and continue its episodes. Raises KeyError if an entry is missing."""
-        self.given = _owned(kernels.Given(**state["given"]))
-        self.load = _owned(Load(**state["load"]))
-        self.worlds = _owned(kernels.Worlds(**state["worlds"]))
+        self.given = _copy_contiguous(kernels.EpisodeConstants(**state["given"]))
+        self.load = _copy_contiguous(Load(**state["load"]))
+        self.worlds = _copy_contiguous(kernels.Worlds(**state["worlds"]))
         worth = state["potential"]
-        self.potential = None if worth is None else _owned(Potential(**worth))
+        self.potential = None if worth is None else _copy_contiguous(Potential(**worth))
         self.same = state["same"]
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -450,7 +450,7 @@ class InferenceWorld(Disturbed):
         self._look()
 
 
-class Standing(NamedTuple):
+class QualitySoFar(NamedTuple):
     """Qualities of U users so far in B episodes, over the requests that are started or dropped.
 
     Attributes:
@@ -471,15 +471,15 @@ class Standing(NamedTuple):
         return self.share * (1.0 - self.jain)
 
 
-def standing(worlds: kernels.Worlds, until: float) -> Standing:
+def quality_so_far(worlds: kernels.Worlds, until: float) -> QualitySoFar:
     """Compute users' qualities so far; ``until``: seconds of an episode during which requests come."""
     missed, counts = worlds.user_time[:, :, kernels.MISSED], worlds.user_count
     quality = 1.0 - missed / np.maximum(counts[:, :, kernels.DECIDED], 1)
     share = np.minimum(worlds.clock[:, kernels.NOW] / until, 1.0)
-    return Standing(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
+    return QualitySoFar(missed / np.maximum(counts[:, :, kernels.COMING], 1), quality, jain(quality), share)
 
 
-def _owned(parts: Any) -> Any:
+def _copy_contiguous(parts: Any) -> Any:
     """Copy the named tuple ``parts`` with contiguous arrays, so that loops are compiled for one memory layout."""
     return parts._make(value.copy() if isinstance(value, np.ndarray) else value for value in parts)
 
@@ -526,9 +526,9 @@ def _worlds(batch: int, layout: Layout, factors: int) -> kernels.Worlds:
     )
 
 
-def _known(batch: int, layout: Layout) -> Any:
+def _state_buffers(batch: int, layout: Layout) -> Any:
     users, classes = (batch, len(layout.users)), (batch, len(layout.servers))
-    return kernels.Known(
+    return kernels.StateBuffers(
         waiting=np.empty(users, np.int64),
         oldest=np.empty(users),
         newest=np.empty(users),
@@ -564,9 +564,9 @@ class Clients(JointSimulator):
         return {name: _role(client) for name, client in self.clients.items()}
 
     @override
-    def reset(self) -> Mapping[str, Seen]:
+    def reset(self) -> Mapping[str, MaskedObservation]:
         self.world.reset()
-        return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
+        return {name: MaskedObservation(*client.seen(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
         """Award servers to the best offers, and step the world; return a ``Step`` for each agent, by name.

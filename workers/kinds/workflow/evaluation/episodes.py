@@ -132,12 +132,12 @@ def flow(trace: Trace) -> bool:
     return len(trace.parents) > 0
 
 
-def sized(traces: Sequence[Trace], most: int) -> int:
+def largest_episode(traces: Sequence[Trace], most: int) -> int:
     """Return the largest number of tasks in an episode, if pieces of batch logs have at most ``most`` jobs."""
     return max(trace.tasks if flow(trace) else min(trace.tasks, most) for trace in traces)
 
 
-def known(trace: Trace) -> Trace:
+def with_known_run_times(trace: Trace) -> Trace:
     """Keep the tasks with known run times; a workflow that lacks one loses all its tasks."""
     there = trace.runtime >= 0
     if there.all():
@@ -151,24 +151,24 @@ def stretch(trace: Trace, first: int, count: int) -> Trace:
     """Cut out ``count`` batch jobs from index ``first`` on, the first of them submitted at second 0."""
     begun = trace.submit[first]
     part = selected(trace, slice(first, first + count))
-    return _filled(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
+    return _fill_estimates(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
 
 
-def _filled(trace: Trace) -> Trace:
+def _fill_estimates(trace: Trace) -> Trace:
     """Replace missing estimates by the requested seconds, unless the trace has predictions."""
     return trace._replace(estimate=trace.requested) if trace.predicted is None else trace
 
 
-def drawn(trace: Trace, most: int, random: Random) -> Trace:
+def draw_episode(trace: Trace, most: int, random: Random) -> Trace:
     """Draw an episode: a random piece of at most ``most`` jobs, or the whole workflow; it begins at second 0."""
     if flow(trace):
         first = trace.submit.min()
-        return _filled(trace)._replace(submit=trace.submit - first, deadline=trace.deadline - first)
+        return _fill_estimates(trace)._replace(submit=trace.submit - first, deadline=trace.deadline - first)
     count = min(most, trace.tasks)
     return stretch(trace, int(random.integers(trace.tasks - count + 1)), count)
 
 
-def jittered(trace: Trace, scale: float, random: Random) -> Trace:
+def jitter_gaps(trace: Trace, scale: float, random: Random) -> Trace:
     """Multiply gaps between submissions (run times in workflows submitted at once) by exp(``scale`` · normal)."""
     factor = np.exp(scale * random.standard_normal(trace.tasks))
     if flow(trace) and np.ptp(trace.submit) == 0:
@@ -183,14 +183,14 @@ def arriving(trace: Trace, factor: Floats) -> Trace:
     return trace._replace(submit=submit, deadline=trace.deadline + submit - trace.submit)
 
 
-def loaded(trace: Trace, factor: float) -> Trace:
+def scale_load(trace: Trace, factor: float) -> Trace:
     """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if all come at once."""
     if np.ptp(trace.submit) == 0:
         return trace.scaled(factor)
     return arriving(trace, np.full(trace.tasks, 1 / factor))
 
 
-def misjudged(trace: Trace, power: float) -> Trace:
+def distort_estimates(trace: Trace, power: float) -> Trace:
     """Raise the ratio of estimates and predictions to run times to ``power``: 0 makes them exact, 1 changes nothing."""
 
     def off(seconds: Floats) -> Floats:
@@ -208,12 +208,12 @@ def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode
         return episode
     trace, nodes = episode.trace, episode.nodes
     if disturbance.capacity < 1:
-        trace, nodes = _narrowed(trace, nodes, disturbance.capacity)
+        trace, nodes = _reduce_nodes(trace, nodes, disturbance.capacity)
     trace = trace._replace(runtime=trace.runtime * disturbance.factor)
     return Episode(trace, nodes, episode.weights, reference(trace, nodes))
 
 
-def _narrowed(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
+def _reduce_nodes(trace: Trace, nodes: Nodes, share: float) -> tuple[Trace, Nodes]:
     """Reduce the nodes to a ``share`` (0…1) if all tasks still fit; a single node loses processors instead, and tasks
     that need more get fewer processors for longer.
     """
@@ -234,7 +234,7 @@ def _all_fit(trace: Trace, nodes: Nodes) -> bool:
     return bool(fits.any(axis=1).all())
 
 
-def described(trace: Trace, nodes: Nodes) -> Floats:
+def describe_episode(trace: Trace, nodes: Nodes) -> Floats:
     """Describe an episode before it runs by the four numbers of ``ENTRIES``, [4]; logs are natural.
 
     ``load``: log of the expected work over the nodes' capacity during the submissions; ``spread``: standard deviation

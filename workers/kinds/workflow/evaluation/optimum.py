@@ -249,7 +249,7 @@ PLACEMENTS = 200_000  # most placements of tasks in all trials
 LOWEST = np.zeros(len(TERMS))  # no term is below 0
 
 
-class Found(NamedTuple):
+class ValuedPlan(NamedTuple):
     """A plan: its tasks in order [N], node of each task [N] (−1: any), and its return ``value``."""
 
     order: NDArray[np.integer]
@@ -270,24 +270,27 @@ def level_optimum(episode: Episode, limits: Limits, start: Schedule, seed: int) 
     if reason is None:
         best = solve(episode.trace, episode.nodes, episode.weights, start)
         if best.exact:
-            policy = SchedulerPolicy(Fixed(best.schedule, remembered(best.schedule)))
+            policy = SchedulerPolicy(FixedScheduler(best.schedule, replay_scheduler(best.schedule)))
             return LevelOptimum(policy, exact=True, expected=best.value, error=0.0)
         start, reason = best.schedule, f"given up after {best.branches} branches"
     value = objective_return(episode.weights, terms(episode.trace, episode.nodes, start, episode.measure))
-    schedule = start if limits != SCHEDULERS_NO_LIMITS else _improved(episode, start, value, seed)
+    schedule = start if limits != SCHEDULERS_NO_LIMITS else _climb(episode, start, value, seed)
     expected = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
     reason_text = f"the best plan that was found; {-expected:.5f} more can't be ruled out: {reason}"
     return LevelOptimum(
-        SchedulerPolicy(Fixed(schedule, remembered(schedule))), expected=expected, error=-expected, reason=reason_text
+        SchedulerPolicy(FixedScheduler(schedule, replay_scheduler(schedule))),
+        expected=expected,
+        error=-expected,
+        reason=reason_text,
     )
 
 
-def remembered(schedule: Schedule) -> ReplayedSchedule:
+def replay_scheduler(schedule: Schedule) -> ReplayedSchedule:
     """Make a scheduler that replays the order, nodes and earliest starts of ``schedule``."""
     return ReplayedSchedule(np.lexsort((schedule.end, schedule.start)), schedule.node, schedule.start)
 
 
-class Fixed(EpisodeScheduler):
+class FixedScheduler(EpisodeScheduler):
     """A scheduler that replays a given schedule to the second in its own episode, and uses another scheduler in others.
 
     Args:
@@ -311,24 +314,26 @@ class Fixed(EpisodeScheduler):
         return self.otherwise.play(episode)
 
 
-def _improved(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
+def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
     """Improve ``start``, whose return is ``value``, by hill climbing: move one task to another place in the order, and
     half the time to whichever node suits; keep what raises the return.
     """
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)
-    known = remembered(start)
-    found, best = Found(known.order, known.node, value), start
+    known = replay_scheduler(start)
+    found, best = ValuedPlan(known.order, known.node, value), start
     for _ in range(min(TRIALS, PLACEMENTS // max(count * nodes, 1))):
-        order, node = _moved(found, random, nodes)
+        order, node = _move_task(found, random, nodes)
         schedule = ReplayedSchedule(order, node).play(episode)
         worthy = objective_return(episode.weights, terms(episode.trace, episode.nodes, schedule, episode.measure))
         if worthy > found.value:
-            found, best = Found(order, node, worthy), schedule
+            found, best = ValuedPlan(order, node, worthy), schedule
     return best
 
 
-def _moved(found: Found, random: np.random.Generator, nodes: int) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+def _move_task(
+    found: ValuedPlan, random: np.random.Generator, nodes: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
     count = len(found.order)
     there, place = random.integers(count, size=2)
     order = np.insert(np.delete(found.order, there), place, found.order[there])

@@ -12,7 +12,7 @@ from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
 from app.kinds.workflow.queue import HOUR, Nodes
 from app.kinds.workflow.trace import Seconds, Trace
-from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready, rented, slowdowns
+from workers.kinds.workflow.simulator.simulate import Schedule, figures, list_rentals, ready, slowdowns
 
 # Gantt charts: the assignment of tasks to a node's processors.
 #
@@ -65,7 +65,7 @@ def gantt(
                 "group": int(trace.group[task]),
             }
         )
-    bars, last = _shortened(bars, last)
+    bars, last = _shorten_bars(bars, last)
     names = [labels[node] if len(labels) else f"node {node}" for node in shown]
     rows = zip(names, offsets, nodes.processors[shown], strict=False)
     return {
@@ -77,7 +77,7 @@ def gantt(
     }
 
 
-def _shortened(bars: list[Json], last: float) -> tuple[list[Json], float]:
+def _shorten_bars(bars: list[Json], last: float) -> tuple[list[Json], float]:
     """Keep at most ``MOST_BARS`` bars by start; return them and the end, in seconds, of the window that they cover."""
     if len(bars) <= MOST_BARS:
         return bars, last
@@ -173,8 +173,8 @@ def over_time(trace: Trace, nodes: Nodes, schedule: Schedule, edges: Floats) -> 
     ones = np.ones(trace.tasks)
     return {
         "time": edges.tolist(),
-        "utilisation": _rounded(busy / nodes.processors.sum(), 5),
-        "queue": _rounded(_mean(at, schedule.start, ones, edges), 3),
+        "utilisation": _round_values(busy / nodes.processors.sum(), 5),
+        "queue": _round_values(_mean(at, schedule.start, ones, edges), 3),
         "longest": _longest(at, schedule.start, edges).tolist(),
     }
 
@@ -183,7 +183,7 @@ def distribution(values: Floats) -> Json:
     """Compute quantiles of ``values`` [N] as JSON, denser towards the largest, where schedules differ."""
     finest = 1 - 1 / max(len(values), 1)
     shares = np.append(QUANTILES[finest >= QUANTILES], 1.0)
-    return {"share": _rounded(shares, 5), "value": _rounded(np.quantile(values, shares), 4)}
+    return {"share": _round_values(shares, 5), "value": _round_values(np.quantile(values, shares), 4)}
 
 
 def _edges(trace: Trace, schedule: Schedule) -> Floats:
@@ -223,7 +223,7 @@ def _longest(begin: Floats, end: Floats, edges: Floats) -> NDArray[np.int64]:
     return most
 
 
-def _rounded(values: Floats, digits: int) -> list[float]:
+def _round_values(values: Floats, digits: int) -> list[float]:
     return [round(float(value), digits) for value in values]
 
 
@@ -236,19 +236,19 @@ OUTCOMES = (*QUEUED, Outcome("deadlines missed", SHARE), Outcome("rented", "node
 """Outcomes of any tasks on any nodes."""
 
 
-def queued(trace: Trace, begun: Seconds) -> Floats:
+def queue_outcomes(trace: Trace, begun: Seconds) -> Floats:
     """Compute mean bounded slowdown, mean wait and makespan (seconds), [3], of jobs begun at ``begun`` seconds [N]."""
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     span = schedule.end.max() - trace.submit.min()
     return np.array([slowdowns(trace, schedule).mean(), (begun - trace.submit).mean(), span])
 
 
-def counted(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
+def schedule_outcomes(trace: Trace, nodes: Nodes, schedule: Schedule) -> Floats:
     """Compute a schedule's six outcomes in the order and units of ``OUTCOMES``, [6].
 
     Raises:
         ValueError: there is no task, or a task has no end.
     """
-    worth, rentals = figures(trace, nodes, schedule), rented(trace, nodes, schedule)
+    worth, rentals = figures(trace, nodes, schedule), list_rentals(trace, nodes, schedule)
     hours = (rentals.released - rentals.ordered).sum() / HOUR
     return np.array([worth.slowdown, worth.wait, worth.makespan, worth.misses, hours, worth.cost])

@@ -28,7 +28,14 @@ from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import Episode, reference
 from workers.kinds.workflow.evaluation.optimum import level_optimum
 from workers.kinds.workflow.evaluation.pictures import OUTCOMES, picture, window
-from workers.kinds.workflow.evaluation.schedulers import ORDERS, EpisodeScheduler, Ruled, placed, pooled, ruled
+from workers.kinds.workflow.evaluation.schedulers import (
+    ORDERS,
+    EpisodeScheduler,
+    RuleScheduler,
+    placement_schedulers,
+    rule_schedulers,
+    uses_one_pool,
+)
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, Memory, SchedulerPolicy, WorkflowWorld
 from workers.kinds.workflow.simulator.simulate import Schedule, figures, play_agent
 
@@ -79,7 +86,7 @@ class WorkflowProblem(Problem):
         self.held_out = tuple(self._playable(held_out))
         if not self.traces:
             raise ValueError("there is no task with a run time to play")
-        self.pool = all(pooled(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
+        self.pool = all(uses_one_pool(trace, len(self.layout.nodes.kind)) for trace in (*self.traces, *self.held_out))
         self.schedulers = self._schedulers()
         names = list(self.schedulers)
         self.heuristics: Mapping[str, Policy] = {name: Always(number, name) for number, name in enumerate(names)}
@@ -88,7 +95,7 @@ class WorkflowProblem(Problem):
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
         """Keep tasks of known run time, and traces that have any. Raises ValueError if a task fits no node."""
-        found = [episodes.known(trace) for trace in traces]
+        found = [episodes.with_known_run_times(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:
             reference(trace, self.layout.nodes)
@@ -98,9 +105,9 @@ class WorkflowProblem(Problem):
         if self.pool:
             spec = self.layout.spec
             fill = spec.backfill_order if spec.backfill_order in RULES else "fcfs"
-            return ruled(spec.limits_per_user, spec.backfilling, fill)
+            return rule_schedulers(spec.limits_per_user, spec.backfilling, fill)
         at_once = all(np.ptp(trace.submit) == 0 for trace in (*self.traces, *self.held_out))
-        return placed(at_once=at_once)
+        return placement_schedulers(at_once=at_once)
 
     @override
     def player(self, contender: bytes | Policy) -> Player:
@@ -152,7 +159,7 @@ class WorkflowProblem(Problem):
         if not self.pool:
             return Always(values["strategy"], "static")
         rule, mechanism, fill = RULES[values["rule"]], MECHANISMS[values["mechanism"]], ORDERS[values["fill"]]
-        return SchedulerPolicy(Ruled(rule, mechanism, fill, self.layout.spec.limits_per_user))
+        return SchedulerPolicy(RuleScheduler(rule, mechanism, fill, self.layout.spec.limits_per_user))
 
     @cached_property
     @override
@@ -161,7 +168,7 @@ class WorkflowProblem(Problem):
         return HeatMapAxes(x, y, "rank correlation of wait and area (above 0: large tasks wait longer)")
 
     @override
-    def drawn(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
+    def heat_map_points(self, situation: Situation, action: NDArray[np.integer]) -> tuple[NDArray[np.floating], ...]:
         seen, world = situation.view.observation, situation.state
         bias = [_leaning(world.truth[b].trace, world.schedule(b, int(scheduler))) for b, scheduler in enumerate(action)]
         return seen[:, 0], seen[:, 1], np.array(bias)
@@ -276,7 +283,7 @@ def scheduler_of(data: bytes, layout: Layout, *, pool: bool) -> EpisodeScheduler
     how = spec.backfilling, spec.backfill_order, spec.limits_per_user
     policy = artifact.policy
     if isinstance(policy, StrategyPolicy):
-        return Ruled(policy.name, *how)
+        return RuleScheduler(policy.name, *how)
     if not isinstance(policy, PriorityPolicy):
         raise IncompatibleArtifact(f"{policy.name} orders no tasks")
     return AgentScheduler(policy.name, policy, *how)

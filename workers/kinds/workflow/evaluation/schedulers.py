@@ -14,7 +14,7 @@ from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.simulator import annealing, dag
-from workers.kinds.workflow.simulator.pool import opened, play_conservative, play_rules
+from workers.kinds.workflow.simulator.pool import initial_play, play_conservative, play_rules
 from workers.kinds.workflow.simulator.simulate import Schedule
 
 NO_LIMITS = Limits()
@@ -37,7 +37,7 @@ class EpisodeScheduler(Protocol):
 
 
 @dataclass(frozen=True)
-class Ruled:
+class RuleScheduler:
     """A scheduler of batch jobs on one pool, by names of a rule, a mechanism, and a rule ``fill`` of overtaking.
 
     ``limits`` are the limits of each user. Conservative backfilling ignores ``fill``.
@@ -63,16 +63,16 @@ class Ruled:
         trace, speed = episode.trace, float(episode.nodes.speed[0])
         if speed != 1:
             trace = trace.scaled(1 / speed)
-        play = opened(trace, int(episode.nodes.processors[0]), self.limits)
+        play = initial_play(trace, int(episode.nodes.processors[0]), self.limits)
         if self.mechanism == "conservative":
             play_conservative(play, RULES.index(self.rule), np.empty(trace.tasks))
         else:
             play_rules(play, MECHANISMS.index(self.mechanism), RULES.index(self.rule), RULES.index(self.fill))
-        return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+        return Schedule(play.start, play.start + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlanScheduler:
     """A scheduler that plans a workflow by ``strategy`` with estimates; every node keeps to its order of tasks."""
 
     strategy: str
@@ -84,11 +84,11 @@ class Planned:
 
     def play(self, episode: Episode) -> Schedule:
         """Schedule an episode: start, end (seconds) and node of each task. Raises ValueError if a task fits no node."""
-        return dag.simulated(episode.trace, episode.nodes, self.strategy)
+        return dag.plan_and_follow(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
-class Dispatched:
+class DispatchScheduler:
     """A scheduler that assigns tasks to nodes by ``strategy`` (a name) at run time, when they are ready."""
 
     strategy: str
@@ -100,7 +100,7 @@ class Dispatched:
 
     def play(self, episode: Episode) -> Schedule:
         """Schedule an episode: start, end (seconds) and node of each task. Raises ValueError if a task fits no node."""
-        return dag.dispatched(episode.trace, episode.nodes, self.strategy)
+        return dag.dispatch_by(episode.trace, episode.nodes, self.strategy)
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,11 @@ def in_order(episode: Episode, order: NDArray[np.integer], node: NDArray[np.inte
     given = planning.problem_of(episode.trace, episode.nodes, episode.trace.runtime)
     priority = np.empty(episode.trace.tasks)
     priority[order] = -np.arange(len(order), dtype=np.float64)
-    plan: Plan = annealing.plan(given, _pinned(given, first_ready(given.graph, priority), node))
+    plan: Plan = annealing.plan(given, _pinned_rule(given, first_ready(given.graph, priority), node))
     return Schedule(plan.start, plan.end, plan.node)
 
 
-def _pinned(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.integer]) -> Rule:
+def _pinned_rule(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.integer]) -> Rule:
     count = len(order)
     bias = np.zeros(given.work.cost.shape)
     bound = np.flatnonzero(node >= 0)
@@ -166,24 +166,24 @@ def _pinned(given: planning.Problem, order: NDArray[np.int64], node: NDArray[np.
     return Rule(order, bias, np.full(count, np.inf), 1.0, 0.0)
 
 
-def pooled(trace: Trace, nodes: int) -> bool:
+def uses_one_pool(trace: Trace, nodes: int) -> bool:
     """Whether ``trace`` is scheduled by rules on one pool: one node, and no dependencies."""
     return nodes == 1 and not len(trace.parents)
 
 
-def ruled(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
+def rule_schedulers(limits: Limits, backfilling: str, fill: str = "fcfs") -> dict[str, EpisodeScheduler]:
     """Make schedulers of batch jobs by name: every rule with the workload's mechanism ``backfilling`` and rule of
     overtaking ``fill``, four rules with all mechanisms, and EASY with overtaking by sjf.
     """
-    own = [Ruled(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
-    full = [Ruled(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
-    schedulers = [*own, *full, Ruled("fcfs", "easy", "sjf", limits)]
+    own = [RuleScheduler(rule, backfilling, fill if backfilling in FILLING else "fcfs", limits) for rule in RULES]
+    full = [RuleScheduler(rule, mechanism, limits=limits) for rule in FULL for mechanism in MECHANISMS]
+    schedulers = [*own, *full, RuleScheduler("fcfs", "easy", "sjf", limits)]
     return {scheduler.name: scheduler for scheduler in schedulers}
 
 
-def placed(*, at_once: bool) -> dict[str, EpisodeScheduler]:
+def placement_schedulers(*, at_once: bool) -> dict[str, EpisodeScheduler]:
     """Make schedulers by name: every strategy at run time, and as a plan if all tasks are submitted ``at_once``."""
-    schedulers: list[EpisodeScheduler] = [Dispatched(name) for name in planning.STRATEGIES]
+    schedulers: list[EpisodeScheduler] = [DispatchScheduler(name) for name in planning.STRATEGIES]
     if at_once:
-        schedulers = [*(Planned(name) for name in planning.STRATEGIES), *schedulers]
+        schedulers = [*(PlanScheduler(name) for name in planning.STRATEGIES), *schedulers]
     return {scheduler.name: scheduler for scheduler in schedulers}

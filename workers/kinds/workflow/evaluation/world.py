@@ -16,7 +16,7 @@ from app.kinds.contract.policy import Choice, Policy, Situation
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.spec import TERMS
 from app.kinds.workflow.trace import Trace
-from workers.evaluation.problem import Disturbed
+from workers.evaluation.problem import DisturbedWorld
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import (
     ENTRIES,
@@ -27,7 +27,7 @@ from workers.kinds.workflow.evaluation.episodes import (
     reference,
     terms,
 )
-from workers.kinds.workflow.evaluation.pictures import OUTCOMES, counted
+from workers.kinds.workflow.evaluation.pictures import OUTCOMES, schedule_outcomes
 from workers.kinds.workflow.evaluation.schedulers import EpisodeScheduler
 from workers.kinds.workflow.simulator.simulate import Schedule
 from workers.learning.simulator import Step
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 MOST_TASKS = 1_500_000  # in the cache; about 160 bytes each
 
 
-class Turned:
+class DisturbedEpisodes:
     """B episodes under one set of disturbances.
 
     Attributes:
@@ -52,7 +52,7 @@ class Turned:
         self.earned: dict[tuple[int, int], tuple[Floats, Floats]] = {}
 
 
-class Drawn:
+class DrawnEpisodes:
     """B drawn episodes without disturbances.
 
     Attributes:
@@ -63,13 +63,14 @@ class Drawn:
 
     def __init__(self, known: Sequence[Episode], observation: NDArray[np.float32], after: Mapping[str, Any]) -> None:
         self.known, self.observation, self.after = known, observation, after
-        self._turned: dict[bytes, Turned] = {}
+        self._turned: dict[bytes, DisturbedEpisodes] = {}
 
-    def turned(self, disturbance: Sequence[TaskDisturbance]) -> Turned:
+    def disturb(self, disturbance: Sequence[TaskDisturbance]) -> DisturbedEpisodes:
         """Apply ``disturbance`` [B], one per episode; only the last result is cached."""
         key = b"".join(one.factor.tobytes() + np.float64(one.capacity).tobytes() for one in disturbance)
         if key not in self._turned:
-            self._turned = {key: Turned(self.known, disturbance)}  # an evaluation draws its disturbances once per world
+            # an evaluation draws its disturbances once per world
+            self._turned = {key: DisturbedEpisodes(self.known, disturbance)}
         return self._turned[key]
 
 
@@ -78,22 +79,22 @@ class Memory:
 
     def __init__(self, most: int = MOST_TASKS) -> None:
         self.most = most
-        self._kept: OrderedDict[bytes, Drawn] = OrderedDict()
+        self._kept: OrderedDict[bytes, DrawnEpisodes] = OrderedDict()
 
-    def get(self, key: bytes) -> Drawn | None:
+    def get(self, key: bytes) -> DrawnEpisodes | None:
         """Return the episodes cached under ``key``; None: there are none."""
         if key in self._kept:
             self._kept.move_to_end(key)
         return self._kept.get(key)
 
-    def put(self, key: bytes, drawn: Drawn) -> None:
+    def put(self, key: bytes, drawn: DrawnEpisodes) -> None:
         """Cache ``drawn``, and evict the least recently used ones beyond the limit."""
         self._kept[key] = drawn
         while len(self._kept) > 1 and sum(map(_size, self._kept.values())) > self.most:
             self._kept.popitem(last=False)
 
 
-def _size(drawn: Drawn) -> int:
+def _size(drawn: DrawnEpisodes) -> int:
     return sum(one.trace.tasks for one in {id(one): one for one in drawn.known}.values())
 
 
@@ -120,7 +121,7 @@ class View(NamedTuple):
     mask: NDArray[np.bool_]
 
 
-class WorkflowWorld(Disturbed):
+class WorkflowWorld(DisturbedWorld):
     """B episodes of one workload: a step is a whole episode, scheduled by the scheduler whose number is the action.
 
     Args:
@@ -152,7 +153,7 @@ class WorkflowWorld(Disturbed):
         self.schedulers, self.numbered = list(schedulers), len(schedulers)
         self.tasks = tasks
         self.held_out, self._memory = len(held_out), memory or Memory()
-        self.steps = episodes.sized([*traces, *held_out], tasks)
+        self.steps = episodes.largest_episode([*traces, *held_out], tasks)
         self.parameters: Sequence[str] = (
             *(f"weight.{term}" for term, weight in zip(TERMS, layout.weights, strict=True) if weight),
             *(f"price.{node.name}" for node in layout.spec.nodes if node.price_per_hour),
@@ -161,9 +162,9 @@ class WorkflowWorld(Disturbed):
         )
         self.terms = np.zeros((batch, len(TERMS)), np.float32)
         self.paid = np.zeros(batch, np.float32)
-        self.counted: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
+        self.outcome_increments: NDArray[np.floating] = np.zeros((batch, len(OUTCOMES)))
         self._begun = False
-        self._outcome: Turned | None = None
+        self._outcome: DisturbedEpisodes | None = None
         self._disturbances: list[TaskDisturbance] | None = None
 
     @property
@@ -184,14 +185,14 @@ class WorkflowWorld(Disturbed):
     @property
     def truth(self) -> Sequence[Episode]:
         """The episodes with their disturbances, which no policy may read, [B]."""
-        return self._turned.truth
+        return self._disturbed_episodes.truth
 
     @property
-    def _turned(self) -> Turned:
+    def _disturbed_episodes(self) -> DisturbedEpisodes:
         if self._outcome is None:
             if self._disturbances is None:
                 self._disturbances = self._task_disturbances()
-            self._outcome = self._drawn.turned(self._disturbances)
+            self._outcome = self._drawn.disturb(self._disturbances)
         return self._outcome
 
     def add_scheduler(self, scheduler: EpisodeScheduler) -> int:
@@ -218,12 +219,12 @@ class WorkflowWorld(Disturbed):
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``, cached."""
         episode = self.truth[row]
-        earned = self._turned.earned if action < self.numbered else self._earned
+        earned = self._disturbed_episodes.earned if action < self.numbered else self._earned
         key = (id(episode), action)
         if key not in earned:
             schedule = self.schedule(row, action)
             paid_for = terms(episode.trace, episode.nodes, schedule, episode.measure)
-            earned[key] = paid_for, counted(episode.trace, episode.nodes, schedule)
+            earned[key] = paid_for, schedule_outcomes(episode.trace, episode.nodes, schedule)
         return earned[key]
 
     def reset(self) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -249,7 +250,7 @@ class WorkflowWorld(Disturbed):
         seen = self._view
         self.reset()
         self.paid, self.terms = last
-        self.counted = outcomes
+        self.outcome_increments = outcomes
         now = self._view
         done = np.ones(self.batch, np.bool_)
         return Step(now.observation, now.mask, self.paid, done, seen.observation)
@@ -291,22 +292,22 @@ class WorkflowWorld(Disturbed):
         model = b"" if self.model is None else self.model.tobytes()
         return repr((self._before, self.same, self.batch)).encode() + factors + b"|" + model
 
-    def _fresh(self) -> Drawn:
+    def _fresh(self) -> DrawnEpisodes:
         if self.same and not self.factors and self.model is None:
             known = [self._episode(0)] * self.batch
         else:
             known = [self._episode(b) for b in range(self.batch)]
-        known_rows = {id(one): episodes.described(one.trace, one.nodes) for one in known}
+        known_rows = {id(one): episodes.describe_episode(one.trace, one.nodes) for one in known}
         observation = np.array([known_rows[id(one)] for one in known], np.float32)
-        return Drawn(known, observation, self.random.bit_generator.state)
+        return DrawnEpisodes(known, observation, self.random.bit_generator.state)
 
     def _episode(self, row: int) -> Episode:
         if self.same:
             self.random.bit_generator.state = self._before
         traces = self.traces if self.model is None else [self.models[int(self.model[row])]]
-        trace = self._busiest(traces) if self.same else episodes.jittered(self._any(traces), JITTER, self.random)
-        trace = episodes.misjudged(trace, self._factor("estimate.error", row))
-        trace = episodes.loaded(trace, self._factor("load.work", row))
+        trace = self._busiest(traces) if self.same else episodes.jitter_gaps(self._any(traces), JITTER, self.random)
+        trace = episodes.distort_estimates(trace, self._factor("estimate.error", row))
+        trace = episodes.scale_load(trace, self._factor("load.work", row))
         nodes, spec = self.layout.nodes, self.layout.spec
         dearer = np.array([self._factor(f"price.{node.name}", row) for node in spec.nodes])
         nodes = nodes._replace(price=nodes.price * dearer[nodes.kind])
@@ -315,12 +316,12 @@ class WorkflowWorld(Disturbed):
 
     def _any(self, traces: Sequence[Trace]) -> Trace:
         trace = traces[int(self.random.integers(len(traces)))]
-        return episodes.drawn(trace, self.tasks, self.random)
+        return episodes.draw_episode(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
         """Return the trace with the highest load of several draws: where no task waits, schedulers don't differ."""
         several = [self._any(traces) for _ in range(FIXED_OF)]
-        loads = [episodes.described(trace, self.layout.nodes)[0] for trace in several]
+        loads = [episodes.describe_episode(trace, self.layout.nodes)[0] for trace in several]
         return several[int(np.argmax(loads))]
 
     def _factor(self, name: str, row: int) -> float:

@@ -35,7 +35,7 @@ def player(options: Namespace) -> Player:
     """
     start = next(iter(pieces(options.trace)), b"")
     is_workflow = start.lstrip().startswith(b"{")
-    return Player(dag.read, dag.played_graphs) if is_workflow else Player(batches.read, batches.played)
+    return Player(dag.read, dag.played_graphs) if is_workflow else Player(batches.read, batches.simulate_sequences)
 
 
 def main(arguments: list[str] | None = None) -> int:

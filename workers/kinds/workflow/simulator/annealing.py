@@ -37,7 +37,7 @@ class Course(NamedTuple):
         last: the task that last used each processor; −1: none, [S].
         on: the critical chain from its end backwards, [N].
         moved: tasks that the present attempt moved to other nodes, [N].
-        left: previous node of each task in ``moved``, [N].
+        previous_node: previous node of each task in ``moved``, [N].
         fixed: number of tasks that have started, the first of ``order``, whose times are fixed.
         fetched: whether a task's data are transferred when it starts, while it holds its processors; else as soon as
             they exist.
@@ -56,7 +56,7 @@ class Course(NamedTuple):
     last: Indices
     on: Indices
     moved: Indices
-    left: Indices
+    previous_node: Indices
     fixed: int
     fetched: bool
 
@@ -96,7 +96,7 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
     )  # fmt: skip
 
 
-def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
+def supply_times(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
     """Return when the parents allow ``task`` to start on node ``j``, the seconds of transfer after that, and the last
     parent (−1: none).
     """
@@ -115,7 +115,7 @@ def supplied(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: i
     return start, wait, cause
 
 
-def used(at: Course, j: int, need: int, end: float, task: int) -> None:
+def use_processors(at: Course, j: int, need: int, end: float, task: int) -> None:
     """Give the ``need`` processors of node ``j`` that are free first to ``task`` until ``end`` seconds."""
     k, stop = at.first[j] + need, at.first[j + 1]
     while k < stop and at.free[k] <= end:
@@ -125,7 +125,7 @@ def used(at: Course, j: int, need: int, end: float, task: int) -> None:
         at.free[slot], at.last[slot] = end, task
 
 
-def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
+def replay_processors(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
     """Set the processors to their state after the first ``turns`` tasks, already timed; return their latest end."""
     for j in range(len(fleet.available)):
         for slot in range(at.first[j], at.first[j + 1]):
@@ -133,12 +133,12 @@ def replayed(at: Course, work: Work, fleet: Fleet, turns: int) -> float:
     latest = 0.0
     for k in range(turns):
         task = at.order[k]
-        used(at, at.node[task], work.processors[task], at.end[task], task)
+        use_processors(at, at.node[task], work.processors[task], at.end[task], task)
         latest = max(latest, at.end[task])
     return latest
 
 
-def timed(
+def compute_times(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, begin: int, limit: float
 ) -> tuple[float, float, int]:
     """Compute times from position ``begin`` on; overwritten values go to ``before`` and ``caused``.
@@ -150,11 +150,11 @@ def timed(
     Returns:
         The last end in seconds, infinite beyond ``limit``; increase of the sum of ends; the position reached.
     """
-    latest, more = replayed(at, work, fleet, begin), 0.0
+    latest, more = replay_processors(at, work, fleet, begin), 0.0
     for k in range(begin, len(at.order)):
         task = at.order[k]
         j = at.node[task]
-        start, wait, cause = supplied(at, graph, work, fleet, task, j)
+        start, wait, cause = supply_times(at, graph, work, fleet, task, j)
         slot = at.first[j] + work.processors[task] - 1
         if at.free[slot] > start:
             start, cause = at.free[slot], at.last[slot]
@@ -165,11 +165,11 @@ def timed(
         more += end - at.end[task]
         at.start[task], at.end[task], at.cause[task] = start, end, cause
         latest = max(latest, end)
-        used(at, j, work.processors[task], end, task)
+        use_processors(at, j, work.processors[task], end, task)
     return latest, more, len(at.order)
 
 
-def restored(at: Course, begin: int, reached: int) -> None:
+def restore_times(at: Course, begin: int, reached: int) -> None:
     """Undo the times of the positions from ``begin`` to before ``reached``."""
     for k in range(begin, reached):
         task = at.order[k]
@@ -189,7 +189,7 @@ def critical_chain(at: Course, latest: float) -> int:
     return count
 
 
-def turned(at: Course, old: int, new: int) -> None:
+def move_position(at: Course, old: int, new: int) -> None:
     """Move the task at position ``old`` to position ``new``; tasks between shift by one."""
     task, step = at.order[old], 1 if new > old else -1
     for k in range(old, new, step):
@@ -216,7 +216,7 @@ def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
             continue
-        start, wait, _ = supplied(at, graph, work, fleet, task, j)
+        start, wait, _ = supply_times(at, graph, work, fleet, task, j)
         there = start + wait
         if there + work.cost[task, j] * share < least:
             best, least = j, there + work.cost[task, j] * share
@@ -239,7 +239,7 @@ def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
     """Move ``task`` to node ``j`` if it fits there; return ``count``, plus 1 if it moved."""
     if at.node[task] == j or not np.isfinite(work.cost[task, j]):
         return count
-    at.moved[count], at.left[count] = task, at.node[task]
+    at.moved[count], at.previous_node[count] = task, at.node[task]
     at.node[task] = j
     return count + 1
 
@@ -304,7 +304,7 @@ def attempt(at: Course, graph: Graph, work: Work, fleet: Fleet, chain: int, draw
     begin = min(old, new) if count > 0 or new != old else len(at.order)
     for k in range(count):
         begin = min(begin, at.turn[at.moved[k]])
-    turned(at, old, new)
+    move_position(at, old, new)
     return count, old, new, max(begin, at.fixed)
 
 
@@ -333,7 +333,7 @@ def worth_of(
     return max(seconds, money), max(seconds, money) + MEAN_WEIGHT * objective.time_weight * mean
 
 
-def annealed(
+def anneal_course(
     at: Course, graph: Graph, work: Work, fleet: Fleet, rest: Floats, objective: SearchObjective, draws: Floats
 ) -> tuple[Indices, Indices, float]:
     """Improve ``at`` in place by threshold accepting; return order [N], nodes [N] and objective of the best solution.
@@ -342,7 +342,7 @@ def annealed(
     per attempt, [attempts, DRAWS].
     """
     tasks = len(at.order)
-    latest, more, _ = timed(at, graph, work, fleet, rest, at.fixed, np.inf)
+    latest, more, _ = compute_times(at, graph, work, fleet, rest, at.fixed, np.inf)
     mean = more / max(tasks, 1)
     best, value = worth_of(at, work, fleet, latest, mean, objective)
     least, order, node = value, at.order.copy(), at.node.copy()
@@ -354,13 +354,13 @@ def annealed(
         count, old, new, begin = attempt(at, graph, work, fleet, chain, draws[k])
         if begin == tasks:
             continue
-        reached, more, until = timed(at, graph, work, fleet, rest, begin, limit / objective.time_weight)
+        reached, more, until = compute_times(at, graph, work, fleet, rest, begin, limit / objective.time_weight)
         plain, worth = worth_of(at, work, fleet, reached, mean + more / tasks, objective)
         if worth > limit:
-            restored(at, begin, until)
-            turned(at, new, old)
+            restore_times(at, begin, until)
+            move_position(at, new, old)
             for m in range(count):
-                at.node[at.moved[m]] = at.left[m]
+                at.node[at.moved[m]] = at.previous_node[m]
             continue
         latest, mean, value = reached, mean + more / tasks, worth
         chain = critical_chain(at, latest)
@@ -374,18 +374,18 @@ def annealed(
 def plan_of(order: Indices, node: Indices, graph: Graph, work: Work, fleet: Fleet) -> Plan:
     """Compute the times of a solution (tasks in order [N], node of each task [N]) as a plan."""
     at = course(order, node, fleet.processors)
-    timed(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
+    compute_times(at, graph, work, fleet, np.zeros(len(order)), 0, np.inf)
     return Plan(at.start, at.end, node)
 
 
 compilable(placement.opened, placement.grown, placement.earliest, placement.split, placement.occupy)
 compilable(placement.arrival, placement.bill, placement.offer, placement.planned, placement.first_ready)
-compilable(used, replayed, supplied, timed, restored)
-compilable(critical_chain, turned, turns_open, soonest)
+compilable(use_processors, replay_processors, supply_times, compute_times, restore_times)
+compilable(critical_chain, move_position, turns_open, soonest)
 compilable(beside, put)
 compilable(relatives, turn_for, attempt, bills, worth_of)
 place = kernel(placement.planned)
-anneal = kernel(annealed)
+anneal = kernel(anneal_course)
 COMPILED_RANKS = placement.Ranks(
     kernel(placement.upward), kernel(placement.downward), kernel(placement.optimistic), kernel(placement.first_ready)
 )
@@ -469,7 +469,7 @@ def order_of(given: Problem, made: Plan) -> Indices:
     return np.lexsort((place, made.start))
 
 
-def searched(
+def search_better(
     given: Problem, start: Plan, objective: SearchObjective, random: np.random.Generator, attempts: int
 ) -> Plan:
     """Search for a better plan than ``start`` in ``attempts`` attempts; return the better of both."""
@@ -504,7 +504,7 @@ def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
     return known + cost_rules(given) if objective.cost_weight > 0 else known
 
 
-def begun(given: Problem, objective: SearchObjective) -> list[Plan]:
+def initial_plans(given: Problem, objective: SearchObjective) -> list[Plan]:
     """Plan by every rule; return at most ``STARTS`` plans of different objective, the best one first."""
     made = [plan(given, rule) for rule in candidates(given, objective)]
     worth = [value(given, one, objective) for one in made]
@@ -523,15 +523,15 @@ def agent(
         objective: what to minimise.
         attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
-    return bettered(
-        begun(given, objective),
-        lambda start, each: searched(given, start, objective, random, each),
+    return improve_stages(
+        initial_plans(given, objective),
+        lambda start, each: search_better(given, start, objective, random, each),
         lambda one: value(given, one, objective),
         attempts_for(given) if attempts is None else attempts,
     )
 
 
-def bettered(
+def improve_stages(
     starts: Sequence[Solution],
     search: Callable[[Solution, int], Solution],
     worth: Callable[[Solution], float],

@@ -32,7 +32,14 @@ from app.kinds.workflow.scheduling.placement import (
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem_of
 from app.kinds.workflow.trace import Trace
 from workers.kinds.workflow.simulator.annealing import SHORT, SearchObjective, agent, candidates, plan
-from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, SimulatedSequence, figures, strategies, watched
+from workers.kinds.workflow.simulator.simulate import (
+    Rentals,
+    Schedule,
+    SimulatedSequence,
+    figures,
+    strategies,
+    with_progress,
+)
 from workers.kinds.workflow.simulator.world import (
     BREAK,  # fmt: skip
     DONE,  # fmt: skip
@@ -52,10 +59,10 @@ from workers.kinds.workflow.simulator.world import (
     Queues,  # fmt: skip
     Rental,  # fmt: skip
     World,  # fmt: skip
-    begun,  # fmt: skip
-    broken,  # fmt: skip
     compilable,
+    fail_node,  # fmt: skip
     idle,  # fmt: skip
+    initial_world,  # fmt: skip
     kernel,
     launch,  # fmt: skip
     leave,  # fmt: skip
@@ -66,7 +73,7 @@ from workers.kinds.workflow.simulator.world import (
 OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run so far
 
 
-def cleared(
+def clear_dependency(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
     """Count down the submission and parents that ``task`` waits for; at 0 it is ready, or woken when its data come."""
@@ -79,7 +86,7 @@ def cleared(
                 heappush(events, (max(at, now), WAKE, task, 0))
 
 
-def woken(
+def wake_task(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, number: int,
     now: float,
 ) -> None:  # fmt: skip
@@ -88,7 +95,7 @@ def woken(
     A planned task without run time needs no processors and starts at once.
     """
     if number == 1:
-        cleared(world, graph, work, fleet, queues, events, task, now)
+        clear_dependency(world, graph, work, fleet, queues, events, task, now)
         return
     j = queues.node[task]
     if world.status[task] == READY and world.power[j] == ON and work.cost[task, j] == 0:
@@ -143,7 +150,7 @@ def foreseen(world: World, work: Work, fleet: Fleet, now: float) -> placement.Ca
     return calendar
 
 
-def preferred(
+def prefer_node(
     world: World, graph: Graph, work: Work, fleet: Fleet, rule: Rule, calendar: placement.Calendar,
     spans: tuple[Floats, Floats], task: int, now: float,
 ) -> tuple[int, float, float]:  # fmt: skip
@@ -188,7 +195,7 @@ def dispatch(
     for task in ready:
         if free <= 0:
             break
-        j, start, length = preferred(world, graph, expected, fleet, rule, calendar, spans, task, now)
+        j, start, length = prefer_node(world, graph, expected, fleet, rule, calendar, spans, task, now)
         if j < 0:
             continue
         if calendar.spans[j] + 2 > calendar.time.shape[1]:
@@ -220,7 +227,7 @@ def expect(
             heappush(events, (max(0.0, at), ORDER, j, 0))
 
 
-def ended(
+def end_task(
     world: World, graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, events: list[Event],
     task: int, now: float,
 ) -> None:  # fmt: skip
@@ -228,11 +235,11 @@ def ended(
     world.status[task], world.end[task] = DONE, now
     leave(world, work, task)
     for c in range(graph.child_start[task], graph.child_start[task + 1]):
-        cleared(world, graph, work, fleet, queues, events, graph.children[c], now)
+        clear_dependency(world, graph, work, fleet, queues, events, graph.children[c], now)
     idle(world, fleet, kept, events, now, world.node[task])
 
 
-def played(
+def simulate_to_end(
     world: World, graph: Graph, work: Work, expected: Work, fleet: Fleet, kept: NDArray[np.bool_], rule: Rule,
     queues: Queues, breakdowns: Breakdowns,
 ) -> list[Rental]:  # fmt: skip
@@ -257,7 +264,7 @@ def played(
             release(world, fleet, queues, rentals, events, which, now)
             continue
         if kind == END and world.status[which] == RUNNING and world.attempt[which] == number:
-            ended(world, graph, work, fleet, kept, queues, events, which, now)
+            end_task(world, graph, work, fleet, kept, queues, events, which, now)
             left -= 1
         elif kind == UP and world.power[which] != ON and now >= world.ready[which]:
             world.power[which] = ON
@@ -265,9 +272,9 @@ def played(
         elif kind == ORDER:
             order(world, fleet, events, now, which)
         elif kind == WAKE:
-            woken(world, graph, work, fleet, queues, events, which, number, now)
+            wake_task(world, graph, work, fleet, queues, events, which, number, now)
         elif kind == BREAK:
-            broken(world, work, queues, breakdowns.node[which], breakdowns.until[which], events)
+            fail_node(world, work, queues, breakdowns.node[which], breakdowns.until[which], events)
         if len(events) > 0 and events[0][0] <= now and events[0][1] != RELEASE:
             continue
         if len(queues.task) > 0:
@@ -277,8 +284,10 @@ def played(
     return rentals
 
 
-compilable(cleared, woken, follow, travel, foreseen, preferred, rented_so_far, dispatch, expect, ended)
-_played = kernel(played)
+compilable(
+    clear_dependency, wake_task, follow, travel, foreseen, prefer_node, rented_so_far, dispatch, expect, end_task
+)
+_played = kernel(simulate_to_end)
 
 
 def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
@@ -294,7 +303,7 @@ def queues_of(plan: Plan, nodes: int, graph: Graph) -> Queues:
     return Queues(start, task, plan.start, plan.node)
 
 
-def unplanned(nodes: int) -> Queues:
+def empty_queues(nodes: int) -> Queues:
     """Make empty queues for ``nodes`` nodes, by which tasks are dispatched at run time."""
     nothing = np.zeros(0, np.int64)
     return Queues(np.zeros(nodes + 1, np.int64), nothing, np.zeros(0), nothing)
@@ -304,7 +313,7 @@ def _schedule(
     given: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
 ) -> Schedule:
     true = problem_of(trace, nodes, trace.runtime)
-    world = begun(given.graph, true.work, given.fleet, nodes.kept)
+    world = initial_world(given.graph, true.work, given.fleet, nodes.kept)
     kept = nodes.kept.copy()
     ended = _played(world, given.graph, true.work, given.work, given.fleet, kept, rule, queues, breakdowns)
     last = world.end.max()
@@ -314,7 +323,7 @@ def _schedule(
     return Schedule(world.start, world.end, world.node, rentals)
 
 
-def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NONE) -> Schedule:
+def follow_plan(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NONE) -> Schedule:
     """Follow ``plan`` with the true run times; every node keeps to its order of tasks.
 
     Raises:
@@ -326,7 +335,7 @@ def followed(trace: Trace, nodes: Nodes, plan: Plan, breakdowns: Breakdowns = NO
     )
 
 
-def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
+def dispatch_by(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
     """Dispatch tasks by ``strategy``, one of ``STRATEGIES``, when they are ready, with estimated run times.
 
     Raises:
@@ -334,10 +343,10 @@ def dispatched(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns
         KeyError: the strategy is unknown.
     """
     given = problem_of(trace, nodes)
-    return _schedule(given, trace, nodes, STRATEGIES[strategy](given), unplanned(len(nodes.kind)), breakdowns)
+    return _schedule(given, trace, nodes, STRATEGIES[strategy](given), empty_queues(len(nodes.kind)), breakdowns)
 
 
-def simulated(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
+def plan_and_follow(trace: Trace, nodes: Nodes, strategy: str, breakdowns: Breakdowns = NONE) -> Schedule:
     """Plan by ``strategy``, one of ``STRATEGIES``, with estimates; then follow the plan with true run times.
 
     Raises:
@@ -372,13 +381,13 @@ def agent_plan(
     expected = trace._replace(runtime=trace.expected)
 
     def plan_cost(made: Plan) -> float:
-        figure = figures(expected, nodes, followed(expected, nodes, made))
+        figure = figures(expected, nodes, follow_plan(expected, nodes, made))
         return max(objective.time_weight * figure.makespan, objective.cost_weight * figure.cost)
 
     return min([found, *(plan(given, rule) for rule in candidates(given, objective))], key=plan_cost)
 
 
-def scheduled(
+def schedule_trace(
     trace: Trace,
     nodes: Nodes,
     strategy: str,
@@ -404,10 +413,10 @@ def scheduled(
     if online and strategy == AGENT:
         raise ValueError("the agent plans whole workflows: leave online out, or name another strategy")
     if online:
-        return dispatched(trace, nodes, strategy, breakdowns)
+        return dispatch_by(trace, nodes, strategy, breakdowns)
     if strategy == AGENT:
-        return followed(trace, nodes, agent_plan(trace, nodes, objective, attempts, seed), breakdowns)
-    return simulated(trace, nodes, strategy, breakdowns)
+        return follow_plan(trace, nodes, agent_plan(trace, nodes, objective, attempts, seed), breakdowns)
+    return plan_and_follow(trace, nodes, strategy, breakdowns)
 
 
 def read(arguments: Namespace) -> Reading:
@@ -437,7 +446,7 @@ def played_graphs(arguments: Namespace, reading: Reading) -> list[SimulatedSeque
     nodes, trace, found = nodes_of(types), reading.trace, []
     if arguments.exact_runtimes:
         trace = trace._replace(estimate=trace.runtime)
-    for name in watched(strategies(arguments.strategy, "heft", NAMES)):
-        schedule = scheduled(trace, nodes, name, online=arguments.online, seed=arguments.seed)
+    for name in with_progress(strategies(arguments.strategy, "heft", NAMES)):
+        schedule = schedule_trace(trace, nodes, name, online=arguments.online, seed=arguments.seed)
         found.append(SimulatedSequence(name, 0, trace, nodes, schedule, figures(trace, nodes, schedule)))
     return found

@@ -62,7 +62,7 @@ class Play(NamedTuple):
         tasks: the jobs' submissions, planned seconds, processors, users, and whether they wait, [L] each.
         pool: free processors, running jobs by planned end, and each user's remaining quota.
         runtime: true run times, seconds, [L].
-        begun: start of each job, seconds; NaN before, [L].
+        start: start of each job, seconds; NaN before, [L].
         queue: waiting jobs in order of submission, in the first ``counts[QUEUED]`` entries, [L].
         chosen: scratch memory, [L].
         finish: true ends of running jobs, seconds, descending, in the first ``counts[ALIVE]`` entries, [L]. With EASY,
@@ -74,13 +74,13 @@ class Play(NamedTuple):
         regression: predictor of run times, updated at every end.
         inputs: the predictor's inputs for each waiting job, [L, ``INPUTS``]; [0, ``INPUTS``] without predictions.
         length: natural log of each job's requested seconds, [L].
-        asked: whether the job has a requested time; others are not predicted or learned from, [L].
+        has_estimate: whether the job has a requested time; others are not predicted or learned from, [L].
     """
 
     tasks: Tasks
     pool: Pool
     runtime: Seconds
-    begun: Seconds
+    start: Seconds
     queue: Indices
     chosen: Indices
     finish: Seconds
@@ -90,7 +90,7 @@ class Play(NamedTuple):
     regression: Regression
     inputs: Seconds
     length: Seconds
-    asked: NDArray[np.bool_]
+    has_estimate: NDArray[np.bool_]
 
 
 @kernel
@@ -117,7 +117,7 @@ def without_reference_counts(play: Play) -> Play:
             borrowed(pool.room_processors),
         ),
         borrowed(play.runtime),
-        borrowed(play.begun),
+        borrowed(play.start),
         borrowed(play.queue),
         borrowed(play.chosen),
         borrowed(play.finish),
@@ -131,7 +131,7 @@ def without_reference_counts(play: Play) -> Play:
         ),
         borrowed(play.inputs),
         borrowed(play.length),
-        borrowed(play.asked),
+        borrowed(play.has_estimate),
     )
 
 
@@ -169,7 +169,7 @@ def expire(play: Play) -> None:
     at = play.counts[ALIVE] - 1
     while at >= 0 and play.finish[at] == now:
         task = play.running[at]
-        if task >= 0 and play.begun[task] + play.tasks.expected[task] == now:
+        if task >= 0 and play.start[task] + play.tasks.expected[task] == now:
             leave(play, task)
             play.running[at] = -1
         at -= 1
@@ -178,7 +178,7 @@ def expire(play: Play) -> None:
 @kernel
 def correct(play: Play) -> None:
     """Extend the expected end of overdue jobs by a share of their run so far, as the service does."""
-    pool, now, begun, expected = play.pool, play.clock[NOW], play.begun, play.tasks.expected
+    pool, now, begun, expected = play.pool, play.clock[NOW], play.start, play.tasks.expected
     ends, held, which = pool.ends, pool.held, pool.task
     for i in range(pool.level[RUNNING]):
         task, need, end, at = which[i], held[i], ends[i], i
@@ -205,7 +205,7 @@ def leave(play: Play, task: int) -> None:
     level[FREE] += need
     pool.room_tasks[user] += 1
     pool.room_processors[user] += need
-    if user >= 0 and len(play.inputs) > 0 and play.asked[task]:
+    if user >= 0 and len(play.inputs) > 0 and play.has_estimate[task]:
         ran = np.log(max(play.runtime[task], SHORTEST))
         run_times.remember(play.regression, user, play.length[task], need, ran)
         for i in range(play.counts[QUEUED]):
@@ -253,7 +253,7 @@ def close_up(play: Play) -> None:
 def enter(play: Play, started: Indices) -> None:
     """Start the jobs ``started`` [k] now: take their processors and queue their true and expected ends."""
     now, level = play.clock[NOW], play.pool.level
-    begun, runtime, expected, processors = play.begun, play.runtime, play.tasks.expected, play.tasks.processors
+    begun, runtime, expected, processors = play.start, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
     ends, held, which = play.pool.ends, play.pool.held, play.pool.task
     for task in started:
@@ -274,7 +274,7 @@ def enter(play: Play, started: Indices) -> None:
 
 
 @kernel
-def ordered(play: Play, rule: int) -> Indices:
+def order_waiting(play: Play, rule: int) -> Indices:
     """Return the waiting jobs [Q] by the score of ``rule`` (index into ``RULES``), ties by submission."""
     queue = play.queue[: play.counts[QUEUED]]
     if rule == FCFS:
@@ -297,8 +297,8 @@ def play_rules(play: Play, mechanism: int, rule: int, fill: int) -> None:
     while next_event(held, mechanism):
         if counts[QUEUED] > 0 and not is_futile(held, mechanism, rule):
             line = queue[: counts[QUEUED]]
-            order = line if rule == FCFS else ordered(held, rule)
-            settle(held, mechanism, order, line if fill == FCFS else ordered(held, fill))
+            order = line if rule == FCFS else order_waiting(held, rule)
+            settle(held, mechanism, order, line if fill == FCFS else order_waiting(held, fill))
 
 
 @kernel
@@ -315,7 +315,7 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
     while next_event(held, mechanism):
         if counts[QUEUED] > 0 and not is_futile(held, mechanism, SAF):
             line = held.queue[: counts[QUEUED]]
-            length, need = predicted(held, weights[planning.PREDICTION]), tasks.processors[line]
+            length, need = predict_seconds(held, weights[planning.PREDICTION]), tasks.processors[line]
             first = planning.scores(weights, held.clock[NOW], tasks.submit[line], length, need, machine)
             order = line[np.argsort(first, kind="mergesort")]
             fill = order
@@ -325,14 +325,14 @@ def play_priority(play: Play, mechanism: int, weights: Seconds, machine: int) ->
 
 
 @kernel
-def predicted(play: Play, trust: float) -> Seconds:
+def predict_seconds(play: Play, trust: float) -> Seconds:
     """Return the natural log of waiting jobs' predicted seconds, [Q]: of the requested seconds plus ``trust`` times the
     predicted log of run time over requested time, if that is negative.
     """
     found = np.empty(play.counts[QUEUED])
     for i in range(len(found)):
         task, share = play.queue[i], 0.0
-        if len(play.inputs) > 0 and play.asked[task]:
+        if len(play.inputs) > 0 and play.has_estimate[task]:
             for k in range(INPUTS):
                 share += play.regression.weight[k] * play.inputs[task, k]
         found[i] = play.length[task] + trust * min(share, 0.0)
@@ -354,7 +354,7 @@ def is_futile(play: Play, mechanism: int, rule: int) -> bool:
     return True
 
 
-def opened(
+def initial_play(
     trace: Trace,
     processors: int,
     limits: Limits = NO_LIMITS,
@@ -393,7 +393,7 @@ def opened(
             np.array([processors, 0]), np.zeros(running), *(np.zeros(running, np.int64) for _ in range(2)), *room
         ),
         runtime=runtime,
-        begun=np.full(count, np.nan),
+        start=np.full(count, np.nan),
         queue=np.zeros(count, np.int64),
         chosen=np.zeros(count, np.int64),
         finish=np.zeros(count),
@@ -403,7 +403,7 @@ def opened(
         regression=run_times.blank(users if predicts else 0),
         inputs=np.zeros((count if predicts else 0, INPUTS)),
         length=np.log(np.maximum(trace.requested if planned is None else planned, SHORTEST)),
-        asked=~np.isnan(trace.estimate),
+        has_estimate=~np.isnan(trace.estimate),
     )
 
 
@@ -445,7 +445,7 @@ def play_conservative(play: Play, rule: int, promised: Seconds) -> None:
             correct(held)
         if held.counts[QUEUED] > 0:
             held.counts[DECISIONS] += 1
-            order = ordered(held, rule)
+            order = order_waiting(held, rule)
             starts = reserve(
                 held.clock[NOW],
                 order,

@@ -22,7 +22,7 @@ from app.kinds.workflow.scheduling.planning import PREDICTION
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
 from app.kinds.workflow.trace import Seconds, Trace, selected
-from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
+from workers.kinds.workflow.simulator.pool import NO_LIMITS, initial_play, play_conservative, play_priority, play_rules
 
 SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
 
@@ -91,7 +91,7 @@ def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
     return np.maximum(1.0, (schedule.end - ready(trace, schedule)) / np.maximum(run, SHORTEST))
 
 
-def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
+def list_rentals(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
     """List all rentals of a schedule, those of kept nodes from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
     kept = np.flatnonzero(nodes.kept)
@@ -120,7 +120,7 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
     if not np.isfinite(schedule.end).all():
         missing = int(np.flatnonzero(~np.isfinite(schedule.end))[0])
         raise ValueError(f"task {trace.names[missing]} has not ended: only whole schedules have figures")
-    rentals = rented(trace, nodes, schedule)
+    rentals = list_rentals(trace, nodes, schedule)
     held = rentals.released - rentals.ordered
     billed = np.ceil(held / nodes.billing[rentals.node] - 1e-9) * nodes.billing[rentals.node]
     work = ((schedule.end - schedule.start) * trace.processors).sum()
@@ -138,7 +138,7 @@ def figures(trace: Trace, nodes: Nodes, schedule: Schedule) -> Figures:
 Item = TypeVar("Item")
 
 
-def watched(items: Sequence[Item]) -> Iterable[Item]:
+def with_progress(items: Sequence[Item]) -> Iterable[Item]:
     """Iterate over ``items`` with a progress bar on standard error, if that is a terminal and items are two or more."""
     console = Console(stderr=True)
     hidden = not console.is_terminal or len(items) < 2
@@ -259,13 +259,13 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
         "mean": means,
     }
     if name != first:
-        said["against_first"] = _paired(
+        said["against_first"] = _paired_difference(
             [a.figures.slowdown - b.figures.slowdown for a, b in zip(own, others, strict=True)]
         )
     return said
 
 
-def _paired(differences: Sequence[float]) -> Json:
+def _paired_difference(differences: Sequence[float]) -> Json:
     """Return the mean difference of slowdowns on the same sequences, and its standard error (None: one sequence)."""
     count = len(differences)
     error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
@@ -282,25 +282,25 @@ def text(said: Json) -> str:
     for each in said["strategies"]:
         for part in each["sequences"]:
             name = f"{each['strategy']} {part['first']}:{part['tasks']}" if several else each["strategy"]
-            rows.append((name, f"{part['tasks']:,}", *_formed(part)))
+            rows.append((name, f"{part['tasks']:,}", *_format_row(part)))
     if several:
-        rows += [(f"{each['strategy']} mean", "", *_formed(each["mean"])) for each in said["strategies"]]
-    lines += _aligned(rows)
-    lines += [_compared(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
+        rows += [(f"{each['strategy']} mean", "", *_format_row(each["mean"])) for each in said["strategies"]]
+    lines += _align_columns(rows)
+    lines += [_comparison_line(each, said["strategies"][0]["strategy"]) for each in said["strategies"][1:]]
     return "\n".join(lines)
 
 
-def _formed(values: Json) -> list[str]:
+def _format_row(values: Json) -> list[str]:
     return [form.format(values[field]) for field, form in zip(FIELDS, FORMS, strict=True)]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align_columns(rows: Sequence[Sequence[str]]) -> list[str]:
     """Format rows as lines of text with aligned columns: the first to the left, others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows]
 
 
-def _compared(each: Json, first: str) -> str:
+def _comparison_line(each: Json, first: str) -> str:
     pair = each["against_first"]
     error = "" if pair["standard_error"] is None else f" ± {pair['standard_error']:.2f} (standard error)"
     difference = f"{each['strategy']} − {first}: slowdown {pair['slowdown']:+.2f}{error}"
@@ -331,14 +331,14 @@ def play_agent(
         ValueError: a job needs more processors than there are, or its run time is unknown.
     """
     if not isinstance(policy, PriorityPolicy):
-        play = opened(trace, processors, limits, planned)
+        play = initial_play(trace, processors, limits, planned)
         play_rules(play, mechanism, RULES.index(policy.name), fill)
-        return play.begun
+        return play.start
     weights = policy.under(mechanism)
     told = planned is None and bool(np.isfinite(trace.estimate).any())
-    play = opened(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
+    play = initial_play(trace, processors, limits, planned, predicts=told and weights[PREDICTION] != 0.0)
     play_priority(play, mechanism, weights, processors)
-    return play.begun
+    return play.start
 
 
 OWN = "strategy"
@@ -370,7 +370,7 @@ def machine(given: str | None, known: tuple[int, ...]) -> Nodes:
     return nodes
 
 
-def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
+def simulate_sequences(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     """Simulate every requested strategy on every sequence.
 
     Raises:
@@ -386,18 +386,18 @@ def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     )
     found = []
     parts = sequences(arguments.sequences, reading.trace.tasks)
-    for name, (first, count) in watched([(name, part) for name in names for part in parts]):
+    for name, (first, count) in with_progress([(name, part) for name in names for part in parts]):
         part = selected(reading.trace, slice(first, first + count))
         if name == AGENT:
-            schedule = picked(part, nodes, arguments, limits)
+            schedule = schedule_by_agent(part, nodes, arguments, limits)
         else:
             how = arguments.backfilling, arguments.order, limits
-            schedule = scheduled(part, nodes, name, *how, exact=arguments.exact_runtimes)
+            schedule = schedule_by_rule(part, nodes, name, *how, exact=arguments.exact_runtimes)
         found.append(SimulatedSequence(name, first, part, nodes, schedule, figures(part, nodes, schedule)))
     return found
 
 
-def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
+def schedule_by_agent(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> Schedule:
     """Schedule batch jobs by the agent in the file ``arguments.agent``; None: by the agent in this package.
 
     Raises:
@@ -421,7 +421,7 @@ def picked(trace: Trace, nodes: Nodes, arguments: Namespace, limits: Limits) -> 
     return Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
 
 
-def scheduled(
+def schedule_by_rule(
     trace: Trace,
     nodes: Nodes,
     strategy: str,
@@ -452,9 +452,9 @@ def scheduled(
     )
     speed = float(nodes.speed[0])
     trace = trace.scaled(1 / speed)
-    play = opened(trace, int(nodes.processors[0]), limits or Limits(), trace.runtime if exact else None)
+    play = initial_play(trace, int(nodes.processors[0]), limits or Limits(), trace.runtime if exact else None)
     if mechanism == CONSERVATIVE:
         play_conservative(play, fill, np.empty(trace.tasks))
     else:
         play_rules(play, mechanism, rule, fill)
-    return Schedule(play.begun, play.begun + trace.runtime, np.zeros(trace.tasks, np.int64))
+    return Schedule(play.start, play.start + trace.runtime, np.zeros(trace.tasks, np.int64))

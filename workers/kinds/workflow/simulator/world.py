@@ -118,7 +118,7 @@ class Queues(NamedTuple):
     node: Indices
 
 
-def begun(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
+def initial_world(graph: Graph, work: Work, fleet: Fleet, kept: NDArray[np.bool_]) -> World:
     """Make the state before any submission; nodes in the mask ``kept`` [M] are on, others off."""
     tasks, nodes = work.cost.shape
     missing = graph.parent_start[1:] - graph.parent_start[:-1] + 1
@@ -162,7 +162,7 @@ def leave(world: World, work: Work, task: int) -> None:
     world.running[j] -= 1
 
 
-def broken(world: World, work: Work, queues: Queues, j: int, until: float, events: list[Event]) -> None:
+def fail_node(world: World, work: Work, queues: Queues, j: int, until: float, events: list[Event]) -> None:
     """Fail node ``j`` until ``until`` seconds if it is rented: its running tasks are lost and become ready."""
     if world.power[j] == OFF:
         return
@@ -176,7 +176,7 @@ def broken(world: World, work: Work, queues: Queues, j: int, until: float, event
         world.next[j] = queues.start[j]
 
 
-def needed(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
+def is_needed_soon(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
     """Whether node ``j``, if released at ``now`` (seconds), would start up too late for its next planned task."""
     if len(queues.task) == 0 or world.next[j] >= queues.start[j + 1]:
         return False
@@ -187,7 +187,7 @@ def release(
     world: World, fleet: Fleet, queues: Queues, rentals: list[Rental], events: list[Event], j: int, now: float
 ) -> None:
     """End the rental of node ``j`` at ``now`` if it is idle and not needed soon; queue its next order by the plan."""
-    if world.power[j] != ON or world.running[j] > 0 or needed(world, fleet, queues, j, now):
+    if world.power[j] != ON or world.running[j] > 0 or is_needed_soon(world, fleet, queues, j, now):
         return
     rentals.append((j, world.ordered[j], now))
     world.power[j] = OFF
@@ -196,4 +196,4 @@ def release(
         heappush(events, (max(now, at), ORDER, j, 0))
 
 
-compilable(order, launch, idle, leave, broken, needed, release)
+compilable(order, launch, idle, leave, fail_node, is_needed_soon, release)

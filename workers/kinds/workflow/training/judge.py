@@ -14,14 +14,14 @@ from app.kinds.workflow.scheduling.dispatch import MECHANISMS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds
-from workers.evaluation.judge import Counted, Judgement
+from workers.evaluation.judge import Judgement, OutcomeValues
 from workers.evaluation.statistics import MARGIN, mean_interval
-from workers.kinds.workflow.evaluation.episodes import Episode, described, reference
-from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queued, window
+from workers.kinds.workflow.evaluation.episodes import Episode, describe_episode, reference
+from workers.kinds.workflow.evaluation.pictures import QUEUED, picture, queue_outcomes, window
 from workers.kinds.workflow.evaluation.problem import AgentScheduler
-from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, Ruled
+from workers.kinds.workflow.evaluation.schedulers import NO_LIMITS, RuleScheduler
 from workers.kinds.workflow.simulator.simulate import Figures, figures
-from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, played
+from workers.kinds.workflow.training.sequences import Sequence, charged_for, largest, machine_of, play_sequence
 
 Json = dict[str, Any]
 AGENT, CHAMPION = "agent", "champion"
@@ -41,7 +41,7 @@ class Stage:
 
     def rule(self, name: str) -> AgentScheduler:
         """Make the scheduler of the rule ``name``, called as in evaluations (rule, mechanism, order of overtaking)."""
-        rule_name = Ruled(name, MECHANISMS[self.sequence.mechanism], self._fill).name
+        rule_name = RuleScheduler(name, MECHANISMS[self.sequence.mechanism], self._fill).name
         return self.scheduler(rule_name, StrategyPolicy({"rule": name}))
 
     @property
@@ -69,7 +69,7 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
     Raises:
         IncompatibleArtifact: an artifact can't be read.
     """
-    stage = staged(spec, middle(sequences))
+    stage = stage_sequence(spec, middle(sequences))
     rules = {name: stage.rule(name) for name in RULES}
     figures_of = {name: stage.figures_of(scheduler) for name, scheduler in rules.items()}
     schedulers = [stage.scheduler(AGENT, load(artifact))]
@@ -79,7 +79,7 @@ def pictures(spec: Spec, sequences: Many[Sequence], artifact: bytes, best_rule: 
     return {"schedules": stage.pictures(schedulers), "points": points}
 
 
-def staged(spec: Spec, sequence: Sequence) -> Stage:
+def stage_sequence(spec: Spec, sequence: Sequence) -> Stage:
     """Make a sequence an episode on the workload's largest node. Raises ValueError if a task does not fit it."""
     nodes = machine_of(spec)
     episode = Episode(sequence.trace, nodes, Layout(spec).weights, reference(sequence.trace, nodes))
@@ -95,7 +95,7 @@ def middle(sequences: Many[Sequence]) -> Sequence:
 
 def _size(sequence: Sequence) -> tuple[float, float]:
     """Return natural logs: of the number of jobs, and of their work over the machine's capacity while they come."""
-    load = described(sequence.trace, pool(sequence.processors))[0]
+    load = describe_episode(sequence.trace, pool(sequence.processors))[0]
     return float(np.log(sequence.trace.tasks)), float(load)
 
 
@@ -109,14 +109,14 @@ class Scores(NamedTuple):
     """A policy's results on N sequences: returns (negative losses) [N], and outcomes by ``QUEUED`` [N, 3]."""
 
     returns: Seconds
-    counted: Seconds
+    outcomes: Seconds
 
 
-def scored(policy: Scheduler, sequences: list[Sequence]) -> Scores:
+def score_policy(policy: Scheduler, sequences: list[Sequence]) -> Scores:
     """Play a policy once on every sequence. Raises ValueError if a job can't be played."""
-    begun = [(sequence, played(sequence, policy)) for sequence in sequences]
+    begun = [(sequence, play_sequence(sequence, policy)) for sequence in sequences]
     losses = [charged_for(sequence, at) for sequence, at in begun]
-    return Scores(-np.array(losses), np.array([queued(sequence.trace, at) for sequence, at in begun]))
+    return Scores(-np.array(losses), np.array([queue_outcomes(sequence.trace, at) for sequence, at in begun]))
 
 
 def judge(
@@ -141,9 +141,9 @@ def judge(
     Raises:
         IncompatibleArtifact: an artifact can't be read.
     """
-    agent = scored(load(artifact), sequences)
-    rules = {name: scored(StrategyPolicy({"rule": name}), sequences) for name in RULES}
-    present = None if champion is None else scored(load(champion), sequences)
+    agent = score_policy(load(artifact), sequences)
+    rules = {name: score_policy(StrategyPolicy({"rule": name}), sequences) for name in RULES}
+    present = None if champion is None else score_policy(load(champion), sequences)
     returns = {name: one.returns for name, one in rules.items()}
     verdict = Judgement(
         agent.returns,
@@ -151,11 +151,11 @@ def judge(
         answering if answering in rules else None,
         None if present is None else present.returns,
         margin,
-        Counted(
+        OutcomeValues(
             QUEUED,
-            agent.counted,
-            {name: one.counted for name, one in rules.items()},
-            None if present is None else present.counted,
+            agent.outcomes,
+            {name: one.outcomes for name, one in rules.items()},
+            None if present is None else present.outcomes,
         ),
     )
     terms = {"slowdown" if sequences[0].objective is None else "objective": mean_interval(-verdict.returns)}

@@ -37,7 +37,7 @@ def objective_weights(spec: Spec) -> ObjectiveWeights | None:
     return None if spec.weights == Objective() else ObjectiveWeights(Layout(spec).weights, machine_of(spec))
 
 
-def charged(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
+def weighted_loss(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
     """Compute the weighted sum of 1 + term over the six terms, for N jobs that begin at ``begun`` seconds [N].
 
     The result is positive, so that two schedules can be compared by their ratio.
@@ -87,7 +87,7 @@ def piece(trace: Trace, start: int, count: int) -> Trace:
     return part._replace(predicted=None if trace.predicted is None else trace.predicted[at])
 
 
-def drawn(source: Source, count: int, rng: np.random.Generator) -> Trace:
+def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace:
     """Draw a new sequence of ``count`` jobs.
 
     Of a whole source it is a piece under another load. Otherwise gaps between submissions are drawn in blocks and jobs
@@ -122,7 +122,7 @@ def pieces(source: Source, length: int) -> list[Trace]:
     return [piece(source.trace, int(start), length) for start in starts]
 
 
-def played(sequence: Sequence, policy: Scheduler) -> Seconds:
+def play_sequence(sequence: Sequence, policy: Scheduler) -> Seconds:
     """Play a sequence of N jobs by a policy; return the second at which each job starts, [N].
 
     Raises:
@@ -133,21 +133,21 @@ def played(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
     """Play a sequence by a policy and return its loss, as ``charged_for``."""
-    return charged_for(sequence, played(sequence, policy))
+    return charged_for(sequence, play_sequence(sequence, policy))
 
 
 def charged_for(sequence: Sequence, begun: Seconds) -> float:
     """Compute the loss of a sequence whose N jobs begin at ``begun`` seconds, [N]: mean bounded slowdown after the
-    first quarter of the jobs, or, with an objective, the result of ``charged`` over all jobs.
+    first quarter of the jobs, or, with an objective, the result of ``weighted_loss`` over all jobs.
     """
     trace = sequence.trace
     if sequence.objective is not None:
-        return charged(sequence.objective, trace, begun)
+        return weighted_loss(sequence.objective, trace, begun)
     spent = begun - trace.submit + trace.runtime
     slowdown = np.maximum(1.0, spent / np.maximum(trace.runtime, SHORTEST))
     return float(slowdown[int(FILLING * len(slowdown)) :].mean())
 
 
-def measured(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
+def measure_losses(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
     """Return the loss of a policy on each of N sequences, [N]."""
     return np.array([loss(sequence, policy) for sequence in sequences])

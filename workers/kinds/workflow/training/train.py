@@ -17,13 +17,13 @@ from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, selected
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.inputs import Samples
-from workers.kinds.workflow.run_times import predicted, refitted
+from workers.kinds.workflow.run_times import predict_traces, refit
 from workers.kinds.workflow.training.judge import judge, pictures
 from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
-    drawn,
-    measured,
+    draw_sequence,
+    measure_losses,
     objective_weights,
     piece,
     pieces,
@@ -74,10 +74,10 @@ class Search:
     def advance(self) -> None:
         """Play one generation of candidates, and move towards its elite."""
         played = self.draw(SEQUENCES)
-        reference = measured(self.policy(self.start), played)
-        drawn = allowed(self.middle + self.spread * self.rng.normal(size=(POPULATION, WEIGHTS)))
+        reference = measure_losses(self.policy(self.start), played)
+        drawn = clip_weights(self.middle + self.spread * self.rng.normal(size=(POPULATION, WEIGHTS)))
         drawn[0] = self.middle
-        ratios = [float(np.log(measured(self.policy(one), played) / reference).mean()) for one in drawn]
+        ratios = [float(np.log(measure_losses(self.policy(one), played) / reference).mean()) for one in drawn]
         elite = drawn[np.argsort(ratios)[:ELITE]]
         self.middle = INERTIA * self.middle + (1.0 - INERTIA) * elite.mean(axis=0)
         shrunk = INERTIA * self.spread + (1.0 - INERTIA) * elite.std(axis=0)
@@ -86,7 +86,7 @@ class Search:
         self.curve.append((self.steps * POPULATION, float(np.exp(np.mean(sorted(ratios)[:ELITE])))))
 
 
-def allowed(weights: Seconds) -> Seconds:
+def clip_weights(weights: Seconds) -> Seconds:
     """Clip candidates' weights [n, ``WEIGHTS``] in place: ageing ≥ 0, trust in predictions 0…1.2."""
     weights[:, AGEING] = np.maximum(weights[:, AGEING], 0.0)
     weights[:, PREDICTION] = np.clip(weights[:, PREDICTION], 0.0, 1.2)
@@ -148,7 +148,7 @@ class SchedulerTrainer:
         self.length = min(LENGTH, *(source.trace.tasks // 2 for source in self.parts[0]))
         self.rng = np.random.default_rng(seed)
         self.budget, self.spent = budget or BUDGET, 0
-        self.shipped = shipped()
+        self.shipped = load_shipped_policy()
         self.search = Search(self.shipped.under(self.mechanism), self._draw, self.mechanism, self.rng)
         self.begun, self.already = perf_counter(), 0
 
@@ -165,7 +165,7 @@ class SchedulerTrainer:
             if known.sum() < FEWEST_TASKS:
                 continue
             usable.append(selected(trace, known))
-        for one in self._expected(usable):
+        for one in self._predict_run_times(usable):
             cuts = [0, int(SEARCHED * one.tasks), int(CHOSEN * one.tasks), one.tasks]
             for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
                 users = bool((one.user >= 0).any())
@@ -178,19 +178,19 @@ class SchedulerTrainer:
             )
         return found
 
-    def _expected(self, traces: list[Trace]) -> list[Trace]:
+    def _predict_run_times(self, traces: list[Trace]) -> list[Trace]:
         """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""
         if self.predictor is None:
-            return predicted(traces, Predictor())
+            return predict_traces(traces, Predictor())
         before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
-        return predicted(traces, refitted(self.predictor, before))
+        return predict_traces(traces, refit(self.predictor, before))
 
     def _sequence(self, trace: Trace) -> Sequence:
         return Sequence(trace, self.machine, self.mechanism, self.fill, self.objective)
 
     def _draw(self, count: int) -> list[Sequence]:
         sources = [self.parts[0][i % len(self.parts[0])] for i in range(count)]
-        return [self._sequence(drawn(source, self.length, self.rng)) for source in sources]
+        return [self._sequence(draw_sequence(source, self.length, self.rng)) for source in sources]
 
     def _pieces(self, part: int) -> list[Sequence]:
         return [self._sequence(trace) for source in self.parts[part] for trace in pieces(source, LENGTH)]
@@ -226,7 +226,7 @@ class SchedulerTrainer:
         Raises:
             IncompatibleArtifact: the champion can't be read.
         """
-        chosen, evidence = self._chosen()
+        chosen, evidence = self._choose_policy()
         artifact = save(chosen)
         unseen = self._pieces(2)
         report = {
@@ -239,14 +239,14 @@ class SchedulerTrainer:
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
         return TrainedAgent(artifact, report)
 
-    def _chosen(self) -> tuple[Scheduler, dict[str, float]]:
+    def _choose_policy(self) -> tuple[Scheduler, dict[str, float]]:
         """Return the shipped agent, or the tuned one or a rule if better with 95 % confidence; and all mean losses."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
         contenders: dict[str, Scheduler] = {"shipped": self.shipped, "tuned": PriorityPolicy(weights)}
         contenders |= {name: StrategyPolicy({"rule": name}) for name in RULES}
-        losses = {name: measured(policy, played) for name, policy in contenders.items()}
+        losses = {name: measure_losses(policy, played) for name, policy in contenders.items()}
         best = "shipped"
         for name in ("tuned", *RULES):
             ahead = _ahead(losses[name], losses["shipped"], len(contenders) - 1)
@@ -278,7 +278,7 @@ class SchedulerTrainer:
         self.rng.bit_generator.state = values["rng"]
 
 
-def shipped() -> PriorityPolicy:
+def load_shipped_policy() -> PriorityPolicy:
     """Load the priority policy in this package; smallest area first if the package has another kind of policy."""
     policy = load(SHIPPED.read_bytes())
     return policy if isinstance(policy, PriorityPolicy) else PriorityPolicy(np.tile(np.array(SAF), (3, 1)))

@@ -27,9 +27,9 @@ from app.kinds.records import JSON
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
 from workers.inputs import Workload
-from workers.kinds.cluster.estimation import Shared, fit_arrivals, fit_pairs, forecasts
+from workers.kinds.cluster.estimation import SharedSteps, fit_arrivals, fit_pairs, forecasts
 from workers.kinds.cluster.fit import Curve, classes, fit, fit_class
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 
 MATRIX = np.array([[1.1, 1.5, 1.3], [1.05, 1.2, 1.9], [1.0, 1.4, 1.25]])
 """Slow-downs of one application (row) beside another (column)."""
@@ -53,12 +53,12 @@ def workload(body: bytes, of: ClusterSpec | None = None) -> Workload:
 
 
 @pytest.fixture(scope="module")
-def fitted() -> Fitted:
+def fitted() -> FittedModel:
     return fit(workload(SAMPLES[JSON]), 0)
 
 
 @pytest.fixture(scope="module")
-def model(fitted: Fitted) -> ClusterModel:
+def model(fitted: FittedModel) -> ClusterModel:
     return ClusterModel.from_bytes(fitted.model)
 
 
@@ -67,7 +67,7 @@ def ask(model: ClusterModel, **query: str) -> dict[str, Any]:
 
 
 class TestModel:
-    def test_it_goes_through_bytes_and_knows_its_queues(self, fitted: Fitted, model: ClusterModel) -> None:
+    def test_it_goes_through_bytes_and_knows_its_queues(self, fitted: FittedModel, model: ClusterModel) -> None:
         assert model.to_bytes() == fitted.model
         model.check(Layout(spec()))
         with pytest.raises(IncompatibleModel, match="1 queues, not 2"):
@@ -81,7 +81,7 @@ class TestModel:
             found = float(seconds(model.throughput, model.positions[row["application"]], place))
             assert found == pytest.approx(row["seconds"], rel=0.25)
 
-    def test_every_part_tells_its_error(self, fitted: Fitted) -> None:
+    def test_every_part_tells_its_error(self, fitted: FittedModel) -> None:
         told = fitted.report
         assert told["metrics"]["seconds"]["mape"] < 0.5 * told["metrics"]["seconds"]["naive_mape"]
         assert set(told["throughput"]) == {"resnet50", "bert"}
@@ -192,7 +192,7 @@ class TestInterference:
         rng = np.random.default_rng(0)
         one, other = rng.integers(0, 3, 90), rng.integers(0, 3, 90)
         log = np.log(MATRIX[one, other]) + rng.normal(0, 0.1, 90)
-        found, report = fit_pairs(Shared(one, np.eye(3)[other], log), 3, 0)
+        found, report = fit_pairs(SharedSteps(one, np.eye(3)[other], log), 3, 0)
         assert_allclose(np.exp(found.log_slowdown), MATRIX, rtol=0.1)
         assert report is not None
         assert report["mape"] < report["naive_mape"]

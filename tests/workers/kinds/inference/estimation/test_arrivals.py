@@ -21,14 +21,14 @@ from workers.kinds.inference.estimation.arrivals import (
     Counts,
     Series,
     back_test,
-    counted,
+    count_requests,
     dispersion,
     fit_arrivals,
     latest,
     parts_of_variation,
     profile,
     series,
-    smoothed,
+    smooth_exponentially,
     variation,
 )
 from workers.kinds.inference.simulator import kernels
@@ -213,10 +213,10 @@ class TestForecasts:
 
     def test_smoothed_rates_begin_with_the_first_and_forget_by_the_window(self) -> None:
         values = np.array([2.0, 2.0, 10.0, 10.0])
-        assert smoothed(values, 1.0, 0.0).tolist() == values.tolist()
+        assert smooth_exponentially(values, 1.0, 0.0).tolist() == values.tolist()
         kept = np.exp(-1 / 5)
         expected = [2.0, 2.0, 2 * kept + 10 * (1 - kept), (2 * kept + 10 * (1 - kept)) * kept + 10 * (1 - kept)]
-        assert smoothed(values, 1.0, 5.0) == pytest.approx(expected)
+        assert smooth_exponentially(values, 1.0, 5.0) == pytest.approx(expected)
 
 
 class TestCounts:
@@ -225,7 +225,7 @@ class TestCounts:
     def test_requests_are_counted_by_user_and_interval_and_the_last_is_left_out(self) -> None:
         time = np.array([3.0, 4.0, 11.0, 12.0, 34.0]) * MICRO
         log = Requests(time.astype(np.int64), np.array([0, 1, 0, 0, 1], np.uint8), np.full(5, np.nan))
-        [found] = counted([log], 2, 10.0)
+        [found] = count_requests([log], 2, 10.0)
         assert found.counts.tolist() == [[1, 2, 0], [1, 0, 0]]
         assert (found.start, found.daily, found.times.tolist()) == (0.0, False, [0.0, 10.0, 20.0])
 
@@ -238,7 +238,7 @@ class TestCounts:
 
     def test_a_dated_log_tells_of_times_of_day_however_short(self) -> None:
         log = Requests(np.array([DATED * 17, DATED * 17 + 20], np.int64) * MICRO, np.zeros(2, np.uint8), np.zeros(2))
-        assert counted([log], 1, 10.0)[0].daily
+        assert count_requests([log], 1, 10.0)[0].daily
 
     def test_the_end_of_a_log_is_what_came_last(self) -> None:
         time = np.array([3.0, 4.0, 11.0, 12.0, 34.0]) * MICRO
@@ -249,7 +249,7 @@ class TestCounts:
     def test_a_log_whose_clock_jumped_is_cut_at_the_silence(self) -> None:
         time = np.concatenate([np.arange(0.0, 100.0), [2e8], [2e8 + 1e8 + one for one in range(100)]]) * MICRO
         log = Requests(time.astype(np.int64), np.zeros(201, np.uint8), np.zeros(201))
-        early, late = counted([log], 1, 10.0)
+        early, late = count_requests([log], 1, 10.0)
         assert early.counts.tolist() == late.counts.tolist() == [[10.0] * 9]
         assert (early.daily, late.daily, early.start) == (False, False, 0.0)
 
@@ -258,9 +258,9 @@ class TestCounts:
             count = len(times)
             return Requests((np.array(times) * MICRO).astype(np.int64), np.zeros(count, np.uint8), np.zeros(count))
 
-        assert counted([log(0, 3 * DAY_SECONDS)], 1, 3600.0)[0].counts.tolist() == [[1.0] + [0.0] * 71]
-        [end] = counted([log(0, 100_000, 105_000)], 1, 0.01)
+        assert count_requests([log(0, 3 * DAY_SECONDS)], 1, 3600.0)[0].counts.tolist() == [[1.0] + [0.0] * 71]
+        [end] = count_requests([log(0, 100_000, 105_000)], 1, 0.01)
         assert (end.counts.shape, end.counts.sum()) == ((1, 500_000), 1)
         sparse = log(*np.arange(600) * 6.5 * DAY_SECONDS)
-        [cut] = counted([sparse], 1, 10.0)
+        [cut] = count_requests([sparse], 1, 10.0)
         assert cut.counts.shape[1] <= MOST_INTERVALS + 1

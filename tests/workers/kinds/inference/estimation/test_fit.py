@@ -15,7 +15,7 @@ from app.kinds.inference.samples import Content, Requests
 from tests.app.kinds.inference.workloads import spec
 from workers.estimators.base import TooLittleData
 from workers.inputs import Drifts, Workload
-from workers.kinds.contract import Fitted
+from workers.kinds.contract import FittedModel
 from workers.kinds.inference.estimation.fit import fit
 
 SIZES = (1, 2, 4, 8)
@@ -47,24 +47,24 @@ def requests(count: int = 400) -> Requests:
     return Requests(time.astype(np.int64), rng.integers(0, 2, count).astype(np.uint8), np.full(count, np.nan))
 
 
-def fitted(*contents: Content, seed: int = 0) -> Fitted:
+def fitted(*contents: Content, seed: int = 0) -> FittedModel:
     samples = [(str(i), content) for i, content in enumerate(contents)]
     return fit(Workload(spec(), samples=samples), seed)
 
 
 @pytest.fixture(scope="module")
-def both() -> Fitted:
+def both() -> FittedModel:
     """Of batches and a log in executions of their own."""
     return fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
 
 
 @pytest.fixture(scope="module")
-def plain() -> Fitted:
+def plain() -> FittedModel:
     """Of few batches and a log, without drifts."""
     return fitted(Content(few(), requests()))
 
 
-def test_a_drift_brings_what_was_measured_before_to_where_it_is_now(plain: Fitted) -> None:
+def test_a_drift_brings_what_was_measured_before_to_where_it_is_now(plain: FittedModel) -> None:
     slower = few(servers=(0,), variants=(0,))
     slower[:, 4] *= 1.6
     old, recent = Content(few(), requests()), Content(slower, requests(0))
@@ -78,7 +78,7 @@ def test_a_drift_brings_what_was_measured_before_to_where_it_is_now(plain: Fitte
     assert (blind.seconds()[1] / before.seconds()[1]).max() < 1.5
 
 
-def test_drifts_add_up_and_go_back(plain: Fitted) -> None:
+def test_drifts_add_up_and_go_back(plain: FittedModel) -> None:
     """Twice as slow, and as before again: each execution is brought from where it was measured to where it is now.
 
     Then one variant alone becomes twice as fast: at the first drift it had gone along with the other, unnoticed.
@@ -115,28 +115,28 @@ def test_requests_are_learned_of_the_longest_logs_of_one_level() -> None:
 class TestFit:
     """Model and report."""
 
-    def test_the_model_is_of_the_layout_and_survives_storage(self, both: Fitted) -> None:
+    def test_the_model_is_of_the_layout_and_survives_storage(self, both: FittedModel) -> None:
         model = KIND.model(both.model)
         model.check(Layout(spec()))
         assert model.to_bytes() == both.model
         assert model.measured.all()
         assert model.forecast.shape == (2, 2, 17)
 
-    def test_seconds_are_those_that_were_measured(self, both: Fitted) -> None:
+    def test_seconds_are_those_that_were_measured(self, both: FittedModel) -> None:
         seconds = KIND.model(both.model).seconds()
         expected = 0.02 * np.array([1, 4])[:, None] * (1 + np.array([1, 2, 4, 8])) / np.array([1, 1.7])[:, None, None]
         assert np.abs(seconds / expected - 1).max() < 4 * 0.05 / np.sqrt(4)
 
-    def test_a_larger_batch_never_takes_less_for_any_member(self, both: Fitted) -> None:
+    def test_a_larger_batch_never_takes_less_for_any_member(self, both: FittedModel) -> None:
         assert (np.diff(KIND.model(both.model).log_seconds, axis=-1) >= 0).all()
 
-    def test_rates_are_those_of_the_log(self, both: Fitted) -> None:
+    def test_rates_are_those_of_the_log(self, both: FittedModel) -> None:
         model, log = KIND.model(both.model), requests()
         span = log.time[-1] / 1e6
         each = np.bincount(log.user) / span
         assert (np.abs(model.rate.mean(axis=1) - each) < 4 * np.sqrt(each / span)).all()
 
-    def test_the_report_is_plain_and_tells_errors_and_coverage_of_what_was_held_out(self, both: Fitted) -> None:
+    def test_the_report_is_plain_and_tells_errors_and_coverage_of_what_was_held_out(self, both: FittedModel) -> None:
         told = json.loads(json.dumps(both.report, allow_nan=False))
         seconds = told["metrics"]["seconds"]
         assert seconds["mape"] < seconds["naive_mape"]
@@ -147,7 +147,7 @@ class TestFit:
         assert sum(one["weight"] for one in told["candidates"]) == pytest.approx(1)
         assert [one["family"] for one in told["candidates"] if one["chosen"]] == [told["family"]]
 
-    def test_the_same_seed_gives_the_same_bytes(self, both: Fitted) -> None:
+    def test_the_same_seed_gives_the_same_bytes(self, both: FittedModel) -> None:
         again = fitted(Content(batches(), requests(0)), Content(np.zeros((0, 5)), requests()))
         assert again == both
 

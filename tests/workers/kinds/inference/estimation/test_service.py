@@ -16,7 +16,7 @@ from workers.kinds.inference.estimation.service import (
     Rows,
     ServiceTime,
     cells,
-    thinned,
+    thin_rows,
 )
 
 LEVELS = np.array([0.02, 0.08])
@@ -147,6 +147,6 @@ class TestHeldOut:
 
 def test_rows_are_thinned_by_what_was_measured_alike() -> None:
     rows = planted([1, 2], [4], 3 * MOST_ALIKE, 0.05)
-    few = thinned(rows, np.random.default_rng(0))
+    few = thin_rows(rows, np.random.default_rng(0))
     assert cells(few).number.tolist() == [MOST_ALIKE] * 4
     assert set(few.seconds) <= set(rows.seconds)

@@ -7,7 +7,7 @@ import numpy as np
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from tests.planted import planted_spec, planted_table
-from workers.kinds.iterative.belief import centred
+from workers.kinds.iterative.belief import shift_members
 from workers.kinds.iterative.grid import Executions, Flat
 
 SPEC = planted_spec()
@@ -36,7 +36,7 @@ def test_the_middle_is_the_familys_where_it_was_measured_and_goes_on_beyond() ->
     table = believed()
     flat = measured(table)
     used = [np.ones(len(flat.groups), bool)]
-    found = centred(LAYOUT, table, flat, [np.full(len(flat.groups), 0.01)], used)
+    found = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.01)], used)
     middle = np.asarray(found.members).mean(axis=0)[0, :, 0, 0]
     seen = slice(4, 17)
     np.testing.assert_allclose(middle[seen], 0, atol=1e-6)
@@ -50,10 +50,10 @@ def test_a_family_that_errs_more_on_what_it_has_not_seen_moves_nothing() -> None
     table = believed()
     flat = measured(table)
     used = [np.ones(len(flat.groups), bool)]
-    found = centred(LAYOUT, table, flat, [np.full(len(flat.groups), 0.5)], used)
+    found = shift_members(LAYOUT, table, flat, [np.full(len(flat.groups), 0.5)], used)
     np.testing.assert_array_equal(found.members, table.members)
 
 
 def test_one_model_stays_one() -> None:
     table = replace(believed(), members=None)
-    assert centred(LAYOUT, table, measured(table), [], []) is table
+    assert shift_members(LAYOUT, table, measured(table), [], []) is table

@@ -18,11 +18,11 @@ from workers.kinds.iterative import judge
 from workers.kinds.iterative.judge import CrossFit, Half, TooFewHalves, chosen_rule, halves
 from workers.kinds.iterative.optimum import Grid, solve
 from workers.kinds.iterative.training import UNSEEN, IterativeTraining
-from workers.learning.training.driver import Planned
+from workers.learning.training.driver import PlannedPolicy
 
 SPEC = planted_spec(iterations=10, metrics=[{"name": "iteration_seconds", "target": 110.0, "scope": "run"}])
 TABLE = planted_table(SPEC, effect=0.1, noise=0.05)
-NOTHING = Planned(why_not="not asked for")
+NOTHING = PlannedPolicy(why_not="not asked for")
 
 
 def executions(law: Callable[[float], float], count: int, seed: int = 0) -> Samples:

@@ -10,7 +10,7 @@ from app.kinds.iterative.policies import MODEL_NOISE, experience_of, load, save
 from tests.planted import planted_spec, planted_table
 from workers.evaluation.arena import play
 from workers.evaluation.statistics import Level
-from workers.kinds.iterative.judge import Evaluator, _largest_hysteresis, calibrated, judge
+from workers.kinds.iterative.judge import Evaluator, _largest_hysteresis, calibrate_hysteresis, judge
 from workers.kinds.iterative.optimum import COARSER, Optimum, solve
 from workers.kinds.iterative.problem import IterativeProblem
 
@@ -180,7 +180,7 @@ def test_where_there_is_no_optimum_the_report_says_why() -> None:
 
 
 def test_calibration_keeps_the_return(optimum: Optimum) -> None:
-    artifact = calibrated(SPEC, TABLE, save(optimum.policy, LAYOUT), seed=3, episodes=1024)
+    artifact = calibrate_hysteresis(SPEC, TABLE, save(optimum.policy, LAYOUT), seed=3, episodes=1024)
     evaluator = Evaluator(SPEC, TABLE, seed=4, episodes=2048)
     plain, steady = evaluator.score(optimum.policy).returns, evaluator.score_artifact(load(artifact)).returns
     assert steady.mean() > plain.mean() - 0.003 * abs(plain.mean()) - 2 * (steady - plain).std() / 2048**0.5

@@ -216,7 +216,7 @@ def test_estimators_by_hand() -> None:
     ratios = off_policy.cumulative(np.array([[2.0], [0.5]]))
     rewards = np.array([[1.0, 10.0], [2.0, 20.0]])
     assert off_policy.per_decision(ratios, rewards) == pytest.approx((1 + 20 + 2 + 10) / 2)
-    assert off_policy.weighted(ratios, rewards) == pytest.approx(1.5 + (2 * 10 + 0.5 * 20) / 2.5)
+    assert off_policy.weighted_return(ratios, rewards) == pytest.approx(1.5 + (2 * 10 + 0.5 * 20) / 2.5)
     taken, expected = np.array([[9.0], [21.0]]), np.array([[8.0], [19.0]])
     correction = (0.8 * 9 + 0.2 * 21) - (0.5 * 8 + 0.5 * 19)
     assert off_policy.doubly_robust(ratios, rewards, taken, expected) == pytest.approx(1.5 + 12 - correction)

@@ -93,7 +93,7 @@ def test_iterations_that_miss_are_a_share_and_changes_are_counted() -> None:
 def test_the_verdict_counts_what_the_evaluation_does() -> None:
     spec = planted_spec(iterations=6, metrics=[{**LATE, "target": 60.0}])
     table = planted_table(spec)
-    judged = Evaluator(spec, table, 3, 4096).score(HEURISTICS["threshold"]).counted
+    judged = Evaluator(spec, table, 3, 4096).score(HEURISTICS["threshold"]).outcomes
     problem = IterativeProblem(spec, table)
     played = play(problem.world(4096, 0), Level.SEEDS, 3, problem.player(HEURISTICS["threshold"])).outcomes
     error = np.hypot(judged.std(axis=0), played.std(axis=0)) / 64

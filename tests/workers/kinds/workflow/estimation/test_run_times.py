@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.kinds.workflow.run_times import Finished, Predictor
 from app.kinds.workflow.trace import Trace, independent
 from workers.estimators.base import TooLittleData
-from workers.kinds.workflow.run_times import fit_run_times, predicted, refitted
+from workers.kinds.workflow.run_times import fit_run_times, predict_traces, refit
 
 Floats = NDArray[np.float64]
 UNKNOWN = float("nan")
@@ -51,14 +51,14 @@ def test_what_is_predicted_of_a_task_is_what_was_known_when_it_was_submitted() -
     user = np.array([0, 1, 0, 0, -1, 0])
     log = trace(np.array([10.0, 70.0, 30.0, 80.0, 5.0, 1.0]), np.full(6, 100.0), user)
     log = log._replace(estimate=np.array([100.0, 100.0, 100.0, UNKNOWN, UNKNOWN, 40.0]))
-    last, mean = (predicted([log, log], Predictor(family, mean=50.0)) for family in ("history", "mean"))
+    last, mean = (predict_traces([log, log], Predictor(family, mean=50.0)) for family in ("history", "mean"))
     for one in last:
         np.testing.assert_allclose(one.expected, [100, 100, 10, 20, 50, 40])
         np.testing.assert_allclose(one.requested, [100, 100, 100, 20, 50, 40])
     np.testing.assert_allclose(mean[1].expected, [50, 50, 50, 50, 50, 40])
-    assert refitted(Predictor("mean", mean=1.0), [log]).mean == pytest.approx(196 / 6)
+    assert refit(Predictor("mean", mean=1.0), [log]).mean == pytest.approx(196 / 6)
     unknown = log._replace(runtime=np.full(6, UNKNOWN))
-    assert refitted(Predictor("mean", mean=1.0), [unknown]).mean == 1.0
+    assert refit(Predictor("mean", mean=1.0), [unknown]).mean == 1.0
 
 
 def test_too_few_tasks_are_a_state_with_its_terms() -> None:

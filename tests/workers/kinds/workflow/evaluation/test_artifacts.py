@@ -14,19 +14,19 @@ from tests.workers.kinds.workflow.evaluation.schedules import drawn
 from tests.workers.kinds.workflow.evaluation.test_protocol import spec
 from workers.kinds.workflow.evaluation.episodes import Episode
 from workers.kinds.workflow.evaluation.problem import AgentScheduler, WorkflowProblem, scheduler_of
-from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.evaluation.schedulers import RuleScheduler
 
 LAYOUT = WorkflowProblem(spec(backfill_order="sjf"), drawn(10, 1)).layout
 SJF, F4 = StrategyPolicy({"rule": "sjf"}), StrategyPolicy({"rule": "f4"})
 
 
 def test_a_strategy_is_played_with_the_workloads_mechanism() -> None:
-    assert scheduler_of(save(F4), LAYOUT, pool=True) == Ruled("f4", "easy", "sjf")
+    assert scheduler_of(save(F4), LAYOUT, pool=True) == RuleScheduler("f4", "easy", "sjf")
 
 
 def test_priorities_are_played_as_they_answer() -> None:
     policy = PriorityPolicy(np.tile(np.array(SAF), (3, 1)))
-    scheduler, rule = scheduler_of(save(policy), LAYOUT, pool=True), Ruled("saf", "easy", "saf")
+    scheduler, rule = scheduler_of(save(policy), LAYOUT, pool=True), RuleScheduler("saf", "easy", "saf")
     assert isinstance(scheduler, AgentScheduler)
     episode = Episode(drawn(20, 5), LAYOUT.nodes, LAYOUT.weights, None)  # type: ignore[arg-type]
     np.testing.assert_array_equal(scheduler.play(episode).start, rule.play(episode).start)

@@ -24,9 +24,9 @@ from workers.evaluation.report.page import page
 from workers.evaluation.statistics import Level
 from workers.inputs import HoldOut, Workload
 from workers.kinds.iterative.problem import IterativeProblem
-from workers.kinds.workflow.evaluation.episodes import Episode, misjudged
+from workers.kinds.workflow.evaluation.episodes import Episode, distort_estimates
 from workers.kinds.workflow.evaluation.problem import WorkflowProblem
-from workers.kinds.workflow.evaluation.schedulers import Ruled
+from workers.kinds.workflow.evaluation.schedulers import RuleScheduler
 from workers.kinds.workflow.evaluation.world import Always, Hindsight, SchedulerPolicy
 from workers.kinds.workflow.kind import KIND
 from workers.kinds.workflow.simulator.simulate import Schedule, slowdowns
@@ -55,7 +55,7 @@ class Hindmost:
     name = "hindmost"
 
     def play(self, episode: Episode) -> Schedule:
-        played = [Ruled(rule, "none").play(episode) for rule in ("ljf", "fcfs", "smallest")]
+        played = [RuleScheduler(rule, "none").play(episode) for rule in ("ljf", "fcfs", "smallest")]
         return max(played, key=lambda schedule: float(slowdowns(episode.trace, schedule).mean()))
 
 
@@ -71,7 +71,7 @@ def test_levels_plan_by_the_predictor_that_serves_fitted_to_what_is_not_held_out
     world = found.world(4, 0)
     world.reset()
     assert all(episode.trace.predicted is not None for episode in world.truth)
-    exact = misjudged(found.traces[0], 0.0)
+    exact = distort_estimates(found.traces[0], 0.0)
     np.testing.assert_allclose(exact.expected, exact.runtime)
 
 
@@ -138,7 +138,7 @@ def test_the_page_draws_the_fixed_episode(planted: Evaluation) -> None:
 
 def test_an_evaluation_goes_on_where_it_stopped() -> None:
     settings = replace(SETTINGS, episodes=4, level="L2")
-    candidates = [Candidate("agent 1", [SchedulerPolicy(Ruled("sjf", "none"))])]
+    candidates = [Candidate("agent 1", [SchedulerPolicy(RuleScheduler("sjf", "none"))])]
     whole = evaluate(made(), candidates, settings).as_dict()
     run = EvaluationRun(made(), candidates, settings)
     run.advance()

@@ -21,8 +21,8 @@ from workers.evaluation.wrappers import (
     Seeds,
     World,
     Wrapper,
-    applied,
-    wrapped,
+    applicable_wrappers,
+    wrap_world,
 )
 from workers.kinds.workflow.evaluation import episodes
 from workers.kinds.workflow.evaluation.episodes import TaskDisturbance, disturbed_episode
@@ -128,14 +128,14 @@ def test_load_comes_in_a_fifth_faster() -> None:
         np.testing.assert_allclose(other.trace.submit, one.trace.submit / 1.2)
         np.testing.assert_array_equal(other.trace.runtime, one.trace.runtime)
     at_once = jobs([0, 0], [10, 20], [1, 1])
-    assert episodes.loaded(at_once, 1.2).runtime.tolist() == [12, 24]
+    assert episodes.scale_load(at_once, 1.2).runtime.tolist() == [12, 24]
 
 
 def test_load_is_only_there_where_something_arrives() -> None:
     inner, _ = disturbed()
-    assert Load in applied(Level.ENVIRONMENT, inner)
-    assert Load not in applied(Level.COMPOSITION, inner)
-    assert type(wrapped(inner, Level.ENVIRONMENT, 1)) is Load
+    assert Load in applicable_wrappers(Level.ENVIRONMENT, inner)
+    assert Load not in applicable_wrappers(Level.COMPOSITION, inner)
+    assert type(wrap_world(inner, Level.ENVIRONMENT, 1)) is Load
 
 
 def test_failures_make_tasks_run_again() -> None:
@@ -175,7 +175,7 @@ def test_capacity_takes_processors_and_wide_tasks_take_longer() -> None:
 def test_of_several_nodes_some_are_lost_as_long_as_all_tasks_fit() -> None:
     small = {"name": "small", "processors": 2, "minimum": 1, "maximum": 8}
     layout = WorkflowProblem(spec(nodes=[small]), jobs([0], [1], [1])).layout
-    trace = episodes.drawn(jobs([0, 0], [5, 5], [1, 2]), 2, np.random.default_rng(0))
+    trace = episodes.draw_episode(jobs([0, 0], [5, 5], [1, 2]), 2, np.random.default_rng(0))
     measure: Any = None
     episode = episodes.Episode(trace, layout.nodes, layout.weights, measure)
     assert len(disturbed_episode(episode, TaskDisturbance(np.ones(2), 0.5)).nodes.kind) == 4
@@ -187,11 +187,11 @@ def test_of_several_nodes_some_are_lost_as_long_as_all_tasks_fit() -> None:
 
 def test_a_stretch_begins_at_second_zero_with_its_estimates() -> None:
     trace = drawn(100, 4)
-    part = episodes.drawn(trace, 10, np.random.default_rng(3))
+    part = episodes.draw_episode(trace, 10, np.random.default_rng(3))
     first = trace.names.index(part.names[0])
     assert part.tasks == 10
     assert part.submit[0] == 0
     np.testing.assert_allclose(part.submit, trace.submit[first : first + 10] - trace.submit[first])
     unknown = trace._replace(estimate=np.full(100, np.nan))
-    kept = episodes.drawn(unknown, 10, np.random.default_rng(3))
+    kept = episodes.draw_episode(unknown, 10, np.random.default_rng(3))
     np.testing.assert_array_equal(kept.estimate, kept.runtime)

@@ -10,8 +10,8 @@ from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow import plan_search as beginnings
-from workers.kinds.workflow.plan_search import _begun, _free, base, by_rule, problem_of, searched
-from workers.kinds.workflow.simulator.annealing import DRAWS, SHORT, anneal, annealed, course, rest, timed
+from workers.kinds.workflow.plan_search import _free, _initial_course, base, by_rule, problem_of, search_plan
+from workers.kinds.workflow.simulator.annealing import DRAWS, SHORT, anneal, anneal_course, compute_times, course, rest
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -63,7 +63,7 @@ def test_plans_are_feasible_and_better_or_the_bases_own(
     graph: tuple[int, Edges], nodes: int, fixed: int, seed: int
 ) -> None:
     left = drawn(np.random.default_rng(seed), *graph, nodes, fixed)
-    found = searched(left, attempts=200)
+    found = search_plan(left, attempts=200)
     checked(left, found)
     live = left.end.max(initial=0.0)
     length = max(found.end.max(), live)
@@ -85,10 +85,10 @@ def test_compiled_beginnings_are_the_plain_functions_own(
     left = drawn(np.random.default_rng(seed), *graph, nodes, fixed)
     problem = problem_of(left)
     rule = STRATEGIES["heft"](problem)
-    own, by_heft = (_begun(left, np.arange(len(left.node)), left.node) for _ in range(2))
-    assert beginnings.dispatched(own, *problem[:3], _free(left, rule)) == base(left, problem).length
+    own, by_heft = (_initial_course(left, np.arange(len(left.node)), left.node) for _ in range(2))
+    assert beginnings.dispatch_tasks(own, *problem[:3], _free(left, rule)) == base(left, problem).length
     assert own.node.tolist() == base(left, problem).node.tolist()
-    length = beginnings.appended(by_heft, *problem[:3], _free(left, rule), rule.bias)
+    length = beginnings.append_tasks(by_heft, *problem[:3], _free(left, rule), rule.bias)
     assert length == by_rule(left, problem, rule).length
     assert by_heft.order.tolist() == by_rule(left, problem, rule).order.tolist()
 
@@ -103,8 +103,8 @@ def test_compiled_attempts_are_the_plain_functions_own_and_leave_fixed_tasks_alo
     problem = problem_of(left)
     own, draws = base(left, problem), random.uniform(size=(100, DRAWS))
     compiled, plain = (
-        search(_begun(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
-        for search in (anneal, annealed)
+        search(_initial_course(left, own.order, own.node), *problem[:3], rest(problem), SHORT, draws)
+        for search in (anneal, anneal_course)
     )
     assert [part.tolist() for part in compiled[:2]] == [part.tolist() for part in plain[:2]]
     assert compiled[2] == plain[2]
@@ -118,7 +118,7 @@ def test_a_plan_waits_for_the_better_node() -> None:
         cost=np.array([[10.0, 100.0], [1.0, 10.0], [1.0, 10.0]]), processors=np.ones(3, np.int64), end=np.zeros(0),
         node=np.full(3, -1), order=np.arange(3), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.ones(2),
     )  # fmt: skip
-    found = searched(left, attempts=500)
+    found = search_plan(left, attempts=500)
     assert found.base > 12
     assert found.better
     assert found.end.max() == 12
@@ -131,7 +131,7 @@ def test_where_nothing_waits_there_is_nothing_to_change() -> None:
         cost=np.array([[0.0, np.inf], [np.inf, 0.0]]), processors=np.ones(2, np.int64), end=np.array([5.0, 9.0]),
         node=np.arange(2), order=np.arange(2), slots=np.ones(2, np.int64), available=np.zeros(2), pace=np.zeros(2),
     )  # fmt: skip
-    found = searched(left, attempts=1000)
+    found = search_plan(left, attempts=1000)
     assert (found.end.tolist(), found.node.tolist(), found.better) == ([5, 9], [0, 1], False)
 
 
@@ -139,9 +139,9 @@ def test_the_plan_so_far_is_never_lost() -> None:
     random = np.random.default_rng(4)
     edges = {(0, k): 50.0 for k in range(1, 12)} | {(k, 12): 50.0 for k in range(1, 12)}
     left = drawn(random, 13, edges, 4, 0)
-    good = searched(left, attempts=20_000)
+    good = search_plan(left, attempts=20_000)
     again = Remaining(**{**vars(left), "node": good.node, "order": good.order})
-    assert searched(again, attempts=0).end.max() <= good.end.max() + 1e-9
+    assert search_plan(again, attempts=0).end.max() <= good.end.max() + 1e-9
 
 
 def test_data_that_are_sent_for_keep_the_processors_waiting() -> None:
@@ -153,5 +153,5 @@ def test_data_that_are_sent_for_keep_the_processors_waiting() -> None:
     problem = problem_of(left)
     for fetched, begun in ((True, 1.0), (False, 8.0)):
         at = course(left.order, left.node, left.slots, fetched=fetched)
-        timed(at, *problem[:3], np.zeros(2), 0, np.inf)
+        compute_times(at, *problem[:3], np.zeros(2), 0, np.inf)
         assert (at.start[1], at.end[1]) == (begun, 10.0)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.pool import opened, play_rules
+from workers.kinds.workflow.simulator.pool import initial_play, play_rules
 
 Floats = NDArray[np.float64]
 MACHINES = {"KTH-SP2": 100, "SDSC-SP2": 128}
@@ -50,9 +50,9 @@ def _trace(table: Floats, estimate: Floats) -> Trace:
 
 def begun(trace: Trace, processors: int, mechanism: int, rule: int, fill: int, *, exact: bool = False) -> Floats:
     """When each job starts, [N]."""
-    play = opened(trace, processors, planned=trace.runtime if exact else None)
+    play = initial_play(trace, processors, planned=trace.runtime if exact else None)
     play_rules(play, mechanism, rule, fill)
-    return play.begun
+    return play.start
 
 
 def slowdown(trace: Trace, start: Floats) -> float:

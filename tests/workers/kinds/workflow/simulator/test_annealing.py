@@ -14,14 +14,14 @@ from tests.app.kinds.workflow.scheduling.test_planning import drawn_problem, kep
 from workers.kinds.workflow.simulator.annealing import (
     DRAWS,
     SearchObjective,
-    annealed,
+    anneal_course,
     attempt,
+    compute_times,
     course,
     critical_chain,
+    move_position,
     plan_of,
-    restored,
-    timed,
-    turned,
+    restore_times,
 )
 
 FREE = st.integers(0, 2**32 - 1)
@@ -59,17 +59,17 @@ def test_attempts_taken_back_leave_nothing(graph: tuple[int, Edges], nodes: int,
     edges, work, fleet = problem[:3]
     order, node = begun(problem)
     at, rest = course(order, node, fleet.processors), np.zeros(len(order))
-    latest, _, _ = timed(at, edges, work, fleet, rest, 0, np.inf)
+    latest, _, _ = compute_times(at, edges, work, fleet, rest, 0, np.inf)
     for limit in (np.inf, latest * 0.9) * 10:
         chain = critical_chain(at, latest)
         before = [part.copy() for part in (at.order, at.turn, at.node, at.end, at.cause)]
         count, old, new, begin = attempt(at, edges, work, fleet, chain, random.uniform(size=DRAWS))
-        reached, _, until = timed(at, edges, work, fleet, rest, begin, limit)
+        reached, _, until = compute_times(at, edges, work, fleet, rest, begin, limit)
         if np.isfinite(reached):
             assert plan_of(at.order, at.node, edges, work, fleet).end.tolist() == at.end.tolist()
-        restored(at, begin, until)
-        turned(at, new, old)
-        at.node[at.moved[:count][::-1]] = at.left[:count][::-1]
+        restore_times(at, begin, until)
+        move_position(at, new, old)
+        at.node[at.moved[:count][::-1]] = at.previous_node[:count][::-1]
         after = (at.order, at.turn, at.node, at.end, at.cause)
         assert all(np.array_equal(was, now) for was, now in zip(before, after, strict=True))
 
@@ -78,7 +78,7 @@ def test_the_critical_chain_explains_the_end() -> None:
     problem = problem_of(TOPCUOGLU)
     order, node = begun(problem)
     at = course(order, node, problem.fleet.processors)
-    latest, total, until = timed(at, *problem[:3], np.zeros(10), 0, np.inf)
+    latest, total, until = compute_times(at, *problem[:3], np.zeros(10), 0, np.inf)
     assert (latest, until) == (80, 10)
     assert total == pytest.approx(at.end.sum())
     chain = at.on[: critical_chain(at, latest)].tolist()
@@ -93,7 +93,7 @@ def test_a_limit_ends_a_timing_early() -> None:
     problem = problem_of(TOPCUOGLU)
     order, node = begun(problem)
     at = course(order, node, problem.fleet.processors)
-    reached, _, until = timed(at, *problem[:3], np.zeros(10), 0, 40.0)
+    reached, _, until = compute_times(at, *problem[:3], np.zeros(10), 0, 40.0)
     assert np.isinf(reached)
     assert 0 < until < 10
 
@@ -109,9 +109,9 @@ def test_money_counts_where_it_is_weighed() -> None:
     order, node = np.arange(2), np.arange(2)
     draws = random.uniform(size=(500, DRAWS))
     objective = SearchObjective(1e-6, 1.0)
-    found = annealed(course(order, node, one), *problem[:3], np.zeros(2), objective, draws)
+    found = anneal_course(course(order, node, one), *problem[:3], np.zeros(2), objective, draws)
     made = plan_of(found[0], found[1], *problem[:3])
     assert made.node.tolist() == [0, 0]
     assert money(problem, made) == pytest.approx(found[2])
-    quick = annealed(course(order, node, one), *problem[:3], np.zeros(2), SearchObjective(), draws)
+    quick = anneal_course(course(order, node, one), *problem[:3], np.zeros(2), SearchObjective(), draws)
     assert length(plan_of(quick[0], quick[1], *problem[:3])) <= length(made)

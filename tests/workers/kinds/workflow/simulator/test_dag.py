@@ -15,11 +15,11 @@ from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow.simulator.annealing import plan, plan_by
-from workers.kinds.workflow.simulator.dag import dispatched, followed, simulated
+from workers.kinds.workflow.simulator.dag import dispatch_by, follow_plan, plan_and_follow
 from workers.kinds.workflow.simulator.simulate import Schedule, figures, ready
 from workers.kinds.workflow.simulator.world import NONE, Breakdowns
 
-MODES = {"planned": simulated, "dispatched": dispatched}
+MODES = {"planned": plan_and_follow, "dispatched": dispatch_by}
 
 
 Simulation = Callable[[Trace, Nodes, Breakdowns], Schedule]
@@ -181,7 +181,7 @@ def test_a_plan_made_with_true_run_times_comes_true(graph: tuple[int, Edges], ki
     trace, nodes = drawn(seed, *graph, kinds, exact=True)
     for strategy in ("heft", "peft", "cpop"):
         made = plan_by(problem_of(trace, nodes), strategy)
-        schedule = followed(trace, nodes, made)
+        schedule = follow_plan(trace, nodes, made)
         assert (schedule.start <= made.start + 1e-9).all()
         assert schedule.start == pytest.approx(made.start) or (trace.runtime == 0).any()
         assert schedule.node.tolist() == made.node.tolist()
@@ -201,13 +201,13 @@ def test_idle_nodes_are_released_at_the_end_of_a_billed_period_and_ordered_again
     """One node, 10 s to start, billed by the minute: a task from 10 to 20 s, the next one submitted at 200 s."""
     trace = trace_of(2, {(0, 1): 0.0}, [10.0, 30.0])._replace(submit=np.array([0.0, 200.0]))
     node = NodeType(name="n", processors=1, price_per_hour=3600, billing_seconds=60, startup_seconds=10, maximum=1)
-    schedule = simulated(trace, nodes_of((node,)), "heft")
+    schedule = plan_and_follow(trace, nodes_of((node,)), "heft")
     assert schedule.rentals is not None
     assert schedule.start.tolist() == [10, 200]
     assert schedule.rentals.ordered.tolist() == [0, 190]  # the plan knows when it is needed
     assert schedule.rentals.released.tolist() == [60, 230]
     assert figures(trace, nodes_of((node,)), schedule).cost == 120
-    late = dispatched(trace, nodes_of((node,)), "heft")
+    late = dispatch_by(trace, nodes_of((node,)), "heft")
     assert late.start.tolist() == [10, 210]  # who decides when tasks are ready does not
 
 
@@ -215,8 +215,8 @@ def test_a_dispatcher_does_better_than_a_plan_when_estimates_are_wrong() -> None
     """Two tasks of 10 s and two that were thought to be as long, but one takes 40 s: the plan waits behind it."""
     trace = trace_of(4, {}, [40.0, 10.0, 10.0, 10.0], [10.0, 10.0, 9.0, 8.0])
     nodes = nodes_of((NodeType(name="n", processors=1, minimum=2, maximum=2),))
-    assert simulated(trace, nodes, "heft").end.max() == 50
-    assert dispatched(trace, nodes, "heft").end.max() == 40
+    assert plan_and_follow(trace, nodes, "heft").end.max() == 50
+    assert dispatch_by(trace, nodes, "heft").end.max() == 40
 
 
 def test_a_task_without_a_place_in_the_plan_is_an_error() -> None:
@@ -224,4 +224,4 @@ def test_a_task_without_a_place_in_the_plan_is_an_error() -> None:
     nodes = nodes_of((NodeType(name="n", processors=1, maximum=1),))
     made = plan_by(problem_of(trace, nodes), "heft")
     with pytest.raises(ValueError, match="task 1 has no place in the plan"):
-        followed(trace, nodes, made._replace(node=np.array([0, -1])))
+        follow_plan(trace, nodes, made._replace(node=np.array([0, -1])))

@@ -19,14 +19,14 @@ from workers.kinds.workflow.simulator.pool import (
     SPARE,
     UNTIL,
     Play,
+    initial_play,
     next_event,
-    opened,
-    ordered,
+    order_waiting,
     play_conservative,
     play_rules,
     settle,
 )
-from workers.kinds.workflow.simulator.simulate import scheduled
+from workers.kinds.workflow.simulator.simulate import schedule_by_rule
 
 SIZE = 8
 F1, WFP3 = RULES.index("f1"), RULES.index("wfp3")
@@ -54,7 +54,7 @@ def most(trace: Trace, start: Floats, amount: NDArray[np.int64]) -> int:
 def test_never_more_than_there_is_nor_before_submission(
     mechanism: str, trace: Trace, rule: str, order: str | None
 ) -> None:
-    start = scheduled(trace, pool(SIZE), rule, mechanism, order).start
+    start = schedule_by_rule(trace, pool(SIZE), rule, mechanism, order).start
     assert most(trace, start, trace.processors) <= SIZE
     assert (start >= trace.submit).all()
     instants = np.concatenate((trace.submit, start + trace.runtime, start if mechanism == "conservative" else []))
@@ -65,7 +65,7 @@ def test_never_more_than_there_is_nor_before_submission(
 @given(trace=logs(), tasks=st.integers(1, 3), processors=st.integers(SIZE, SIZE + 4))
 def test_users_keep_to_their_limits(mechanism: str, trace: Trace, tasks: int, processors: int) -> None:
     limits = Limits(running_tasks=tasks, processors=processors)
-    start = scheduled(trace, pool(SIZE), "sjf", mechanism, None, limits).start
+    start = schedule_by_rule(trace, pool(SIZE), "sjf", mechanism, None, limits).start
     for user in range(3):
         own = (trace.user == user).astype(np.int64)
         assert most(trace, start, own) <= tasks
@@ -75,41 +75,41 @@ def test_users_keep_to_their_limits(mechanism: str, trace: Trace, tasks: int, pr
 @given(trace=logs((1.0,)), fill=st.sampled_from([FCFS, SJF]))
 def test_easy_never_delays_the_head_beyond_its_reservation(trace: Trace, fill: int) -> None:
     promised: dict[int, float] = {}
-    play = opened(trace, SIZE)
+    play = initial_play(trace, SIZE)
     while next_event(play, EASY):
         if play.counts[QUEUED]:
-            settle(play, EASY, ordered(play, FCFS), ordered(play, fill))
+            settle(play, EASY, order_waiting(play, FCFS), order_waiting(play, fill))
         if play.counts[HEAD] >= 0:
             promised.setdefault(int(play.counts[HEAD]), play.clock[UNTIL])
-    assert all(play.begun[task] <= until for task, until in promised.items())
+    assert all(play.start[task] <= until for task, until in promised.items())
 
 
 def test_any_number_of_tasks_may_end_in_one_second() -> None:
     count, instant = 500, np.zeros(500)
     trace = independent(instant, instant, instant, np.ones(count, np.int64), np.full(count, -1))
-    play = opened(trace, 2)
+    play = initial_play(trace, 2)
     play_rules(play, EASY, FCFS, FCFS)
-    assert play.begun.tolist() == instant.tolist()
+    assert play.start.tolist() == instant.tolist()
     assert int(play.counts[ALIVE]) == 0
 
 
 @given(trace=logs((1.0, 3.0)), order=st.sampled_from([FCFS, SJF, WFP3]))
 def test_conservative_backfilling_never_delays_anybody(trace: Trace, order: int) -> None:
     trace = trace._replace(user=np.full(trace.tasks, -1))
-    play, promised = opened(trace, SIZE), np.full(trace.tasks, np.nan)
+    play, promised = initial_play(trace, SIZE), np.full(trace.tasks, np.nan)
     play_conservative(play, order, promised)
-    assert (play.begun <= promised).all()
+    assert (play.start <= promised).all()
     if (trace.estimate == trace.runtime).all() and trace.runtime.min() > 0:
-        assert (play.begun == promised).all()
+        assert (play.start == promised).all()
 
 
 @settings(max_examples=30)
 @given(trace=logs(), mechanism=st.sampled_from([NONE, RLS, EASY]))
 def test_plain_code_decides_as_compiled_code_does(trace: Trace, mechanism: int) -> None:
     limits = Limits(running_tasks=2)
-    play = opened(trace, SIZE, limits)
+    play = initial_play(trace, SIZE, limits)
     while next_event(play, mechanism):
-        order, fill = ordered(play, F1).copy(), ordered(play, SJF).copy()
+        order, fill = order_waiting(play, F1).copy(), order_waiting(play, SJF).copy()
         tasks = play.tasks._replace(waiting=play.tasks.waiting.copy())
         room = play.pool.room_tasks.copy(), play.pool.room_processors.copy()
         machine = play.pool._replace(room_tasks=room[0], room_processors=room[1])
@@ -127,6 +127,6 @@ def _before(play: Play) -> tuple[float, Head]:
 def test_what_cannot_be_played_is_refused() -> None:
     one = np.array([1.0])
     with pytest.raises(ValueError, match="task 0 needs 9 processors, of which there are 8"):
-        opened(independent(one, one, one, np.array([9]), np.array([0])), SIZE)
+        initial_play(independent(one, one, one, np.array([9]), np.array([0])), SIZE)
     with pytest.raises(ValueError, match="task 0 has no run time"):
-        opened(independent(one, one * np.nan, one, np.array([1]), np.array([0])), SIZE)
+        initial_play(independent(one, one * np.nan, one, np.array([1]), np.array([0])), SIZE)

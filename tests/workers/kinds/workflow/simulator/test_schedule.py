@@ -6,7 +6,7 @@ import pytest
 from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
 from app.kinds.workflow.trace import Trace, independent
-from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, figures, rented, slowdowns
+from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, figures, list_rentals, slowdowns
 
 
 def two() -> Trace:
@@ -45,7 +45,7 @@ def test_rented_nodes_are_billed_from_their_order_in_whole_multiples() -> None:
     nodes = nodes_of((kept, more))
     trace = two()
     schedule = played(trace, [8.0, 10.0], [1, 0])
-    assert list(rented(trace, nodes, schedule).node) == [0, 1]  # the second rentable node was never used
+    assert list(list_rentals(trace, nodes, schedule).node) == [0, 1]  # the second rentable node was never used
     assert figures(trace, nodes, schedule).cost == pytest.approx(110 * 1 + 60 * 2)
     twice = schedule._replace(rentals=Rentals(np.array([1, 1]), np.array([0.0, 50.0]), np.array([13.0, 110.5])))
     assert figures(trace, nodes, twice).cost == pytest.approx(110 * 1 + (60 + 120) * 2)

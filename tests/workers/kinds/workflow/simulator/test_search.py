@@ -33,7 +33,7 @@ from workers.kinds.workflow.simulator.annealing import (
     SearchObjective,
     agent,
     anneal,
-    annealed,
+    anneal_course,
     attempts_for,
     bound,
     course,
@@ -41,10 +41,10 @@ from workers.kinds.workflow.simulator.annealing import (
     plan,
     plan_by,
     rest,
-    searched,
+    search_better,
     value,
 )
-from workers.kinds.workflow.simulator.dag import agent_plan, followed, scheduled
+from workers.kinds.workflow.simulator.dag import agent_plan, follow_plan, schedule_trace
 from workers.kinds.workflow.simulator.simulate import figures
 
 
@@ -71,7 +71,7 @@ def test_a_search_ends_at_the_lower_bound() -> None:
     start, parents, data = edges_of(3, {})
     given = planning.problem(graph(start, parents), work_of(np.full((3, 3), 5.0), data), fleet_of(3))
     assert bound(given) == 5
-    assert length(searched(given, plan_by(given, "heft"), SHORT, np.random.default_rng(0), 10**6)) == 5
+    assert length(search_better(given, plan_by(given, "heft"), SHORT, np.random.default_rng(0), 10**6)) == 5
 
 
 def test_the_neutral_taste_is_heft() -> None:
@@ -118,7 +118,7 @@ def test_money_is_what_rented_nodes_cost() -> None:
     trace = trace_of(2, {(0, 1): 0.0}, [20.0, 40.0])
     given = planning.problem_of(trace, nodes)
     assert money(given, plan_by(given, "heft")) == 120  # 70 s, billed by the minute, at 1 a second
-    schedule = scheduled(trace, nodes, "agent")
+    schedule = schedule_trace(trace, nodes, "agent")
     assert schedule.end.tolist() == [30, 70]
 
 
@@ -126,9 +126,9 @@ def test_money_is_what_rented_nodes_cost() -> None:
 @given(graph=layered(15), seed=st.integers(0, 2**32 - 1))
 def test_where_money_counts_the_played_plan_is_never_slower_and_dearer(graph: tuple[int, Edges], seed: int) -> None:
     trace, nodes = drawn_trace(seed, *graph, 2, exact=True)
-    heft = figures(trace, nodes, scheduled(trace, nodes, "heft"))
+    heft = figures(trace, nodes, schedule_trace(trace, nodes, "heft"))
     objective = SearchObjective(1 / max(heft.makespan, 1e-9), 1 / max(heft.cost, 1e-9))
-    own = figures(trace, nodes, followed(trace, nodes, agent_plan(trace, nodes, objective, 20)))
+    own = figures(trace, nodes, follow_plan(trace, nodes, agent_plan(trace, nodes, objective, 20)))
     assert own.makespan <= heft.makespan * (1 + 1e-9)
     assert own.cost <= heft.cost * (1 + 1e-9)
 
@@ -136,7 +136,7 @@ def test_where_money_counts_the_played_plan_is_never_slower_and_dearer(graph: tu
 @pytest.mark.parametrize(("strategy", "online"), [("fcfs", False), ("agent", True)])
 def test_what_a_workflow_cannot_be_planned_by_is_refused(strategy: str, online: bool) -> None:
     with pytest.raises(ValueError, match=r"strategy must be|the agent plans"):
-        scheduled(trace_of(1, {}, [1.0]), nodes_of(nodes_written("1x1")), strategy, online=online)
+        schedule_trace(trace_of(1, {}, [1.0]), nodes_of(nodes_written("1x1")), strategy, online=online)
 
 
 @settings(max_examples=10)
@@ -147,7 +147,7 @@ def test_compiled_searches_are_the_plain_functions_own(graph: tuple[int, Edges],
     order, processors = order_of(problem, start), problem.fleet.processors
     both = [
         search(course(order, start.node, processors), *problem[:3], rest(problem), SHORT, draws)
-        for search in (annealed, anneal)
+        for search in (anneal_course, anneal)
     ]
     assert both[0][0].tolist() == both[1][0].tolist()
     assert both[0][1].tolist() == both[1][1].tolist()

@@ -10,7 +10,7 @@ from app.kinds.workflow.policies import Scheduler, save
 from app.kinds.workflow.scheduling.dispatch import EASY, RLS
 from app.kinds.workflow.scheduling.rules import RULES
 from tests.workers.kinds.workflow.training.test_schedulers import MACHINE, SHIPPED_AGENT, SJF, sequences, spec, trace
-from workers.evaluation.report.plots import drawn
+from workers.evaluation.report.plots import schedule_charts
 from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.judge import middle, pictures
 from workers.kinds.workflow.training.sequences import Sequence
@@ -58,7 +58,7 @@ def test_where_nothing_costs_anything_nobody_is_the_cheapest() -> None:
 
 def test_what_draws_evaluations_draws_all_of_it() -> None:
     found = shown(SHIPPED_AGENT)
-    headings = [heading for heading, _, _ in drawn(found["schedules"], found["points"])]
+    headings = [heading for heading, _, _ in schedule_charts(found["schedules"], found["points"])]
     charts = ["Ranks", "Ranks", "Utilisation", "Queue", "Slowdown", "Cost", *["Gantt chart"] * 3]
     assert headings == charts[: 6 + len(found["schedules"])]
 

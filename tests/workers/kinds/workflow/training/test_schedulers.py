@@ -24,17 +24,17 @@ from app.kinds.workflow.spec import Spec
 from app.kinds.workflow.trace import Seconds, Trace, independent
 from workers.inputs import Workload
 from workers.kinds.workflow.kind import KIND
-from workers.kinds.workflow.run_times import predicted
+from workers.kinds.workflow.run_times import predict_traces
 from workers.kinds.workflow.simulator.simulate import play_agent
 from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
-    charged,
-    drawn,
-    measured,
+    draw_sequence,
+    measure_losses,
     objective_weights,
     piece,
     pieces,
+    weighted_loss,
 )
 from workers.kinds.workflow.training.train import Search, _ahead, training
 from workers.learning.training.request import Request, Untrainable
@@ -131,7 +131,7 @@ def test_simulators_plan_by_what_is_predicted_as_the_service_does(policy: Schedu
         jobs = jobs._replace(submit=jobs.submit + 0.001 * np.arange(60), runtime=jobs.runtime + 0.0173 * np.arange(60))
         estimate = np.where(np.arange(60) % 5 == 0, np.nan, np.maximum(jobs.estimate, jobs.runtime + 0.5))
         jobs = jobs._replace(estimate=estimate, users=("u0", "u1", "u2"))
-        (planned,) = predicted([jobs], predictor)
+        (planned,) = predict_traces([jobs], predictor)
         assert (planned.expected < jobs.runtime).mean() > 0.3
         ours = play_agent(policy, planned, MACHINE, mechanism, 0)
         np.testing.assert_allclose(ours, served(policy, jobs, mechanism, predictor))
@@ -156,7 +156,7 @@ def test_users_who_ask_for_too_much_are_found_out() -> None:
     submit = np.cumsum(rng.exponential(330.0, 400)).round()
     jobs = independent(submit, runtime, estimate, 2 ** rng.integers(0, 5, 400), user)
     believing, predicting = (PriorityPolicy(np.tile(np.array([*SAF[:-1], g]), (3, 1))) for g in (0.0, 1.0))
-    losses = [measured(policy, [Sequence(jobs, MACHINE, EASY)])[0] for policy in (believing, predicting)]
+    losses = [measure_losses(policy, [Sequence(jobs, MACHINE, EASY)])[0] for policy in (believing, predicting)]
     assert losses[1] < 0.8 * losses[0]
 
 
@@ -167,13 +167,13 @@ def test_a_search_betters_weights_that_were_spoilt() -> None:
     spoilt[0] = -1.0
 
     def draw(count: int) -> list[Sequence]:
-        return [Sequence(drawn(source, 60, rng), MACHINE, RLS) for _ in range(count)]
+        return [Sequence(draw_sequence(source, 60, rng), MACHINE, RLS) for _ in range(count)]
 
     search = Search(spoilt, draw, RLS, rng)
     for _ in range(8):
         search.advance()
     fresh = draw(40)
-    gains = measured(search.policy(spoilt), fresh) - measured(search.policy(search.middle), fresh)
+    gains = measure_losses(search.policy(spoilt), fresh) - measure_losses(search.policy(search.middle), fresh)
     assert search.curve[-1][1] < 1.0
     assert gains.mean() > 1.645 * gains.std(ddof=1) / np.sqrt(len(gains))
 
@@ -213,7 +213,7 @@ def test_no_run_time_that_the_service_does_not_know_is_planned_with() -> None:
         np.testing.assert_allclose(
             source.trace.requested, np.where(np.isnan(jobs.estimate[210:]), mean, jobs.estimate[210:])
         )
-    again = drawn(trainer.parts[0][1], 100, np.random.default_rng(0))
+    again = draw_sequence(trainer.parts[0][1], 100, np.random.default_rng(0))
     assert (again.requested < again.runtime).any()
     unfitted = KIND.trainer(Workload(spec(), samples=(("a", silent), ("b", short))), Request(), None)
     first, second = (source.trace for source in unfitted.parts[0])
@@ -268,7 +268,7 @@ def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
     weights = {"slowdown": 1.0, "wait": 10.0, "makespan": 100.0, "utilisation": 1_000.0, "cost": 10_000.0}
     objective = objective_weights(spec(nodes=[node], weights=weights))
     assert objective is not None
-    first, second = (charged(objective, jobs, np.array([0.0, begun])) for begun in (3600.0, 7200.0))
+    first, second = (weighted_loss(objective, jobs, np.array([0.0, begun])) for begun in (3600.0, 7200.0))
     # slowdowns 1 and 2, waits 0 and 1 h, 2 h are the least, all of them busy, 2 h of the node are the work's price
     assert first == pytest.approx(11_111.0 + 0.5 + 10 * 0.5 + 0.0 + 0.0 + 10_000.0)
     assert second == pytest.approx(11_111.0 + 1.0 + 10 * 1.0 + 100 * 0.5 + 1_000 / 3 + 15_000.0)
