@@ -34,7 +34,16 @@ from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.lengths import AGES, POINTS, Ahead, LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lengths import (
+    AGES,
+    POINTS,
+    Ahead,
+    CurvePoints,
+    LearningCurves,
+    ahead,
+    parametric,
+    thinned_indices,
+)
 from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
 from benchmarks.problems import data
 from workers.evaluation.statistics import mean_interval
@@ -171,9 +180,9 @@ def learned(table: Floats) -> LearningCurves:
 def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> Ahead:
     """What is left of curves [n, E] of which ``told`` epochs [n] are over; by each alone where nothing is known."""
     count, epochs = table.shape
-    seen = Seen(*np.full((2, count, POINTS), np.nan))
+    seen = CurvePoints(*np.full((2, count, POINTS), np.nan))
     for job, number in enumerate(told.tolist()):
-        own = kept(number)
+        own = thinned_indices(number)
         seen.iteration[job, : len(own)], seen.value[job, : len(own)] = own + 1.0, table[job, own]
     until = np.full(count, float(epochs))
     return parametric(seen, until) if known is None else ahead(known, np.zeros(count, np.int64), seen, until)

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.drift.detector import NOTHING, Report, observed
-from app.kinds.contract.engine import Residual, Residuals, counted, measured
+from app.kinds.contract.engine import Residual, Residuals, count_residual, measured
 
 Row = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def load(variation: float) -> Callable[[np.random.Generator, float], Residual]:
 
     def draw(rng: np.random.Generator, factor: float) -> Residual:
         rate = factor * EXPECTED * (rng.gamma(1 / variation, variation) if variation else 1.0)
-        return counted("x", float(rng.poisson(rate)), EXPECTED, variation, TOLERATED)
+        return count_residual("x", float(rng.poisson(rate)), EXPECTED, variation, TOLERATED)
 
     return draw
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from pydantic import BaseModel
 
-from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
+from app.kinds.contract.engine import EncodedDecision, Pending, Query, Residuals, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
 from app.kinds.fields import Part, decoded
 from app.policies import artifact
@@ -37,7 +37,7 @@ NO_STATE = (
 )
 
 
-class Voice(msgspec.Struct, frozen=True):
+class DecidedBy(msgspec.Struct, frozen=True):
     """The deciding policy, as decisions describe it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Voice(msgspec.Struct, frozen=True):
         return f"{self.why} {name} answers" if self.why else ""
 
 
-def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> Voice:
+def decided_by(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> DecidedBy:
     """Describe the policy that decides for a workload unless it fails: the agent, else the heuristic. Never raises.
 
     Args:
@@ -69,14 +69,14 @@ def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: b
         explained: whether the heuristic's reasons say why no agent decides, unless a rule was chosen.
     """
     if agent is not None:
-        return Voice("agent", agent)
+        return DecidedBy("agent", agent)
     if snapshot.problem:
-        return Voice("fallback", heuristic, "fallback", f"{snapshot.problem};")
+        return DecidedBy("fallback", heuristic, "fallback", f"{snapshot.problem};")
     if snapshot.rule or not explained:
-        return Voice("heuristic", heuristic)
+        return DecidedBy("heuristic", heuristic)
     if snapshot.model is None:
-        return Voice("heuristic", heuristic, "no_model", "no domain model yet,")
-    return Voice("heuristic", heuristic, "no_agent", NO_AGENT)
+        return DecidedBy("heuristic", heuristic, "no_model", "no domain model yet,")
+    return DecidedBy("heuristic", heuristic, "no_agent", NO_AGENT)
 
 
 class Compiled(Protocol):
@@ -92,14 +92,14 @@ class Compiled(Protocol):
     snapshot: Snapshot
     agent: Any
     heuristic: str
-    voice: Voice
+    voice: DecidedBy
 
     def __hash__(self) -> int:
         """Hash by identity: reports of one compiled workload are decided together."""
         ...
 
 
-class Kept(msgspec.Struct, frozen=True):
+class RunMemory(msgspec.Struct, frozen=True):
     """A run between two reports.
 
     Attributes:
@@ -134,7 +134,7 @@ class Written(msgspec.Struct, frozen=True):
         reason: reason of the decision, with ``code`` and ``text``.
         noop: whether the decision leaves the allocation unchanged.
         state: the run's state after the decision, of the kind's own type.
-        source, policy: what decided, in place of the same fields of ``Voice``; None: as in ``Voice``.
+        source, policy: what decided, in place of the same fields of ``DecidedBy``; None: as in ``DecidedBy``.
         iteration: iteration that the decision is for; None: the one after the report.
         valid: number of iterations that the decision is valid for.
         residuals: evidence of drift in the report; None: the kind watches no streams, or has no domain model.
@@ -197,7 +197,7 @@ class Serving(ABC):
         ``memory`` [B, H] holds the agent's hidden states; None: all zeros, or the policy has none."""
 
     @abstractmethod
-    def write(self, compiled: Any, batch: Any, choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Any, batch: Any, choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return B decisions for the choices, in the order of the batch; ``voice`` describes the deciding policy."""
 
     @abstractmethod
@@ -273,11 +273,11 @@ class Engine:
         self._shadowed = "shadow" in decision.model_fields
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
-    def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
+    def takes_long(self, compiled: Compiled, kept: RunMemory, report: Any) -> bool:
         """Return whether reading and deciding the decoded report takes so long that a thread should do it."""
         return self.serving.takes_long(compiled, kept.state, report)
 
-    def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
+    def read(self, compiled: Compiled, kept: RunMemory, iteration: int, report: Any) -> Any:
         """Check a decoded report of ``iteration`` against the run's state, and convert it for ``answer``.
 
         Raises:
@@ -286,7 +286,7 @@ class Engine:
         """
         return self.serving.read(compiled, kept.state, iteration, report)
 
-    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> Answered:
+    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> EncodedDecision:
         """Return the encoded first decision and first state of a run that starts at ``now`` (UTC).
 
         Raises:
@@ -294,8 +294,10 @@ class Engine:
         """
         return self._begun(compiled, run, self.serving.begin(compiled, start, now), now)
 
-    def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> Answered:
-        return _answered(self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING)
+    def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> EncodedDecision:
+        return _encoded_decision(
+            self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING
+        )
 
     def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
         """Parse the full state of a run from query parameters, for ``answer_states``.
@@ -313,9 +315,11 @@ class Engine:
         for one in found:
             if isinstance(one, Exception):
                 raise one
-        return [one.decision for one in found if isinstance(one, Answered)]
+        return [one.decision for one in found if isinstance(one, EncodedDecision)]
 
-    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered | Exception]:
+    def answer(
+        self, compiled: Compiled, pending: Sequence[Pending], now: datetime
+    ) -> list[EncodedDecision | Exception]:
         """Decide on reports of different runs of one workload at the time ``now`` (UTC). Doesn't raise.
 
         Returns:
@@ -329,10 +333,12 @@ class Engine:
             _log(compiled, pending[0], compiled.voice.policy)
             return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
 
-    def _fallen_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> Answered | Exception:
+    def _fallen_back(
+        self, compiled: Compiled, one: Pending, failure: str, now: datetime
+    ) -> EncodedDecision | Exception:
         """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
         if compiled.agent is not None:
-            spare = Voice("fallback", compiled.heuristic, "fallback", f"{failure};")
+            spare = DecidedBy("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
                 return self._decided(compiled, [one], None, spare, now)[0]
             except Exception as error:  # noqa: BLE001 - logged
@@ -340,15 +346,15 @@ class Engine:
                 failure += f", and {compiled.heuristic} too ({_words(error)})"
         try:
             held = self.serving.hold(compiled, one, failure)
-            envelope = self._envelope(compiled, Voice("fallback", HOLD, "fallback"), now)
-            return _answered(envelope, one.run, one.iteration, held, None, one.state.memories)
+            envelope = self._envelope(compiled, DecidedBy("fallback", HOLD, "fallback"), now)
+            return _encoded_decision(envelope, one.run, one.iteration, held, None, one.state.memories)
         except Exception as error:  # noqa: BLE001 - logged, and returned to the caller
             _log(compiled, one, HOLD)
             return error
 
     def _decided(
-        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
-    ) -> list[Answered]:
+        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: DecidedBy, now: datetime
+    ) -> list[EncodedDecision]:
         """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
         serving, version = self.serving, compiled.snapshot.agent_version
         before = [one.state.memories for one in pending]
@@ -371,7 +377,7 @@ class Engine:
                 own = None if choices.memory is None else choices.memory[row]
                 memories = _remembered(memories, version, own, one.shadow, other)
             consulted = None if other is None else other.fields
-            answers.append(_answered(envelope, one.run, one.iteration, made, consulted, memories))
+            answers.append(_encoded_decision(envelope, one.run, one.iteration, made, consulted, memories))
         return answers
 
     def _consulted(
@@ -410,25 +416,25 @@ class Engine:
     def _silent(self, shadow: Shadow, problem: str) -> _Consulted:
         return _Consulted({"agent": shadow.version, **self.serving.silent, "problem": problem or None})
 
-    def _envelope(self, compiled: Compiled, speaks: Voice, now: datetime) -> _Envelope:
+    def _envelope(self, compiled: Compiled, speaks: DecidedBy, now: datetime) -> _Envelope:
         snapshot = compiled.snapshot
         return _Envelope(
             self._kind, snapshot.name, snapshot.answering, speaks.source, speaks.policy, timestamp(now), self._shadowed
         )
 
-    def serialise(self, kept: Kept) -> msgspec.Raw:
+    def serialise(self, kept: RunMemory) -> msgspec.Raw:
         """Encode a run's state as a JSON list: the kind's packed state, and the agents' memories if there are any."""
         stored: list[Any] = [self.serving.pack(kept.state)]
         if kept.memories:
             stored.append(artifact.stored(kept.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
-    def restore(self, stored: list[Any]) -> Kept:
+    def restore(self, stored: list[Any]) -> RunMemory:
         """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
         own, *remembered = stored
-        return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
+        return RunMemory(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 
-    def weight(self, kept: Kept) -> int:
+    def weight(self, kept: RunMemory) -> int:
         """Approximate size of a state in memory, in bytes."""
         return self.serving.weight(kept.state) + artifact.weight(kept.memories)
 
@@ -455,14 +461,14 @@ class _Envelope(msgspec.Struct, frozen=True):
     shadowed: bool
 
 
-def _answered(
+def _encoded_decision(
     envelope: _Envelope,
     run: str | None,
     reported: int | None,
     made: Written,
     shadow: dict[str, Any] | None,
     memories: Memories,
-) -> Answered:
+) -> EncodedDecision:
     following = 0 if reported is None else reported + 1
     fields = {
         "run": run,
@@ -481,8 +487,8 @@ def _answered(
     }
     if envelope.shadowed:
         fields["shadow"] = shadow
-    kept = Kept(made.state, memories)
-    return Answered(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
+    kept = RunMemory(made.state, memories)
+    return EncodedDecision(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
 
 
 def _remembered(

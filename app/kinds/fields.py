@@ -53,7 +53,7 @@ Moment = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
 Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
-class Counted:
+class EarlyMaxLength:
     """Pydantic annotation that rejects a list with too many items before its items are validated.
 
     It stands after a ``Field(max_length=…)`` of the same type, whose limit it takes."""

@@ -95,12 +95,12 @@ class Rows(NamedTuple):
         the name of the column."""
         values = self.given(field)
         return [
-            FieldIssue(f"{self.where(row)}/{field}", message, shown(values[row]))
+            FieldIssue(f"{self.where(row)}/{field}", message, error_value(values[row]))
             for row in np.flatnonzero(wrong)[:MOST_ISSUES].tolist()
         ]
 
 
-def shown(value: Any) -> Any:
+def error_value(value: Any) -> Any:
     """Return ``value`` as shown in an error: text cut to 80 characters, NaN and infinities as text."""
     return printable(value[:80]) if isinstance(value, str) else plain(value)
 
@@ -291,11 +291,11 @@ def _header(forms: Sequence[Form], raw: bytes) -> list[str]:
         raise refused([FieldIssue("/lines/1", message, None)])
     names = [name.strip() for name in _cells(text)]
     accepted = f"unknown column; known: {', '.join(columns)}"
-    issues = [FieldIssue(f"/lines/1/{shown(name)}", accepted, None) for name in names if name not in columns]
+    issues = [FieldIssue(f"/lines/1/{error_value(name)}", accepted, None) for name in names if name not in columns]
     twice = dict.fromkeys(name for name in names if name in columns and names.count(name) > 1)
     issues += [FieldIssue(f"/lines/1/{name}", "column given twice", None) for name in twice]
     if not any(form.fits(names) for form in forms):
-        issues.append(FieldIssue("/lines/1", f"rows {words(forms)}", shown(text)))
+        issues.append(FieldIssue("/lines/1", f"rows {words(forms)}", error_value(text)))
     refuse(issues)
     return names
 

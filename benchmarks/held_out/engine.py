@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.kinds.contract.engine import Answered, Pending, Snapshot
+from app.kinds.contract.engine import EncodedDecision, Pending, Snapshot
 from app.kinds.iterative.engine import Read
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
@@ -81,7 +81,7 @@ class Engine:
         ]
         return self._taken(all_answered(self._engine.answer(self._compiled, pending, NOW)))
 
-    def _taken(self, answered: list[Answered]) -> Advice:
+    def _taken(self, answered: list[EncodedDecision]) -> Advice:
         self._states = [one.state for one in answered]
         return advice_of(self.layout, [msgspec.json.decode(one.decision) for one in answered])
 

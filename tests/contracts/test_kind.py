@@ -21,13 +21,13 @@ from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
 from app.charts.figures import Figure
-from app.kinds.contract.engine import ADDED, Answered, DecisionBase, Pending, Shadow, Snapshot
+from app.kinds.contract.engine import ADDED, DecisionBase, EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import Contradiction, InvalidInput, Sample
-from app.kinds.contract.kind import Kind, RunStart, left
+from app.kinds.contract.kind import Kind, RunStart, changed_terms
 from app.kinds.contract.run_outcome import Ended
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.contract.views import Learnt, Shown, Step
-from app.kinds.engine import HOLD, Choices, Compiled, Voice
+from app.kinds.contract.views import Learnt, RunHistory, Step
+from app.kinds.engine import HOLD, Choices, Compiled, DecidedBy
 from app.kinds.fields import Slug, converted, in_full
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.policies.artifact import Artifact
@@ -57,7 +57,7 @@ def compiled(kind: Kind) -> Compiled:
     return kind.engine.compile(Snapshot("w", spec.name, 1, spec, layout_of(spec), None, None, None, None, 1))
 
 
-def begin(kind: Kind, on: Compiled) -> Answered:
+def begin(kind: Kind, on: Compiled) -> EncodedDecision:
     start = kind.start.model_validate({"workload": on.snapshot.name, **kind.example.start})
     return kind.engine.begin(on, "r", start, NOW)
 
@@ -67,7 +67,7 @@ def pending(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Pen
     return Pending(run, n, state, read, dict(kind.example.start), None)
 
 
-def step(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Answered:
+def step(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> EncodedDecision:
     """The answer to report n."""
     return all_answered(kind.engine.answer(on, [pending(kind, on, state, n, run)], NOW))[0]
 
@@ -84,7 +84,7 @@ def test_terms_are_within_their_bounds_and_none_has_changed_where_the_spec_has_n
     spec = spec_of(kind)
     terms = kind.terms(spec)
     assert all(term.low <= term.value <= term.high for term in terms.values())
-    assert left(terms, kind.terms(spec)) == []
+    assert changed_terms(terms, kind.terms(spec)) == []
     assert set(kind.terms(kind.changed(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
 
 
@@ -228,7 +228,7 @@ class TestFailures:
     def broken(self, kind: Kind) -> Compiled:
         """The workload with an agent that fails."""
         on = compiled(kind)
-        on.agent, on.voice = Broken(), Voice("agent", "broken")
+        on.agent, on.voice = Broken(), DecidedBy("agent", "broken")
         return on
 
     def test_where_an_agent_raises_the_heuristic_answers(self, kind: Kind) -> None:
@@ -382,7 +382,7 @@ class TestOutcomes:
 class TestViews:
     """What pages show: figures that can be drawn and read, of runs before their first report and after it."""
 
-    def shown(self, kind: Kind, on: Compiled, reports: int) -> Shown:
+    def shown(self, kind: Kind, on: Compiled, reports: int) -> RunHistory:
         begun = begin(kind, on)
         steps, state = [], begun.state
         for n in range(reports):
@@ -390,7 +390,7 @@ class TestViews:
             state = answered.state
             report = in_full(converted(kind.example.reports[n], kind.engine.report))
             steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
-        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state.state, reports, steps, 1)
+        return RunHistory(dict(kind.example.start), msgspec.json.decode(begun.decision), state.state, reports, steps, 1)
 
     def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
         if kind.views is None:

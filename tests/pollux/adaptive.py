@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Outlook, Rule, Situation
-from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
+from app.kinds.cluster.throughput import Best, JobStatistics, Profile, best, goodput_at, sizes_of
 from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 
@@ -168,14 +168,14 @@ class AdaptiveSimulator(ClusterSimulator):
         del application, placement
         return self._batches[self.which[at]]
 
-    def known(self, at: Sequence[int]) -> Known:
+    def known(self, at: Sequence[int]) -> JobStatistics:
         """What the jobs at these positions know of themselves."""
         numbers = [self.which[job] for job in at]
         ones = [self.applications[number] for number in numbers]
         limits = np.array([(one.initial, one.largest, one.smallest_local, one.largest_local) for one in ones], np.int64)
         squared, variance = self._gradients[numbers].T
         seconds = np.array([self.profiles[number].parameters for number in numbers], np.float64)
-        return Known(seconds, squared, variance, *limits.T)
+        return JobStatistics(seconds, squared, variance, *limits.T)
 
     def situation(self) -> Situation:
         """What the rule sees, by what each job has measured of itself; at most twice the GPUs it has been on."""

@@ -129,7 +129,7 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     if positions:
         at = [*positions.values()]
         told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
-        learned = experience.told(learned, at, told) if layout.spec.convergence else learned
+        learned = experience.extend_curves(learned, at, told) if layout.spec.convergence else learned
     off = counting.off(state, finished, report.at)
     after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}

@@ -24,7 +24,7 @@ from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
 from app.kinds.cluster.policies import AHEAD, WEIGHED, WITH_MODEL
 from app.kinds.contract.engine import Member, Snapshot
-from app.kinds.engine import voice
+from app.kinds.engine import decided_by
 from app.policies.base import Published
 
 # Trades: which job's GPUs went to which other job, matched node by node.
@@ -144,7 +144,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     situation = _situation(layout, state, advice)
     held = place(situation, advice.rule(situation))
     changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
-    left = _left(situation, held, changed)
+    left = _completion_seconds(situation, held, changed)
     left[~advice.outlook.known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
     beside = advice.outlook.neighbours
@@ -163,11 +163,11 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
-    after = waiting.begun(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
+    after = waiting.record_starts(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
     return counting.predicted(after, changed[said], left[said, 1]), changes
 
 
-def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
+def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
     """Keep each job's allocation, but preempt all jobs on nodes where more GPUs are held than the node still has.
 
     Returns:
@@ -202,7 +202,7 @@ def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: 
     return change._replace(text="; ".join([change.text, *said]), wanted=due)
 
 
-def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
+def _completion_seconds(situation: Situation, held: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
     ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
@@ -369,7 +369,7 @@ class Compiled:
         self.heuristic = snapshot.rule or WITH_MODEL
         usable = snapshot.artifact is not None and not snapshot.problem and self.modelled
         self.agent: Published | None = snapshot.artifact.policy if snapshot.artifact and usable else None
-        self.voice = voice(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
+        self.voice = decided_by(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
 
     @property
     def modelled(self) -> bool:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from app.kinds.cluster import waiting
 from app.kinds.cluster.advance import advance
-from app.kinds.cluster.decide import Change, Compiled, decide, kept
+from app.kinds.cluster.decide import Change, Compiled, decide, keep_allocations
 from app.kinds.cluster.layout import ClusterState, begin, pack, unpack, weight
 from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.report import ClusterDecision, ClusterReport
@@ -16,7 +16,7 @@ from app.kinds.cluster.views import risk
 from app.kinds.cluster.waiting import ExpectedStart
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.engine import HOLD, Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import HOLD, Choices, DecidedBy, Engine, Serving, Written
 from app.policies.artifact import Artifact, Memory
 from app.policies.base import IncompatibleArtifact, Published
 
@@ -114,12 +114,12 @@ class ClusterServing(Serving):
             each.append(Placed(*decide(compiled.layout, state, advice), name))
         return Choices(each)
 
-    def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
         lateness. Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
         found, failure = [], voice.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
-            state, starts = waiting.told(placed.state, outlook, compiled.layout.spec.interval_seconds)
+            state, starts = waiting.predict_starts(placed.state, outlook, compiled.layout.spec.interval_seconds)
             found.append(
                 Written(
                     _own(compiled, placed._replace(state=state), starts),
@@ -135,7 +135,7 @@ class ClusterServing(Serving):
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Return the decision after a failure: jobs keep their GPUs, but jobs on nodes with too few GPUs left are
         preempted. ``failure`` says what failed, for the reason of the decision."""
-        placed = Placed(*kept(compiled.layout, one.report), HOLD)
+        placed = Placed(*keep_allocations(compiled.layout, one.report), HOLD)
         return Written(
             _own(compiled, placed),
             _reason(placed, f"{failure}; jobs keep what they have"),

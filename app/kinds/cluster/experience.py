@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster import lookahead
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.lengths import POINTS, LearningCurves, Seen, ahead
+from app.kinds.cluster.lengths import POINTS, CurvePoints, LearningCurves, ahead
 from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, judged
 from app.kinds.cluster.records import Records
 from app.kinds.cluster.throughput import (
@@ -53,7 +53,7 @@ class Measured(NamedTuple):
     seen: int
 
 
-class Shown(NamedTuple):
+class ApplicationMeasurements(NamedTuple):
     """Measurements of the jobs of one application in a run.
 
     Attributes:
@@ -82,11 +82,11 @@ class Shown(NamedTuple):
         return _fitted(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
 
 
-Experience = Mapping[str, Shown]
+Experience = Mapping[str, ApplicationMeasurements]
 """Measurements of each application, by its name."""
 
 
-def measured(shown: Shown, step: Measured) -> Shown:
+def measured(shown: ApplicationMeasurements, step: Measured) -> ApplicationMeasurements:
     """Return ``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts the
     step. Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
@@ -111,7 +111,7 @@ def _key(one: Measured) -> tuple[int, int, int]:
     return one.nodes, one.gpus, round(2 * np.log2(max(one.local, 1)))
 
 
-def _expected(shown: Shown, step: Measured) -> bool:
+def _expected(shown: ApplicationMeasurements, step: Measured) -> bool:
     """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
     steps."""
     if shown.parameters is None:
@@ -119,7 +119,7 @@ def _expected(shown: Shown, step: Measured) -> bool:
     return foreseen(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
-def times(shown: Shown, step: Measured) -> tuple[float, float]:
+def times(shown: ApplicationMeasurements, step: Measured) -> tuple[float, float]:
     """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``. Raises
     AssertionError if ``shown`` has no measured step."""
     parameters = shown.parameters
@@ -143,12 +143,12 @@ def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
     return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})
 
 
-def ended(shown: Shown, needed: float, data: float) -> Shown:
+def ended(shown: ApplicationMeasurements, needed: float, data: float) -> ApplicationMeasurements:
     """Return ``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
     return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
-def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
+def goodput(shown: ApplicationMeasurements, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
     """Return goodput in samples per second and best batch in samples, by number of GPUs, from a run's measured steps.
 
     Args:
@@ -191,7 +191,7 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
     return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
 
 
-def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
+def bounded(experience: dict[str, ApplicationMeasurements], there: Iterable[str]) -> Experience:
     """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications not in ``there``, the names
     present, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
@@ -226,7 +226,7 @@ def pack(experience: Experience) -> list[Any]:
 def unpack(stored: list[Any]) -> Experience:
     """Return the experience from lists that ``pack`` returned, after JSON."""
     return {
-        name: Shown(
+        name: ApplicationMeasurements(
             initial,
             np.inf if noise is None else noise,
             tuple(Measured(*place) for place in places),
@@ -273,7 +273,7 @@ def join(learning: Learning, jobs: int) -> Learning:
     return Learning(iteration, value, lookahead.join(learning.converging, jobs))
 
 
-def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
+def extend_curves(learning: Learning, at: Sequence[int], records: Records) -> Learning:
     """Return ``learning`` with the last reported value in ``records`` of each job at positions ``at`` added to its
     curve. Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve first
     drops every second point. Jobs without a reported value keep their curve."""
@@ -321,7 +321,7 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
     at = np.flatnonzero(np.isfinite(expecting.until) & np.isfinite(learning.value[:, 0]) & (jobs.gpus > 0))
     if not at.size:
         return learning
-    seen = Seen(learning.iteration[at], learning.value[at])
+    seen = CurvePoints(learning.iteration[at], learning.value[at])
     left = ahead(expecting.curves, expecting.classes[at], seen, expecting.until[at])
     own = Converging._make(column[at] for column in learning.converging)
     after = judged(own, Progress(*left, jobs.gpus[at], jobs.minimum[at], expecting.sizes), now, tolerance)

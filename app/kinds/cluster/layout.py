@@ -13,7 +13,7 @@ from app.kinds.cluster import experience as learning
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.experience import Experience, Learning
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from app.kinds.cluster.placement import Rule, Situation, Wanted
+from app.kinds.cluster.placement import Rule, Situation, TargetAllocation
 from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, observe, rules
 from app.kinds.cluster.records import Records
 from app.kinds.cluster.report import Submitted
@@ -99,7 +99,7 @@ class Layout:
         is the number of GPUs that new jobs are expected to request within an hour."""
         rule = self.rules[WITH_MODEL]
 
-        def weighed(situation: Situation) -> Wanted:
+        def weighed(situation: Situation) -> TargetAllocation:
             worth = 1.0 if situation.factor is None else situation.factor
             return rule(situation._replace(factor=worth * factors(policy, self.observe(situation, coming))))
 

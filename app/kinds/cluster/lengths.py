@@ -64,7 +64,7 @@ class LearningCurves(NamedTuple):
     factor: Floats
 
 
-class Seen(NamedTuple):
+class CurvePoints(NamedTuple):
     """Learning curves of J jobs with up to P points each.
 
     Attributes:
@@ -91,7 +91,7 @@ class Ahead(NamedTuple):
     half: Floats
 
 
-def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) -> Ahead:
+def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Floats) -> Ahead:
     """Predict the remaining gain of J jobs until their last iterations, by the family of each job's class.
 
     Args:
@@ -106,7 +106,7 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
     left = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
     for own in np.unique(np.where(alike, which, -1)).tolist():
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
-        part = Seen(seen.iteration[at], seen.value[at])
+        part = CurvePoints(seen.iteration[at], seen.value[at])
         found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
         half = found.half * _factors(curves)[which[at], ALIKE if own >= 0 else PARAMETRIC, age[at]]
         for column, values in zip(left, (found.level, found.gain, half), strict=True):
@@ -122,7 +122,7 @@ def _factors(curves: LearningCurves) -> Floats:
     return np.concatenate([told, np.full((1, *shape), np.nan)])
 
 
-def kept(count: int) -> Integers:
+def thinned_indices(count: int) -> Integers:
     """Return the indices, ascending, of at most ``POINTS`` points that are kept of a curve of ``count`` points."""
     points = list[int]()
     for point in range(count):
@@ -130,7 +130,7 @@ def kept(count: int) -> Integers:
     return np.array(points, np.int64)
 
 
-def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> Ahead:
+def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floats) -> Ahead:
     """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
     ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
@@ -157,7 +157,7 @@ def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Flo
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
-def parametric(seen: Seen, until: Floats) -> Ahead:
+def parametric(seen: CurvePoints, until: Floats) -> Ahead:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
-from app.kinds.cluster.placement import Rule, Situation, Wanted
+from app.kinds.cluster.placement import Rule, Situation, TargetAllocation
 from app.kinds.cluster.strategies import LATE, LEAST, STEADY, Constants, completing, grid, urgency
 
 # Simulation of a situation's jobs until all have ended, for many first allocations at once, without arrivals.
@@ -80,7 +80,7 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
         if not there.any():
             break
         lost, before = np.maximum(lost - passed, 0.0), gpus
-        gpus = _given(ahead, shares, left, there, before)
+        gpus = _allocated_gpus(ahead, shares, left, there, before)
         lost = np.where(gpus == before, lost, ahead.restart)
     return cost
 
@@ -100,7 +100,7 @@ def _shares(ahead: Ahead) -> _Shares:
     return _Shares((share[:, :, None] / ahead.seconds) ** ahead.constants.damping, share)
 
 
-def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
+def _allocated_gpus(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
     """Return the GPUs of each job in C candidates by the rule ``completing``, [C, J].
 
     Args:
@@ -118,7 +118,7 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
     kept = np.where(stays & runs, (1.0 + lost)[..., None], moved)
     ranked = np.where(there, seconds * (1 + STEADY) ** -np.log2(1.0 + has), -1.0)
     value = (_places(ranked, ahead.constants) * ahead.worth * there)[..., None] * shares.speeds[count] * kept
-    return _marginal(ahead, value, _begun(ahead, value, there))
+    return _marginal(ahead, value, _start_sizes(ahead, value, there))
 
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
@@ -131,7 +131,7 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
     return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)
 
 
-def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
+def _start_sizes(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
     """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
     minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
     ``there``, whether a job is present, [C, J]."""
@@ -148,7 +148,7 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
 
 def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_begun``, [C, J]."""
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_start_sizes``, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -201,7 +201,7 @@ def rolled_out(
     base = completing(weights, ageing_seconds, patience)
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         wanted, jobs = base(situation), situation.jobs
         if not 0 < len(jobs.queue) <= MOST_JOBS or situation.deadlines is not None:
             return wanted
@@ -216,7 +216,7 @@ def rolled_out(
         best = int(cost.argmin())
         if not cost[best] < cost[0] * (1 - LEAST_GAIN):
             return wanted
-        return Wanted(near[best], np.argsort(-near[best], kind="stable"), packed=True)
+        return TargetAllocation(near[best], np.argsort(-near[best], kind="stable"), packed=True)
 
     return rule
 
@@ -376,7 +376,7 @@ def limited(rule: Rule, converging: Converging) -> Rule:
     """Make a rule that applies ``rule`` after cutting each job's requested and maximum GPUs to its ceiling or
     minimum."""
 
-    def within(situation: Situation) -> Wanted:
+    def within(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         ceiling = np.maximum(converging.ceiling, jobs.minimum)
         changed = {name: np.minimum(getattr(jobs, name), ceiling) for name in ("asked", "maximum")}

@@ -17,7 +17,7 @@ from app.kinds.cluster import throughput as interference
 from app.kinds.cluster.arrivals import Arrivals
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lengths import CurvePoints, LearningCurves, ahead, parametric, thinned_indices
 from app.kinds.cluster.report import LARGEST
 from app.kinds.cluster.throughput import LAYOUTS, Interference, Place, Throughput, efficiency, interval, slowdown
 from app.kinds.contract.engine import Query
@@ -244,7 +244,7 @@ def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]
     return {
         "application": model.applications[application],
         "step": _step(layout, model, application, query) if wanted else None,
-        "left": _left(model, application, query) if told else None,
+        "left": _predict_remaining(model, application, query) if told else None,
     }
 
 
@@ -290,7 +290,7 @@ def _within(model: ClusterModel, application: int, place: Place) -> bool:
     return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
 
-def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
+def _predict_remaining(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
     if {"loss", "metric"} <= query.keys():
         raise invalid("/query/loss", "must not be given beside metric", query["loss"][0])
     name = "metric" if "metric" in query else "loss"
@@ -298,8 +298,8 @@ def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
-    points = points[kept(len(points))]  # thinned like the curves that calibrated the intervals
-    seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
+    points = points[thinned_indices(len(points))]  # thinned like the curves that calibrated the intervals
+    seen, end = CurvePoints(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
     found = ahead(model.curves, which, seen, end)
     measured = bool(np.isfinite(found.half[0]))
     level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster import experience, state
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
-from app.kinds.cluster.experience import Experience, Shown
+from app.kinds.cluster.experience import ApplicationMeasurements, Experience
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.lengths import Lengths, mean_left
 from app.kinds.cluster.model import ClusterModel
@@ -344,7 +344,7 @@ class BelievedOutlook:
         return np.asarray(self._records.batch_maximum > 0, np.bool_)
 
     @cached_property
-    def _experience(self) -> list[Shown | None]:
+    def _experience(self) -> list[ApplicationMeasurements | None]:
         """Measurements in the run of each job's application; None without measured steps."""
         found = [self._shown.get(one) for one in self._records.application.tolist()]
         return [one if one is not None and one.places else None for one in found]
@@ -379,7 +379,7 @@ class BelievedOutlook:
         goodput = np.where(few, own.goodput, scale * found.goodput)
         return Course(found.gpus, goodput, np.where(few, own.batch, found.batch))
 
-    def _measured(self, at: int, shown: Shown, noise: float) -> Course:
+    def _measured(self, at: int, shown: ApplicationMeasurements, noise: float) -> Course:
         cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
         limits, batch = self._limits(at), int(self._records.batch[at])
         if self._chooses[at]:

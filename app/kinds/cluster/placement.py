@@ -226,7 +226,7 @@ class Situation(NamedTuple):
         return int(self.capacity.sum())
 
 
-class Wanted(NamedTuple):
+class TargetAllocation(NamedTuple):
     """Allocation that a rule returns.
 
     Attributes:
@@ -240,12 +240,12 @@ class Wanted(NamedTuple):
     packed: bool = False
 
 
-Rule = Callable[[Situation], Wanted]
+Rule = Callable[[Situation], TargetAllocation]
 
 
-def in_order(gpus: Integers) -> Wanted:
+def in_order(gpus: Integers) -> TargetAllocation:
     """Return an allocation of ``gpus``, numbers of GPUs of J jobs [J], that places the jobs in order of submission."""
-    return Wanted(gpus, np.arange(len(gpus)))
+    return TargetAllocation(gpus, np.arange(len(gpus)))
 
 
 def admitted(asked: Integers, order: Integers, free: int) -> Integers:
@@ -351,7 +351,7 @@ def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) 
 # Placement: from GPUs per job to GPUs per job and node.
 
 
-def place(situation: Situation, wanted: Wanted) -> Integers:
+def place(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], for the numbers of GPUs ``wanted``. Jobs whose
     nodes change are placed to reduce interference, where it is known.
 
@@ -364,7 +364,7 @@ def place(situation: Situation, wanted: Wanted) -> Integers:
     return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.held)
 
 
-def _placed(situation: Situation, wanted: Wanted) -> Integers:
+def _placed(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
     GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
     free GPUs first, in ``wanted.order``.

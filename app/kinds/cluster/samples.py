@@ -19,7 +19,7 @@ from app.kinds.cluster.run_samples import run_rows
 from app.kinds.columns import MICRO, Column, Form, Values, choice, name, names, number, time
 from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput, Sample
 from app.kinds.contract.samples import ExecutionBase, Export, Format
-from app.kinds.records import Collector, RowCodec, Rows, by_name, refuse, refused, row_exports, row_formats, shown
+from app.kinds.records import Collector, RowCodec, Rows, by_name, error_value, refuse, refused, row_exports, row_formats
 from app.kinds.tensors import read_header, written
 
 MOST_GPUS, MOST_ROWS, MOST_NAMES = 1_000_000, 1_000_000, 10_000
@@ -179,7 +179,7 @@ class LogCollector(Collector):
                 issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
             if (application, rises) != (before[0], before[2]):
                 wrong = "application" if application != before[0] else "metric" if rises else "loss"
-                value = shown(rows.given(wrong)[row])
+                value = error_value(rows.given(wrong)[row])
                 issues.append(
                     FieldIssue(f"{rows.where(row)}/{wrong}", "must be as in the rows of its job before", value)
                 )
@@ -373,15 +373,17 @@ class ClusterSamples(RowCodec):
             others = [applications[int(one)] for one in beside if one >= 0]
             counts = {"gpus": int(gpus), "nodes": int(nodes), "node_class": classes[int(kind)], "batch": batch}
             took = {"beside": others or None, "seconds": seconds, "computing": computing}
-            yield _known({"application": applications[int(application)], **counts, **took})
+            yield _without_missing({"application": applications[int(application)], **counts, **took})
         for job, application, iteration, value, rises, batch, noise in content.curves.tolist():
             named = {"job": content.jobs[int(job)], "application": applications[int(application)]}
             measured = {"iteration": iteration, "metric" if rises else "loss": value}
-            yield _known({**named, **measured, "batch": batch, "noise_scale": noise})
+            yield _without_missing({**named, **measured, "batch": batch, "noise_scale": noise})
         for moment, queue, application, gpus, data_size, duration, needed in content.arrivals.tolist():
             named = {"time": moment, "queue": queues[int(queue)], "application": applications[int(application)]}
-            yield _known({**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed})
+            yield _without_missing(
+                {**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed}
+            )
 
 
-def _known(row: dict[str, Any]) -> dict[str, Any]:
+def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
     return {column: value for column, value in row.items() if value is not None and value == value}

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from app.kinds.cluster import experience
-from app.kinds.cluster.experience import Measured, Shown
+from app.kinds.cluster.experience import ApplicationMeasurements, Measured
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.records import Records
@@ -49,7 +49,7 @@ def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Prog
     for at, one in steps.items():
         now, own, gpus, batch = one.iteration, told.application[at], one.gpus or int(jobs.gpus[at]), int(told.batch[at])
         if one.seconds is not None and gpus and batch and own:
-            known = _known(shown, own, told, at)
+            known = _measurements_of(shown, own, told, at)
             noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
             told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
             told.done[at] += told.rate[at] * told.uncounted[at]
@@ -63,15 +63,17 @@ def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Prog
     return after._replace(experience=experience.bounded(shown, told.application.tolist()))
 
 
-def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Shown:
+def _measurements_of(
+    shown: Mapping[str, ApplicationMeasurements], own: str, told: Records, at: int
+) -> ApplicationMeasurements:
     """Return an application's measurements, new if there are none, with the job's noise scale if none was known."""
-    known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at]))
+    known = shown.get(own) or ApplicationMeasurements(int(told.batch_initial[at] or told.batch[at]))
     if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
         known = known._replace(noise_scale=float(told.noise_scale[at]))
     return known
 
 
-def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
+def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> Measured:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.held[at]

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.placement import Outlook, Rule, Situation, Wanted, admitted, in_order
+from app.kinds.cluster.placement import Outlook, Rule, Situation, TargetAllocation, admitted, in_order
 
 # Greedy joint allocation: GPUs go to the job with the largest marginal value per GPU.
 
@@ -78,10 +78,10 @@ def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Ru
     are those of ``urgency``, in seconds."""
     ageing = np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
-        return Wanted(admitted_in_order(jobs.asked, order, situation.gpus), order)
+        return TargetAllocation(admitted_in_order(jobs.asked, order, situation.gpus), order)
 
     return rule
 
@@ -101,7 +101,7 @@ def admitted_in_order(wanted: Integers, order: Integers, free: int) -> Integers:
 FLOOR = 1e-3
 
 
-def goodput(situation: Situation) -> Wanted:
+def goodput(situation: Situation) -> TargetAllocation:
     """Rule that maximises the harmonic mean of the jobs' speedups over their fair shares.
 
     A job whose nodes would change counts less, by the time its restarts have cost. Sizes are powers of two up to a
@@ -111,7 +111,7 @@ def goodput(situation: Situation) -> Wanted:
     cost = 1.0 / (speedups(situation, sizes) + FLOOR)
     positions = least(cost, sizes, situation.gpus)
     gpus = sizes[positions]
-    return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
+    return TargetAllocation(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
 
 def fitting(capacity: Integers) -> Integers:
@@ -231,7 +231,7 @@ def completing(
     """
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         jobs, sizes = situation.jobs, grid(situation)
         worth = weight[jobs.queue] * (1.0 if situation.factor is None else situation.factor)
         value, due = values(situation, sizes, worth, constants), in_time(situation, sizes, worth, constants)
@@ -242,7 +242,7 @@ def completing(
         value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
         at = np.maximum(_best(value, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
-        return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
+        return TargetAllocation(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
     return rule
 
@@ -405,7 +405,7 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
     """
     ageing = np.array(ageing_seconds, np.float64)
 
-    def levelled(situation: Situation) -> Wanted:
+    def levelled(situation: Situation) -> TargetAllocation:
         level = urgency(situation.jobs, situation.now, ageing, patience)
         if len(level) and level.min() == level.max() != LATE:
             return rule(situation)
@@ -419,15 +419,15 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
             if ((wanted.gpus == 0) & (part.jobs.minimum <= situation.gpus)).any():
                 break
         placed = np.concatenate(order)
-        return Wanted(gpus, np.concatenate([placed, np.setdiff1d(np.arange(len(level)), placed)]), packed)
+        return TargetAllocation(gpus, np.concatenate([placed, np.setdiff1d(np.arange(len(level)), placed)]), packed)
 
     return levelled
 
 
-def _fewest(situation: Situation) -> Wanted:
+def _fewest(situation: Situation) -> TargetAllocation:
     """Give each job its minimum of GPUs, in order of submission, until one doesn't fit."""
     order = np.argsort(situation.jobs.submitted, kind="stable")
-    return Wanted(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
+    return TargetAllocation(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
 
 
 def _part(situation: Situation, rows: Integers, free: int) -> Situation:
@@ -442,7 +442,7 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 # Optimus: each further GPU goes where it saves most time (Peng et al., EuroSys 2018).
 
 
-def optimus(situation: Situation) -> Wanted:
+def optimus(situation: Situation) -> TargetAllocation:
     """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
     with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
@@ -453,7 +453,7 @@ def optimus(situation: Situation) -> Wanted:
         with np.errstate(invalid="ignore"):  # where a job can't use so many
             saved = (seconds[:, 1:-1] - seconds[:, 2:]) * updates[:, None]  # [J, G - 1]: of one more than 1 to G - 1
         give(gpus, saved, np.minimum(jobs.maximum, situation.gpus), free)
-    return Wanted(gpus, np.argsort(gpus, kind="stable"))
+    return TargetAllocation(gpus, np.argsort(gpus, kind="stable"))
 
 
 def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
@@ -484,7 +484,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 # Baselines: equal share, first in first out, shortest remaining time first.
 
 
-def equal_share(situation: Situation) -> Wanted:
+def equal_share(situation: Situation) -> TargetAllocation:
     """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
     gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
@@ -500,16 +500,16 @@ def equal_share(situation: Situation) -> Wanted:
     return in_order(gpus)
 
 
-def fifo(situation: Situation) -> Wanted:
+def fifo(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
     asked = situation.jobs.asked
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
-def srtf(situation: Situation) -> Wanted:
+def srtf(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
     order = shortest_first(situation)
-    return Wanted(admitted(situation.jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admitted(situation.jobs.asked, order, situation.gpus), order)
 
 
 def shortest_first(situation: Situation) -> Integers:
@@ -527,7 +527,7 @@ SECONDS = 60.0
 """Horizon in seconds of the predicted fall of the loss."""
 
 
-def slaq(situation: Situation) -> Wanted:
+def slaq(situation: Situation) -> TargetAllocation:
     """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
     minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
@@ -536,15 +536,15 @@ def slaq(situation: Situation) -> Wanted:
     gpus = admitted(jobs.minimum, np.argsort(-first / np.maximum(jobs.minimum, 1), kind="stable"), free)
     most = np.minimum(jobs.maximum, free)
     give(gpus, np.diff(fall[:, 1:], axis=1), most, free - int(gpus.sum()))
-    return Wanted(gpus, np.argsort(gpus, kind="stable"))
+    return TargetAllocation(gpus, np.argsort(gpus, kind="stable"))
 
 
 # Tiresias: two queues by attained service, each first come first served (Gu et al., NSDI 2019).
 
 
-def tiresias(situation: Situation) -> Wanted:
+def tiresias(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by jobs not yet demoted, then by time of demotion; jobs that don't fit are skipped."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))
-    return Wanted(admitted(jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admitted(jobs.asked, order, situation.gpus), order)

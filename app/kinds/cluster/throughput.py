@@ -43,7 +43,7 @@ class Limits(NamedTuple):
     largest_local: Integers
 
 
-class Known(NamedTuple):
+class JobStatistics(NamedTuple):
     """Throughput and gradient statistics of J jobs.
 
     Attributes:
@@ -113,7 +113,7 @@ def tried_gpus(total: int) -> Integers:
     return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
 
 
-def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
+def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
     """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
     ratios."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
@@ -180,7 +180,7 @@ def _chosen(tried: _Tried, value: Floats) -> Best:
     return Best(goodput, atomic.astype(np.int64), accumulated.astype(np.int64))
 
 
-def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
+def goodput_at(known: JobStatistics, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
     """Return the goodput in samples per second of J jobs at given batches; arrays broadcast to [J, R, K]. ``atomic``:
     samples per GPU and pass; ``accumulated``: further passes per update."""
     seconds = step_seconds(known.seconds[:, None, None, :], nodes, gpus, atomic)

@@ -32,7 +32,7 @@ from app.kinds.contract.views import (
     Fact,
     Hindsight,
     Learnt,
-    Shown,
+    RunHistory,
     Step,
     Views,
     errors,
@@ -73,7 +73,7 @@ MOST_ASKED = 200
 TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
 
 
-class Stood(NamedTuple):
+class ReplayedReport(NamedTuple):
     """A run's state after a report, the same with ceilings (``judged``), and the allocation decided: GPUs by job and
     node."""
 
@@ -82,7 +82,7 @@ class Stood(NamedTuple):
     held: Integers
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
     """Replay a run from its reports and decisions, and compare every rule's decision at up to ``POINTS`` of them.
     Without a figure, the result has the reason as text: no report, too many reports or jobs."""
     if not shown.steps:
@@ -111,7 +111,7 @@ def _alike(decided: Integers, other: Integers) -> float:
     return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
 
 
-def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
+def _others(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
     """Return, by rule name, the allocation of each compared decision: GPUs by job and node."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
@@ -122,21 +122,21 @@ def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Intege
     return found
 
 
-def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
+def _replayed(compiled: Compiled, shown: RunHistory) -> Iterator[ReplayedReport]:
     """Yield the run's state and decided allocation after each report."""
     layout = compiled.layout
     state = begin(layout)
     for step in shown.steps:
         reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
         judged = compiled.judged(reported)
-        held = _held(compiled, judged, step.decision["changes"])
-        yield Stood(reported, judged, held)
+        held = _allocation_after(compiled, judged, step.decision["changes"])
+        yield ReplayedReport(reported, judged, held)
         jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
         begun = np.asarray(held.any(axis=1) & ~judged.jobs.held.any(axis=1))
         state = judged._replace(jobs=jobs, records=records.started(judged.records, begun, jobs))
 
 
-def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
+def _allocation_after(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
     """Return the GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]."""
     held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
     for one in changes:
@@ -155,12 +155,12 @@ MOST_JOBS = 8
 REST = "not told apart"
 
 
-def part(shown: Shown) -> str:
+def part(shown: RunHistory) -> str:
     """Return a note for a chart if only every n-th report is shown; empty otherwise."""
     return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
 
 
-def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
+def gpus_by_job(shown: RunHistory, whole: float) -> list[tuple[float, Mapping[str, float]]]:
     """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it. Skipped
     reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole`` GPUs;
     GPUs of no known job are listed under ``REST``."""
@@ -168,7 +168,7 @@ def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
     last = _last(shown)
     found: list[tuple[float, Mapping[str, float]]] = []
     for at, step in enumerate(shown.steps):
-        there, gone = _told(step), {one["job"] for one in step.report.get("ended", ())}
+        there, gone = _reported_jobs(step), {one["job"] for one in step.report.get("ended", ())}
         if step.report.get("whole"):
             gone |= has.keys() - there
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
@@ -177,16 +177,16 @@ def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
     return found
 
 
-def _told(step: Step) -> set[str]:
+def _reported_jobs(step: Step) -> set[str]:
     """Return the names of the jobs that a report lists as submitted or progressed."""
     return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
 
 
-def _last(shown: Shown) -> dict[str, int]:
+def _last(shown: RunHistory) -> dict[str, int]:
     """Return, by job, the index of the last step that mentions it; the number of steps for jobs present now."""
     found: dict[str, int] = {}
     for at, step in enumerate(shown.steps):
-        found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
+        found |= dict.fromkeys([*_reported_jobs(step), *(one["job"] for one in step.decision["changes"])], at)
     there = () if shown.state is None else shown.state.names
     return found | dict.fromkeys(there, len(shown.steps))
 
@@ -225,7 +225,7 @@ def given_back(steps: Sequence[Step]) -> Course:
 # Pages: allocations, waiting jobs, learning curves, released GPUs.
 
 
-def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
+def _free(compiled: Compiled, shown: RunHistory, free: int) -> Fact:
     """Return the fact on free GPUs: their number, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
     there = whole if shown.state is None else int(shown.state.capacity.sum())
@@ -239,7 +239,7 @@ class ClusterViews(Views):
     most = 1_000
 
     @override
-    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
+    def facts(self, compiled: Compiled, shown: RunHistory) -> Sequence[Fact]:
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         found = [
             Fact("reports", f"{shown.iterations:,}"),
@@ -254,13 +254,13 @@ class ClusterViews(Views):
         return found
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
         if not shown.steps:
             return []
         whole = float(compiled.layout.capacity.sum())
         which = part(shown)
         told = f"GPUs of each job, one on top of the other.{which} Dashed: all there are."
-        found = [shares("Who had how many GPUs", "GPUs", held(shown, whole), whole, told)]
+        found = [shares("Who had how many GPUs", "GPUs", gpus_by_job(shown, whole), whole, told)]
         waiting = [(step.report["at"], float(step.decision["waiting"])) for step in shown.steps]
         found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{which}", steps=True))
         curves = learning(shown.steps)
@@ -282,7 +282,7 @@ class ClusterViews(Views):
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, shown: RunHistory) -> Sequence[Alternative]:
         """Return the allocation of the present jobs by each rule; none if there are no jobs or more than
         ``MOST_ASKED``."""
         state = shown.state
@@ -298,7 +298,7 @@ class ClusterViews(Views):
         return found
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+    def hindsight(self, compiled: Compiled, shown: RunHistory) -> Hindsight:
         return hindsight(compiled, shown)
 
     @override

@@ -46,7 +46,9 @@ def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers,
     return waits[known], seconds[known]
 
 
-def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[ClusterState, list[ExpectedStart]]:
+def predict_starts(
+    state: ClusterState, outlook: BelievedOutlook, least: float
+) -> tuple[ClusterState, list[ExpectedStart]]:
     """Predict the starts of waiting jobs; return the state with the predictions recorded, and the predictions.
     ``least`` is the number of seconds until the next decision, a lower bound of each start."""
     gpus = state.jobs.gpus
@@ -62,7 +64,7 @@ def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[C
     return counting.predicted(state, at, seconds, counting.START), found
 
 
-def begun(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
+def record_starts(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
     """Return ``state`` with the prediction errors of the jobs that start recorded, and their predictions reset.
     ``which`` is a mask of the jobs that start, [J]."""
     if not which.any():

@@ -79,7 +79,7 @@ class Residuals(NamedTuple):
     reached: Reached | None = None
 
 
-def counted(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
+def count_residual(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
     """Return evidence of drift from a count with a varying rate: negative binomial, close to Poisson for little
     variation.
 
@@ -246,7 +246,7 @@ class Pending(msgspec.Struct, frozen=True):
     shadow: Shadow | None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class EncodedDecision(msgspec.Struct, frozen=True):
     """An encoded decision, with the run's state after the report and the report's evidence of drift.
 
     Attributes:

@@ -195,7 +195,7 @@ def listing(told: Iterable[str], total: int | None = None) -> str:
     return "; ".join(shown) + (f"; and {more:,} more" if more else "")
 
 
-def _shown(value: object) -> str:
+def _shortened_repr(value: object) -> str:
     text = repr(value[:LONGEST_SHOWN] if isinstance(value, str) else value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
@@ -217,7 +217,9 @@ class InvalidInput(ValueError):
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
-        super().__init__(detail or listing(f"{e.pointer}: {e.message} (got {_shown(e.value)})" for e in self.errors))
+        super().__init__(
+            detail or listing(f"{e.pointer}: {e.message} (got {_shortened_repr(e.value)})" for e in self.errors)
+        )
 
 
 class Contradiction(InvalidInput):

@@ -61,7 +61,7 @@ def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
-def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
+def changed_terms(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
     """Return texts on terms that left the bounds of a training, or that exist only then or only now; empty: none.
 
     Args:
@@ -69,10 +69,10 @@ def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
         present: terms now.
     """
     gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
-    return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
+    return [*gone, *(text for name, term in present.items() if (text := _changed_term(name, trained.get(name), term)))]
 
 
-def _left(name: str, known: Sequence[Any] | None, term: Term) -> str:
+def _changed_term(name: str, known: Sequence[Any] | None, term: Term) -> str:
     if known is None:
         return f"the {name} is {number(term.value, 4)}, and it was trained for none"
     value, low, high = known[:3]

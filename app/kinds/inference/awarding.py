@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.inference.choices import asked
+from app.kinds.inference.choices import choose_actions
 from app.kinds.inference.dynamics import CONTROL, Projector, State, mask, observe
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.quality import slope
@@ -105,13 +105,13 @@ def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
     starts = variants * batches
     offered = (chosen != WAIT) & (chosen <= starts)
     own = np.where(offered, chosen - 1, 0)
-    left = np.where(offered, _left(projector, state, *np.divmod(own, batches)), -np.inf)
+    left = np.where(offered, _net_values(projector, state, *np.divmod(own, batches)), -np.inf)
     longest = np.where(left == left.max(axis=1, keepdims=True), state.oldest, -1.0)
     user = longest.argmax(axis=1)
     return np.where(offered.any(axis=1), 1 + user * starts + own[rows, user], WAIT)
 
 
-def _left(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
+def _net_values(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
     """Return value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
@@ -177,4 +177,4 @@ class Together:
 
     def _wanted(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
         situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.seen(state))
-        return asked(policy or self._rule, situation)
+        return choose_actions(policy or self._rule, situation)

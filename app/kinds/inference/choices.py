@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation, View
-from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scaled, seen
+from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scaled, view_of
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.queue import Batch, Fleet
 from app.kinds.inference.report import Ledger, Row, states
@@ -23,7 +23,7 @@ class IllegalAction(ValueError):
     """A policy chose a masked action."""
 
 
-def asked(policy: Policy, situation: Situation) -> list[int]:
+def choose_actions(policy: Policy, situation: Situation) -> list[int]:
     """Return the actions that ``policy`` chooses for the B runs of a situation.
 
     Raises:
@@ -76,11 +76,11 @@ class Chooser:
             return legal(self._network.name, self._network.best(*view).tolist(), view.mask)
         state = states(self._fleet, rows)
         projector = self._projector if recent is None else self._projector._replace(recent=recent)
-        return asked(self._policy, Situation(projector, state, seen(projector.layout, state)))
+        return choose_actions(self._policy, Situation(projector, state, view_of(projector.layout, state)))
 
 
 class Glance:
-    """Maker of views for policies that need nothing else: as ``dynamics.seen`` does, but faster, with cached masks."""
+    """Maker of views for policies that need nothing else: as ``dynamics.view_of`` does, but faster, with cached masks."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet

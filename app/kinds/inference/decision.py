@@ -92,14 +92,16 @@ SHOWN = 3
 def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
     """Return ``code`` and ``text`` of a decision's reason; ``failure`` of a policy ("": none) goes before the text."""
     code = "fallback" if failure else _code(ledger, decided)
-    text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
+    text = "; ".join(
+        part for part in (_starts(ledger, decided), _turns(ledger, decided), _waiting_text(ledger)) if part
+    )
     return {"code": code, "text": f"{failure}: {text}" if failure else text}
 
 
 def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
     """Return the reason of a run whose client decides; ``version`` of the promoted agent (None: none)."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
-    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_left(ledger)}"}
+    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_waiting_text(ledger)}"}
 
 
 def _code(ledger: Ledger, decided: Decided) -> str:
@@ -152,7 +154,7 @@ def _turns(ledger: Ledger, decided: Decided) -> str:
     return "; ".join(parts)
 
 
-def _left(ledger: Ledger) -> str:
+def _waiting_text(ledger: Ledger) -> str:
     waiting = ledger.waiting()
     together = sum(waiting)
     if not together:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.engine import Reached, Residual, Residuals, counted, measured
+from app.kinds.contract.engine import Reached, Residual, Residuals, count_residual, measured
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
 from app.kinds.inference.report import InferenceReport, Ledger
@@ -87,7 +87,7 @@ class Watch:
             if expected > 0:
                 load = self._loads[user]
                 variation = max(load.variation / intervals, load.brief) if load.wanders else load.variation
-                found.append(counted(self._load_names[user], count, expected, variation, load.tolerated))
+                found.append(count_residual(self._load_names[user], count, expected, variation, load.tolerated))
         return found
 
 

@@ -232,7 +232,7 @@ def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) ->
 # Observation and mask of a state: the only encoder of the kind.
 
 
-def seen(layout: Layout, state: State) -> View:
+def view_of(layout: Layout, state: State) -> View:
     """Return the observation of D entries, [B, D], and the mask of N legal actions, [B, N], at B decisions."""
     return View(observe(layout, state), mask(layout, state))
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from app.charts.text import seconds
 from app.kinds.contract.engine import Pending, Residuals, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, Serving, Written
 from app.kinds.inference.advance import CARRIED, advance
 from app.kinds.inference.choices import Chooser, Decided, Start, decide
 from app.kinds.inference.decision import (
@@ -144,7 +144,7 @@ class InferenceServing(Serving):
         decided = iter(decide(several, agent or compiled.spare))
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
-    def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return one decision per run: batches that start, dropped requests, and changes of servers."""
         failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
-from app.kinds.engine import voice
+from app.kinds.engine import decided_by
 from app.kinds.inference.awarding import Together, layouts
 from app.kinds.inference.choices import Chooser
 from app.kinds.inference.drift import Watch
@@ -90,7 +90,7 @@ class Compiled:
         self.heuristic = self.spare.name
         self.agent, problem = self._promoted()
         name = None if self.agent is None else self.agent.name
-        self.voice = voice(snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic)
+        self.voice = decided_by(snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic)
 
     @property
     def rules(self) -> Mapping[str, Policy]:

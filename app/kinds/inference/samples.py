@@ -245,11 +245,11 @@ def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]
     A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
     found = [one for server, events in _by_server(reports).items() for one in _measured(server, events)]
-    held = [one for one in found if _held(layout, one)][:MOST_BATCHES]
+    held = [one for one in found if _fits_layout(layout, one)][:MOST_BATCHES]
     return {name: [one[name] for one in held] for name in ("server", *NAMES)}
 
 
-def _held(layout: Layout, one: Event) -> bool:
+def _fits_layout(layout: Layout, one: Event) -> bool:
     known = one["variant"] in layout.variants and one["server"] in layout.servers
     return known and 1 <= one["batch"] <= layout.batches[-1] and 0 < one["seconds"] <= LARGEST
 

@@ -160,7 +160,7 @@ def candidates(layout: Layout, on: Integers) -> Integers:
     return np.clip(on[:, None] + np.array(moves), layout.minimum, layout.maximum)
 
 
-class Left(NamedTuple):
+class ExpectedLoss(NamedTuple):
     """Expected loss for each of M candidate numbers of servers of B runs, [B, M].
 
     Attributes:
@@ -174,7 +174,7 @@ class Left(NamedTuple):
 
 def expected_quality(
     layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
-) -> Left:
+) -> ExpectedLoss:
     """Return the expected share of quality lost, and the unfairness among users, for each of M candidates of B runs.
 
     Args:
@@ -185,14 +185,14 @@ def expected_quality(
         fairness: whether to compute the unfairness.
     """
     modes = _modes(layout, seconds, servers, arriving)
-    kept = sum(worth * _kept(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
+    kept = sum(worth * _quality_after(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
     on = servers.sum(axis=2)[..., None] > 0
     best = np.where(on, np.max(kept, axis=2), 0.0)
     weights = (arriving.total / arriving.total.sum(axis=1, keepdims=True))[:, None]
     scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
     lost = np.asarray(scale[:, None] * (1 - (best * weights).sum(axis=2)))
     if not fairness:
-        return Left(lost, np.zeros_like(lost))
+        return ExpectedLoss(lost, np.zeros_like(lost))
     chosen = np.argmax(kept, axis=2)[:, :, None]  # [B, M, 1, Q]
     held = [
         (np.take_along_axis(worth, chosen, 2)[:, :, 0], np.take_along_axis(delay, chosen[..., None], 2)[:, :, 0])
@@ -202,7 +202,7 @@ def expected_quality(
         sum(worth * layout.quality.by_delay(user, delay).mean(axis=-1) for worth, delay in held) * weights * on
         for user in range(layout.shape[0])
     ]
-    return Left(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
+    return ExpectedLoss(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
 
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
@@ -260,7 +260,7 @@ def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_sec
     return np.asarray(steady + grown[..., None])
 
 
-def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
+def _quality_after(layout: Layout, rate: Floats, delay: Floats) -> Floats:
     """Return the mean share of quality left by ``delay`` [B, …] seconds, over users by weight and rate."""
     grid, left = layout.falling
     share = rate * layout.quality.weight + LEAST_RATE
@@ -383,7 +383,7 @@ class Lookahead(Dispatcher):
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
-            layout, state, _left(layout, state, begun), _ways(layout, each), self.horizon
+            layout, state, _remainder(layout, state, begun), _ways(layout, each), self.horizon
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
@@ -399,7 +399,7 @@ class _Start(NamedTuple):
     requests: Integers
 
 
-class _Left(NamedTuple):
+class _Remainder(NamedTuple):
     """Requests that remain after each of N starts.
 
     Attributes:
@@ -437,14 +437,14 @@ def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[
     return chosen & legal
 
 
-def _left(layout: Layout, state: State, start: _Start) -> _Left:
+def _remainder(layout: Layout, state: State, start: _Start) -> _Remainder:
     known = state.waiting[start.row]  # [N, U]
     first = np.where(start.user[:, None] == np.arange(layout.shape[0]), start.requests[:, None], 0)
     waiting = known.astype(np.float64) - first
     share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
     oldest, newest = state.oldest[start.row], state.newest[start.row]
     servers = _servers(state)[start.row]
-    return _Left(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
+    return _Remainder(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
 
 
 def _servers(state: State) -> Integers:
@@ -458,7 +458,7 @@ def _ways(layout: Layout, each: Expected) -> _Ways:
     return _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate)
 
 
-def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, horizon: float) -> Floats:
+def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: float) -> Floats:
     """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]

@@ -12,7 +12,7 @@ from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
 from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.views import Fact, Learnt, Shown, Views, errors
+from app.kinds.contract.views import Fact, Learnt, RunHistory, Views, errors
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled
@@ -26,7 +26,7 @@ class InferenceViews(Views):
     """Pages of runs and workloads of kind ``inference``."""
 
     @override
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
+    def facts(self, compiled: Any, shown: RunHistory) -> Sequence[Fact]:
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         servers = ", ".join(f"{count} {name}" for name, count in decision["servers"].items())
         found = [
@@ -38,7 +38,7 @@ class InferenceViews(Views):
         return [*found, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
 
     @override
-    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Any, shown: RunHistory) -> Sequence[Figure]:
         if not shown.steps:
             return []
         first, last = shown.steps[0].report["at"], shown.steps[-1].report["at"]
@@ -122,7 +122,7 @@ def _binned(events: Iterable[tuple[float, str]], first: float, width: float, eac
     return courses
 
 
-def _each(shown: Shown, field: str) -> dict[str, Course]:
+def _each(shown: RunHistory, field: str) -> dict[str, Course]:
     """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
     found: dict[str, Course] = {}
     for step in shown.steps:

@@ -20,7 +20,7 @@ RESERVE = 0.25
 BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
-def asked(state: State) -> NDArray[np.bool_]:
+def has_probability(state: State) -> NDArray[np.bool_]:
     """Return for B runs and M metrics, [B, M], whether there is a target with a required probability."""
     missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
     return ~missing
@@ -68,7 +68,7 @@ def assured(projector: Projector, state: State, options: Options, present: int |
         less = found < found[:, present, None]
         required = required + less * (RESERVE * (1 - required))
     enough: NDArray[np.bool_] = found >= required
-    enough |= ~asked(state).T[:, None]
+    enough |= ~has_probability(state).T[:, None]
     return np.logical_and.reduce(enough, axis=0)
 
 
@@ -83,7 +83,7 @@ def assured_outlook(projector: Projector, state: State, options: Options, presen
 def _freed(projector: Projector, state: State) -> State:
     """Return ``state`` with targets that are always met in place of those with a required probability."""
     always = [BEYOND.get(metric.goal, np.nan) for metric in projector.layout.spec.metrics]
-    return state._replace(targets=np.where(asked(state), projector.dtype.type(always), state.targets))
+    return state._replace(targets=np.where(has_probability(state), projector.dtype.type(always), state.targets))
 
 
 def _chances(left: Remaining, state: State, pause: Array) -> Array:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.engine import Choices, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Written
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
-from app.kinds.iterative.chance import asked, assured
+from app.kinds.iterative.chance import assured, has_probability
 from app.kinds.iterative.compiled import NONE, Compiled, noted
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
@@ -105,7 +105,7 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
     }
 
 
-def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+def write(compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) -> list[Written]:
     """Return the decisions for the chosen actions, one per run of the batch; ``voice``: what decides."""
     state: State = batch.situation.state
     chosen: Chosen = choices.detail
@@ -257,7 +257,7 @@ def decision_contexts(
     That is the metric furthest below its required probability, else the one closest to missing its target or furthest
     beyond. ``hold`` and ``after`` [B] are rows of the allocation grid before and after the decision, ``then`` [B] that
     after the next iteration (−1, or None: no other)."""
-    sought, (batch, metrics) = asked(state), state.targets.shape
+    sought, (batch, metrics) = has_probability(state), state.targets.shape
     sure = not sought.any()
     worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
     at = np.arange(batch) * metrics + worst

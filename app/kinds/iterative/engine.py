@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, Engine, Kept, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, RunMemory, Serving, Written
 from app.kinds.fields import decoded
 from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
@@ -142,7 +142,7 @@ class IterativeServing(Serving):
         """Choose an action for each run by ``agent``, or by the heuristic if None, and apply the guard."""
         return decide.choose(compiled, batch, agent, memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return one decision per run: allocation, predicted metrics, and probabilities of meeting targets."""
         return decide.write(compiled, batch, choices, voice)
 
@@ -168,7 +168,7 @@ class IterativeServing(Serving):
         given = queries.parse_state(compiled, query)
         if isinstance(given, State):
             return decide.begin(compiled, given)
-        return Pending(None, given.iteration, Kept(given), None, {}, None)
+        return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
         """Return the state's row of numbers, notice codes, and announced features as lists, for JSON."""

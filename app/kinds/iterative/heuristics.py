@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.announced import announced, remaining
-from app.kinds.iterative.chance import asked, assured_outlook, chances
+from app.kinds.iterative.chance import assured_outlook, chances, has_probability
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
@@ -62,7 +62,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
     options, untried = everywhere(projector, state), _untried(projector)
     expected = outlook(projector, state, options)
-    if asked(state).any():
+    if has_probability(state).any():
         sure = assured_outlook(projector, state, options)
         sure[untried] = -np.inf
         expected = np.where(sure.max(axis=0) == -np.inf, expected, sure)
@@ -142,7 +142,7 @@ def _model_predictive(situation: Situation) -> Choice:
 def best_held(situation: Situation) -> Choice:
     """Choose the action of best expected return if its allocation is held, among those that meet required
     probabilities, if any does."""
-    if asked(situation.state).any():
+    if has_probability(situation.state).any():
         return _assured(situation)
     expected = situation.view.outlook
     return Choice(expected.argmax(axis=1), expected)
@@ -222,7 +222,7 @@ def _for_next(
     best = held_values[runs, back]
     values = np.where(gain > SURE * spread, best + gain * to_come, np.minimum(held_values.T, best))
     values = np.where(legal, values, -np.inf)
-    required = asked(state)[:, seconds]
+    required = has_probability(state)[:, seconds]
     if required.any():
         then = np.broadcast_to(goal, options.allocation.shape)
         sure = chances(projector, state, options.allocation, pause, then)[seconds] >= state.probabilities[:, seconds]
@@ -316,7 +316,7 @@ def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
         return np.zeros(len(state.iteration), np.bool_)
     low, high = (ratio * projector.layout.targets for ratio in TARGET_RATIO)
     off = (state.targets < low) | (state.targets > high)  # no number is never off
-    return np.asarray((asked(state) | off).any(axis=1), np.bool_)
+    return np.asarray((has_probability(state) | off).any(axis=1), np.bool_)
 
 
 def apply(rule: Heuristic, situation: Situation) -> Choice:

@@ -343,7 +343,7 @@ def _observation(
     np.multiply(state.measured.T[projector.targeted], given.pace, out=out[resources:row])
     for index in projector.targeted:
         if layout.spec.metrics[index].scope == "run":
-            out[row] = _left(projector, state, index, projection.rests[index])
+            out[row] = _remaining_ratio(projector, state, index, projection.rests[index])
             row += 1
     ratios = log_within(out[resources:row])
     ratios[np.isnan(ratios)] = 0  # before the first report
@@ -364,7 +364,7 @@ def _observation(
     return out
 
 
-def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
+def _remaining_ratio(projector: Projector, state: State, metric: int, rests: Array) -> Array:
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
 

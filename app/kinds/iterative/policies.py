@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.kind import Term, Terms, around, left
+from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.chance import asked
+from app.kinds.iterative.chance import has_probability
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, Heuristic, HeuristicPolicy, apply, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -180,7 +180,7 @@ def terms(spec: Spec) -> Terms:
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
     """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
-    if table.rule is None or not left(table.terms, terms(spec)):
+    if table.rule is None or not changed_terms(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
 
@@ -302,7 +302,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
         "features": np.logical_or.reduce(unusual, axis=1),
         "run_effect": np.logical_or.reduce(np.abs(state.effect) > UNEXPLAINED * projector.effect_scale, axis=1),
         **dict(zip(("targets", "weights", "prices"), off, strict=True)),
-        "probabilities": np.logical_or.reduce(asked(state), axis=1),
+        "probabilities": np.logical_or.reduce(has_probability(state), axis=1),
     }
 
 

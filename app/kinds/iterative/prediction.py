@@ -209,7 +209,7 @@ def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
         "iteration": iteration,
         "features": features,
         "predicted": _predicted(table, layout, at, given, iteration),
-        "seen": _seen(table, layout, at, given),
+        "seen": _within_samples(table, layout, at, given),
     }
 
 
@@ -233,7 +233,9 @@ def _predicted(
     }
 
 
-def _seen(table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64]) -> bool:
+def _within_samples(
+    table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64]
+) -> bool:
     allocation = layout.allocations[int(layout.index(levels))]
     within = (table.seen_low <= allocation) & (allocation <= table.seen_high)
     usual = (table.feature_low <= features) & (features <= table.feature_high)

@@ -30,7 +30,7 @@ from app.kinds.contract.inputs import (
 )
 from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
 from app.kinds.iterative.layout import Layout
-from app.kinds.records import CSV, ReportCodec, refuse, report_formats, shown
+from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_formats
 
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
@@ -184,7 +184,7 @@ class CsvReader:
             else:
                 found = f"{len(cells)} cells" if cells else "quotes that don't match"
                 message = f"malformed line: must have {width} cells, has {found}"
-                current.refuse(number, FieldIssue("", message, shown(row)))
+                current.refuse(number, FieldIssue("", message, error_value(row)))
         if current is not None:
             yield self._close(current)
 
@@ -192,7 +192,11 @@ class CsvReader:
         line = raw.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("utf-8", "replace")
         names = [cell.strip() for cell in _quoted(line)]
         known = f"unknown column; known: {', '.join(self._names)}"
-        issues = [FieldIssue(f"/header/{shown(name)}", known, shown(name)) for name in names if name not in self._names]
+        issues = [
+            FieldIssue(f"/header/{error_value(name)}", known, error_value(name))
+            for name in names
+            if name not in self._names
+        ]
         for name in self._names:
             if names.count(name) != 1:
                 wrong = ("column given twice", name) if name in names else ("column is missing", None)
@@ -222,7 +226,7 @@ class CsvReader:
                 try:
                     _numbers([(cell,)])
                 except ValueError:
-                    return index, FieldIssue(pointer, "must be a number", shown(cell))
+                    return index, FieldIssue(pointer, "must be a number", error_value(cell))
         return 0, iteration_issue(0, rows[0][0])
 
 
@@ -237,7 +241,7 @@ class _Open:
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
         """Append the ``cells`` of line number ``line``; refuse the execution if it already has ``limit`` rows."""
         if len(self.rows) == limit:
-            self.refuse(line, too_many_issue(limit, shown(cells[0])))
+            self.refuse(line, too_many_issue(limit, error_value(cells[0])))
         else:
             self.rows.append(cells)
             self.lines.append(line)

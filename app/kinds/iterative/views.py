@@ -20,7 +20,7 @@ from app.kinds.contract.views import (
     Fact,
     Hindsight,
     Learnt,
-    Shown,
+    RunHistory,
     Step,
     Views,
     errors,
@@ -106,7 +106,7 @@ def _response(projector: Projector, one: Slice, metric: int, samples: Floats | N
         f"{name} ({unit})" if unit else name,
         _fitted(projector, one, metric),
         _points(projector, one.resource, metric, samples),
-        _told(projector),
+        _caption(projector),
     )
 
 
@@ -120,7 +120,7 @@ def _fitted(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
     return [Fitted(*map(float, row)) for row in columns]
 
 
-def _told(projector: Projector) -> str:
+def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
     if not table.informed:
         return "Points: samples. No domain model is fitted yet."
@@ -165,7 +165,7 @@ POINTS = 60
 ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
     """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
 
     Returns a text alone without reports, if some are left out, or if the run announced iterations."""
@@ -179,7 +179,7 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     return Hindsight(list(_figures(compiled, shown, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
 
 
-def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
+def _figures(compiled: Compiled, shown: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
     state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
@@ -194,7 +194,7 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
         yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
 
 
-def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
+def _states(compiled: Compiled, shown: RunHistory, chosen: set[int]) -> State:
     start, projector = shown.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
@@ -260,12 +260,12 @@ BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % 
 TARGET = " Dashed: the target."
 
 
-def last(shown: Shown) -> Any:
+def last(shown: RunHistory) -> Any:
     """Return the last decision of a run as stored; the first one before any report."""
     return shown.steps[-1].decision if shown.steps else shown.first
 
 
-def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
+def facts(compiled: Compiled, shown: RunHistory) -> list[Fact]:
     """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
     decision, state = last(shown), state_of(compiled, shown.state)
     found = [
@@ -284,7 +284,7 @@ def _amounts(allocation: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
-def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
+def _chance(decision: Any, metric: Metric, shown: RunHistory, came_to: float | None) -> Fact:
     """Return the probability that a target is met or, for a complete run (``came_to``), whether it was, as text."""
     goal = target(shown.start, metric) or 0.0
     wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
@@ -296,7 +296,7 @@ def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) 
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
 
 
-def run_figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
+def run_figures(compiled: Compiled, shown: RunHistory) -> Iterator[Figure]:
     """Yield charts of each metric, each allocation, and progress to targets for the whole run."""
     if not shown.steps:
         return
@@ -316,7 +316,7 @@ def run_figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
             yield _progress(compiled, shown, metric, wanted)
 
 
-def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figure:
+def _metric(compiled: Compiled, shown: RunHistory, metric: Metric, note: str) -> Figure:
     points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in shown.steps]
     band = list(_bands(shown, metric.name))
     wanted = target(shown.start, metric) if metric.scope == "iteration" else None
@@ -325,14 +325,14 @@ def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figu
     return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
 
 
-def _bands(shown: Shown, name: str) -> Iterator[Expected]:
+def _bands(shown: RunHistory, name: str) -> Iterator[Expected]:
     for decision in [shown.first, *(one.decision for one in shown.steps)]:
         found = decision.get("predicted", {}).get(name)
         if found and decision["iteration"] < shown.iterations:
             yield Expected(decision["iteration"], found["low"], found["high"])
 
 
-def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -> Figure:
+def _progress(compiled: Compiled, shown: RunHistory, metric: Metric, wanted: float) -> Figure:
     """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
     values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
     at = np.array([one.iteration for one in shown.steps])
@@ -346,7 +346,7 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
     return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
 
 
-def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
+def alternatives(compiled: Compiled, shown: RunHistory) -> list[Alternative]:
     """Return what the heuristics would decide now; empty if the run is complete or its state unknown."""
     state = state_of(compiled, shown.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
@@ -368,19 +368,19 @@ class IterativeViews(Views):
     """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
 
     @override
-    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
+    def facts(self, compiled: Compiled, shown: RunHistory) -> Sequence[Fact]:
         return facts(compiled, shown)
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
         return list(run_figures(compiled, shown))
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, shown: RunHistory) -> Sequence[Alternative]:
         return alternatives(compiled, shown)
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+    def hindsight(self, compiled: Compiled, shown: RunHistory) -> Hindsight:
         return hindsight(compiled, shown)
 
     @override

@@ -13,7 +13,7 @@ from app.kinds.contract.engine import Pending, Reason, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.policy import Policy, Situation
-from app.kinds.engine import Choices, Serving, Voice, Written, voice
+from app.kinds.engine import Choices, DecidedBy, Serving, Written, decided_by
 from app.kinds.fields import Part
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies.artifact import Artifact, Memory
@@ -59,7 +59,7 @@ class Compiled:
         self.heuristic = self.rule.name
         self.agent: Policy | None = None if snapshot.artifact is None else snapshot.artifact.policy
         name = None if self.agent is None else self.agent.name
-        self.voice = voice(snapshot, name, self.heuristic, explained=True)
+        self.voice = decided_by(snapshot, name, self.heuristic, explained=True)
 
 
 class Batch(NamedTuple):
@@ -140,7 +140,7 @@ class NumberedServing(Serving):
         choice = (agent or compiled.rule).act(batch.situation._replace(memory=memory))
         return Choices([int(action) for action in choice.action], None, choice.memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return one decision per run of the batch: the action, its allocation, and the layout's reason for it."""
         layout, preface = compiled.layout, voice.preface(compiled.heuristic)
         rows, found = np.stack(batch.situation.state, axis=1).tolist(), []

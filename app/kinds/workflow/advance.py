@@ -130,9 +130,9 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
     _raise(draft)
     _few(draft)
     _parents(draft)
-    _held(draft)
+    _check_capacity(draft)
     _raise(draft)
-    return _made(draft)
+    return _next_state(draft)
 
 
 def _raise(draft: Draft) -> None:
@@ -306,13 +306,13 @@ def _withdrawn(draft: Draft) -> None:
     left = [row for name, row in draft.state.queue.row.items() if name not in listed and row not in draft.gone]
     lost = [row for row in left if where[row] != WAITING]
     if lost:
-        shown = _shown(draft.columns["names"][row] for row in lost)
+        shown = _first_names(draft.columns["names"][row] for row in lost)
         message = "leaves out tasks that were running: list them as running, finished, queued or withdrawn"
         draft.against.append(FieldIssue("/running", message, shown))
     draft.gone.update(left)
 
 
-def _shown(names: Iterable[str]) -> list[str]:
+def _first_names(names: Iterable[str]) -> list[str]:
     found = list(names)
     return found if len(found) <= SHOWN else [*found[:SHOWN], "…"]
 
@@ -365,11 +365,11 @@ def _orphans(draft: Draft) -> None:
     for row, inputs in enumerate(columns["inputs"]):
         missing = [parent for parent, _ in inputs if parent in without]
         if missing and row not in gone:
-            message = f"waits for withdrawn tasks ({', '.join(_shown(missing))}): withdraw it too"
+            message = f"waits for withdrawn tasks ({', '.join(_first_names(missing))}): withdraw it too"
             draft.against.append(FieldIssue("/withdrawn", message, columns["names"][row]))
 
 
-def _held(draft: Draft) -> None:
+def _check_capacity(draft: Draft) -> None:
     """Add an issue for each node whose running tasks need more processors or memory than it has."""
     nodes, columns = draft.layout.nodes, draft.columns
     node = np.array(columns["node"], np.int64)
@@ -385,7 +385,7 @@ def _held(draft: Draft) -> None:
             draft.wrong.append(FieldIssue("/running", message, held[full] / scale))
 
 
-def _made(draft: Draft) -> State:
+def _next_state(draft: Draft) -> State:
     columns, state = draft.columns, draft.state
     if draft.gone:
         keep = [row for row in range(len(columns["names"])) if row not in draft.gone]
@@ -399,7 +399,7 @@ def _made(draft: Draft) -> State:
         before=state.now,
         queue=queue,
         ended=_remembered(draft.ended, queue),
-        nodes=_kept(draft),
+        nodes=_node_status(draft),
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
@@ -418,7 +418,7 @@ def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tu
     return {name: where for name, where in ended.items() if name in needed or where[1] in going}
 
 
-def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
+def _node_status(draft: Draft) -> dict[int, tuple[int, float]]:
     """Return the status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a
     report are up."""
     kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}

@@ -11,9 +11,9 @@ import numpy as np
 from app.charts.text import number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.engine import voice
-from app.kinds.workflow.plan_search import Left, SearchUnavailableError, UnplannableError, left_of, rented
-from app.kinds.workflow.plans import WORTHWHILE, Found, QueuePlan, Remaining, Turn
+from app.kinds.engine import decided_by
+from app.kinds.workflow.plan_search import SearchInput, SearchUnavailableError, UnplannableError, left_of, rented
+from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchResult, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.run_times import Predictor
@@ -103,7 +103,7 @@ def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
 # Choice of the plan: the present one while it holds, else a new one.
 
 
-Search = Callable[[Remaining], Found]
+Search = Callable[[Remaining], SearchResult]
 
 
 class Planned(NamedTuple):
@@ -126,7 +126,7 @@ def planned(situation: QueueSituation, search: Search) -> Planned:
         return Planned(plan, described(plan))
     try:
         left = left_of(situation, plan)
-        made = _made(situation, left, search(left.remaining), because)
+        made = _queue_plan(situation, left, search(left.remaining), because)
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
             return Planned(None, f"HEFT answers without a plan: {problem}")
@@ -134,7 +134,7 @@ def planned(situation: QueueSituation, search: Search) -> Planned:
     return Planned(made, described(made))
 
 
-def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> QueuePlan:
+def _queue_plan(situation: QueueSituation, left: SearchInput, found: SearchResult, because: str) -> QueuePlan:
     """Return the plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in
     seconds."""
     now, nodes = situation.now, left.nodes
@@ -200,7 +200,7 @@ class Compiled:
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
         self.agent = snapshot.artifact if snapshot.artifact is not None or snapshot.problem else self.shipped
-        self.voice = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
+        self.voice = decided_by(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
 
     def situation(self, state: object) -> QueueSituation:
         """Return the quantities that decisions need, derived from a run's ``state``."""

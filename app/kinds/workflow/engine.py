@@ -11,7 +11,7 @@ import msgspec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
-from app.kinds.engine import Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, Serving, Written
 from app.kinds.workflow.advance import advance, implausible
 from app.kinds.workflow.decide import PLAN, Answer, Case, Compiled, choose
 from app.kinds.workflow.plan_search import PlanSearch
@@ -99,7 +99,7 @@ class WorkflowServing(Serving):
         ValueError if a score of a ready task isn't finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
-    def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: DecidedBy) -> list[Written]:
         """Return the decisions of a batch, in its order: placements, nodes to order and release, and reasons."""
         rows = zip(batch, choices.each, strict=True)
         return [_written(compiled, case, answer, voice) for case, answer in rows]
@@ -143,7 +143,7 @@ class WorkflowServing(Serving):
 ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
-def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
+def _written(compiled: Compiled, case: Case, answer: Answer, voice: DecidedBy) -> Written:
     """Return the decision of one run in the form of the API, with its reason and risk; times are seconds."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
@@ -157,7 +157,7 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
         "placements": placements,
         "nodes": {"start": [names[j] for j in start], "release": [names[j] for j in release]},
         "warnings": [warning._asdict() for warning in case.warnings],
-        **_counted(situation, decided),
+        **_task_counts(situation, decided),
         "wake_at": min(decided.started.reserved.starts.values(), default=None),
     }
     return Written(
@@ -172,7 +172,7 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
     )
 
 
-def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
+def _task_counts(situation: QueueSituation, decided: Decided) -> dict[str, int]:
     """Return the numbers of waiting and running tasks after the starts, and of busy processors."""
     queue = situation.queue
     runs = queue.node != WAITING

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans import Floats, Found, Indices, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decoded, encoded
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
@@ -57,7 +57,7 @@ class PlanSearch:
         self._connection: Connection[Any, Any] | None = None
         self._ready, self._paused, self._problem = False, 0.0, ""
 
-    def __call__(self, left: Remaining) -> Found:
+    def __call__(self, left: Remaining) -> SearchResult:
         """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
         SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
@@ -73,11 +73,11 @@ class PlanSearch:
         finally:
             self._lock.release()
 
-    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> Found:
+    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
         connection.send_bytes(encoded(left))
         if not connection.poll(LIMIT_SECONDS):
             raise TimeoutError(f"no answer within {LIMIT_SECONDS:g} s")
-        return Found(**decoded(connection.recv_bytes()))
+        return SearchResult(**decoded(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:
         """Return the connection to a child that is ready, started if there is none; raise SearchUnavailableError if it
@@ -137,7 +137,7 @@ class UnplannableError(Exception):
     """No plan can be made of the remaining tasks; the message is the reason."""
 
 
-class Left(NamedTuple):
+class SearchInput(NamedTuple):
     """Input of a search, with the names of its N tasks and the indices of its M nodes."""
 
     remaining: Remaining
@@ -150,7 +150,7 @@ def rented(situation: QueueSituation) -> list[int]:
     return [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
 
 
-def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
+def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
     """Return the tasks that a search plans, with their nodes in the present ``plan``; None: there is no plan. Raises
     UnplannableError if there are too many for a search, or a task fits no rented node."""
     queue, ended = situation.queue, situation.state.ended
@@ -179,7 +179,7 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
         available=_available(situation, nodes),
         pace=1.0 / situation.layout.nodes.bandwidth[nodes],
     )
-    return Left(made, names, nodes)
+    return SearchInput(made, names, nodes)
 
 
 def _bounded(tasks: int, edges: int, nodes: int) -> None:

@@ -56,7 +56,7 @@ class Remaining:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """Result of a search for N tasks: a plan, or HEFT's schedule if no better was found. Times are seconds from now.
 
     Attributes:
@@ -79,7 +79,7 @@ class Found:
     took: float
 
 
-def encoded(message: Remaining | Found) -> bytes:
+def encoded(message: Remaining | SearchResult) -> bytes:
     """Serialise a message to or from the search process as safetensors."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}

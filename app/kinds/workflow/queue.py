@@ -356,10 +356,10 @@ class _Reading:
         for told in report.get("queued", ()):
             self._described(told, now).pop("begun", None)
         for told in report.get("running", ()):
-            _begun(self._described(told, now), told)
+            _record_start(self._described(told, now), told)
         for told in report.get("finished", ()):
             task = self._by_id[told["id"]]
-            _begun(task, told)
+            _record_start(task, told)
             task["end"] = told["end"]
         for task in self.tasks[known:]:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
@@ -377,7 +377,7 @@ class _Reading:
         return task
 
 
-def _begun(task: Task, told: Mapping[str, Any]) -> None:
+def _record_start(task: Task, told: Mapping[str, Any]) -> None:
     if "begun" not in task:
         task["begun"], task["where"] = told["start"], told["node"]
 

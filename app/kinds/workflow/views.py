@@ -21,7 +21,7 @@ from app.kinds.contract.views import (
     Alternative,
     Fact,
     Hindsight,
-    Shown,
+    RunHistory,
     Step,
     Views,
     evenly,
@@ -49,7 +49,7 @@ PROMISED = (
 TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
     """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a waiting task.
     Without a figure, the result has the reason as text: no report, unsuitable backfilling, too many reports or
     tasks."""
@@ -86,7 +86,7 @@ def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, s
     return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
 
 
-def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
+def _replayed(compiled: Compiled, shown: RunHistory) -> Iterator[State]:
     """Yield the state after each report, until the queue exceeds ``MOST_TASKS``."""
     state = begin(compiled.layout)
     for step in shown.steps:
@@ -167,7 +167,7 @@ class WorkflowViews(Views):
     most = 1_000
 
     @override
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
+    def facts(self, compiled: Any, shown: RunHistory) -> Sequence[Fact]:
         decision: Json = shown.steps[-1].decision if shown.steps else shown.first
         reason = decision.get("reason", {})
         found = [Fact("reports", f"{shown.iterations:,}")]
@@ -186,7 +186,7 @@ class WorkflowViews(Views):
         return found
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
         if not shown.steps:
             return []
         queue, used, waits = _played(shown.steps)
@@ -207,7 +207,7 @@ class WorkflowViews(Views):
         ]
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, shown: RunHistory) -> Sequence[Alternative]:
         """Return the starts by each strategy for the queue at the last report; none if nothing waits or the queue is
         large."""
         state: State | None = shown.state
@@ -224,7 +224,7 @@ class WorkflowViews(Views):
         return found
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
+    def hindsight(self, compiled: Compiled, shown: RunHistory) -> Hindsight:
         return hindsight(compiled, shown)
 
     @override

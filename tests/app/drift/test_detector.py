@@ -22,7 +22,7 @@ from app.drift.detector import (
     observed,
     restored,
 )
-from app.kinds.contract.engine import FACTORS, Residual, Residuals, counted, measured
+from app.kinds.contract.engine import FACTORS, Residual, Residuals, count_residual, measured
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05
@@ -37,7 +37,7 @@ def seconds(rng: np.random.Generator, factor: float) -> Residual:
 def arrivals(rng: np.random.Generator, factor: float) -> Residual:
     """Requests of an interval, ``factor`` times as many as are expected, whose rate varies."""
     rate = factor * RATE * rng.gamma(1 / VARIATION, VARIATION)
-    return counted("arrivals", float(rng.poisson(rate)), RATE, VARIATION, TOLERATED)
+    return count_residual("arrivals", float(rng.poisson(rate)), RATE, VARIATION, TOLERATED)
 
 
 MAKERS = {"seconds": seconds, "arrivals": arrivals}
@@ -80,7 +80,7 @@ class TestEvidence:
             assert total[position] > 0
 
     def test_a_count_that_does_not_vary_is_poissons(self) -> None:
-        evidence = counted("x", 12.0, 10.0, 0.0, 1.0).evidence
+        evidence = count_residual("x", 12.0, 10.0, 0.0, 1.0).evidence
         poisson = [12 * log(factor) - 10 * (factor - 1) for factor in FACTORS]
         assert evidence == pytest.approx(poisson, abs=1e-5)
 

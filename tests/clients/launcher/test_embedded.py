@@ -212,10 +212,10 @@ def test_one_that_ends_at_once_is_given_up(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_launcher_is_known_by_more_than_its_number() -> None:
     host, pid, began = leftovers.launcher().split(".")
-    assert not leftovers._gone(f"{host}.{pid}.{began}")
-    assert leftovers._gone(f"{host}.{pid}.1")
-    assert not leftovers._gone(f"elsewhere.{pid}.1")
-    assert not leftovers._gone("")
+    assert not leftovers._launcher_ended(f"{host}.{pid}.{began}")
+    assert leftovers._launcher_ended(f"{host}.{pid}.1")
+    assert not leftovers._launcher_ended(f"elsewhere.{pid}.1")
+    assert not leftovers._launcher_ended("")
 
 
 def test_hosts_of_one_name_are_told_from_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,5 +224,5 @@ def test_hosts_of_one_name_are_told_from_one_another(tmp_path: Path, monkeypatch
     other = tmp_path / "boot"
     other.write_text("another boot, or another machine of this name")
     monkeypatch.setattr(leftovers, "BOOT", other)
-    assert not leftovers._gone(f"{host}.{pid}.1")
+    assert not leftovers._launcher_ended(f"{host}.{pid}.1")
     assert leftovers._elsewhere(f"{host}.{pid}.1")

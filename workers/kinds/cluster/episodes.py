@@ -10,7 +10,7 @@ import numpy as np
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, QUEUE, Arrivals
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import Ahead, LearningCurves, Seen, ahead
+from app.kinds.cluster.lengths import Ahead, CurvePoints, LearningCurves, ahead
 from app.kinds.cluster.lookahead import Converging, Progress, Tolerance, judged, none
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
@@ -401,7 +401,9 @@ def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
     found = [np.full((len(Ahead._fields), DRAWN), np.nan)]
     for told in range(1, STEPS + 1):
         there = np.arange(STEPS) < told
-        seen = Seen(*(np.where(there, column, np.nan) for column in (np.tile(of.iteration, (DRAWN, 1)), of.value)))
+        seen = CurvePoints(
+            *(np.where(there, column, np.nan) for column in (np.tile(of.iteration, (DRAWN, 1)), of.value))
+        )
         found.append(np.stack(ahead(curves, which, seen, until)))
     return Ahead(*np.stack(found, axis=-1))
 

@@ -16,7 +16,7 @@ from app.kinds.iterative.commands.guess import guess, read
 from app.kinds.iterative.spec import IterativeSpec
 
 
-class Given(NamedTuple):
+class CommandArguments(NamedTuple):
     """Arguments of the command line, which are not asked for; None: not given."""
 
     name: str | None
@@ -25,7 +25,7 @@ class Given(NamedTuple):
     deadline: float | None
 
 
-def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
+def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
     """Write a spec to a file, with notes on standard error.
 
     Raises:
@@ -55,14 +55,14 @@ def _say(notes: Console, words: str) -> None:
     notes.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
-def _from_log(given: Given, log: Path, notes: Console) -> dict[str, Any]:
+def _from_log(given: CommandArguments, log: Path, notes: Console) -> dict[str, Any]:
     found = guess(read(log), given.iterations, given.deadline)
     for reason in found.reasons:
         _say(notes, reason)
     return {"name": given.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **found.spec}
 
 
-def _from_answers(given: Given, notes: Console) -> dict[str, Any]:
+def _from_answers(given: CommandArguments, notes: Console) -> dict[str, Any]:
     questions = Questions(notes)
     name = given.name or questions.text("Name of the workload?", "my-training")
     return {"name": _slug(name), "kind": "iterative", **ask(questions, given.iterations, given.deadline)}

@@ -18,7 +18,7 @@ from app.kinds.workflow.formats.reading import (
     Source,
     Where,
     blocks,
-    counted,
+    count_text,
     cycle_issue,
     doubtful_units,
     field_of,
@@ -366,7 +366,7 @@ def _wide_warning(table: Table) -> list[FieldIssue]:
     count, first = table.wide
     if not count:
         return []
-    message = f"{counted(count, 'line')} with more than {WIDTH} columns: the rest is ignored"
+    message = f"{count_text(count, 'line')} with more than {WIDTH} columns: the rest is ignored"
     return [FieldIssue(f"/lines/{first}", message, None)]
 
 
@@ -383,7 +383,7 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
         (no_processors, "processors", "of jobs without processors"),
     ):
         if found := np.flatnonzero(rows).tolist():
-            message = f"{counted(len(found), 'line')} {what} left out; this is the first"
+            message = f"{count_text(len(found), 'line')} {what} left out; this is the first"
             warnings.append(
                 FieldIssue(table.where(found[0], field), message, float(cells[found[0], COLUMNS.index(field)]))
             )
@@ -406,7 +406,7 @@ def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
     issue = FieldIssue(table.where(row, "submit"), f"{OUT_OF_ORDER}, but {before}", float(submit[row]))
     if not sort:
         refuse([issue])
-    message = f"{counted(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
+    message = f"{count_text(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
     warnings.append(issue._replace(message=message))
     return table.take(np.lexsort((table.cells[:, JOB], submit)))
 
@@ -477,7 +477,7 @@ def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bo
         return trace
     first = int(over[0])
     done = "cut down to it" if clip else "kept as they are"
-    message = f"{counted(len(over), 'run time')} above the estimate, {done}; this is the first"
+    message = f"{count_text(len(over), 'run time')} above the estimate, {done}; this is the first"
     warnings.append(FieldIssue(where(first, "runtime"), message, float(trace.runtime[first])))
     return trace._replace(runtime=np.fmin(trace.runtime, trace.estimate)) if clip else trace
 
@@ -487,7 +487,7 @@ def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
     over = np.flatnonzero(trace.processors > machine) if machine else np.zeros(0, np.int64)
     if not len(over):
         return []
-    message = f"{counted(len(over), 'job')} larger than the {machine:,} processors of the header; this is the first"
+    message = f"{count_text(len(over), 'job')} larger than the {machine:,} processors of the header; this is the first"
     return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
 
 
@@ -506,6 +506,6 @@ def _lacks(trace: Trace, table: Table, *, preceding: bool) -> tuple[str, ...]:
         ),
         *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
         *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
-        *((f"{counted(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
+        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
         *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
     )

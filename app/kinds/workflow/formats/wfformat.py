@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.workflow.formats.json_walk import Found, token, walk
+from app.kinds.workflow.formats.json_walk import PointerValue, token, walk
 from app.kinds.workflow.formats.reading import (
     LISTED,
     Edges,
     Reading,
     Source,
     Where,
-    counted,
+    count_text,
     cycle_issue,
     doubtful_units,
     pieces,
@@ -204,7 +204,7 @@ def _check_version(document: Document) -> None:
         refuse([FieldIssue("/schemaVersion", message, document.version)])
 
 
-def _take(document: Document, found: Found) -> None:
+def _take(document: Document, found: PointerValue) -> None:
     """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
     parent, _, last = found.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
@@ -234,14 +234,14 @@ _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {
 }
 
 
-def _take_scalar(document: Document, found: Found, name: str, kind: TypeAdapter[Any]) -> None:
+def _take_scalar(document: Document, found: PointerValue, name: str, kind: TypeAdapter[Any]) -> None:
     try:
         setattr(document, name, kind.validate_python(found.value))
     except ValidationError as error:
         document.issues += _issues(error, found.pointer)
 
 
-def _take_task(document: Document, found: Found) -> None:
+def _take_task(document: Document, found: PointerValue) -> None:
     if not document.flat:
         if (task := _parsed(_SpecifiedTask, document, found)) is not None:
             document.tasks.append(task)
@@ -266,7 +266,7 @@ def _take_size(document: Document, name: str, size: float, pointer: str) -> None
         document.issues.append(FieldIssue(pointer, message, size))
 
 
-def _parsed(model: type[AnyPart], document: Document, found: Found) -> AnyPart | None:
+def _parsed(model: type[AnyPart], document: Document, found: PointerValue) -> AnyPart | None:
     try:
         return model.model_validate(found.value)
     except ValidationError as error:
@@ -384,7 +384,9 @@ def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[di
         for number, task in enumerate(document.tasks)
     ]
     if found := sum(map(len, parents)):
-        message = f"no task names parents or children: {counted(found, 'edge')} taken from who writes and reads files"
+        message = (
+            f"no task names parents or children: {count_text(found, 'edge')} taken from who writes and reads files"
+        )
         warnings.append(FieldIssue(document.place, message, None))
     return parents
 
@@ -474,8 +476,8 @@ def _too_large(trace: Trace, machines: tuple[int, ...], where: Where) -> list[Fi
     over = np.flatnonzero(trace.processors > max(machines)) if machines else np.zeros(0, np.int64)
     if not len(over):
         return []
-    largest = f"the {counted(max(machines), 'core')} of the largest machine of the file"
-    message = f"{counted(len(over), 'task')} larger than {largest}; this is the first"
+    largest = f"the {count_text(max(machines), 'core')} of the largest machine of the file"
+    message = f"{count_text(len(over), 'task')} larger than {largest}; this is the first"
     return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
 
 
@@ -484,7 +486,7 @@ def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
     measured = document.measured(None)
     silent = int((trace.data == 0).sum())
     edges = len(trace.data)
-    which = "no edge has" if silent == edges else f"{counted(silent, 'edge')} of {edges:,} without"
+    which = "no edge has" if silent == edges else f"{count_text(silent, 'edge')} of {edges:,} without"
     unknown = {file for task in document.tasks for file in (*task.inputs, *task.outputs)} - document.sizes.keys()
     return (
         *share_lacking(int(np.isnan(trace.runtime).sum()), tasks, "task", "a run time", "they can't be simulated"),
@@ -494,6 +496,6 @@ def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
         ),
         *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "task", "memory", "memory does not limit them"),
         *((f"{which} data: transfers along it take no time",) if silent else ()),
-        *((f"{counted(len(unknown), 'file')} without a size: taken as empty",) if unknown else ()),
+        *((f"{count_text(len(unknown), 'file')} without a size: taken as empty",) if unknown else ()),
         "no task has a user or a submit time: all are submitted at once",
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.formats.reading import Edges, counted, order
+from app.kinds.workflow.formats.reading import Edges, count_text, order
 from app.kinds.workflow.formats.swf import KIBI
 from app.kinds.workflow.trace import Trace
 
@@ -163,8 +163,8 @@ def swf_omits(trace: Trace) -> tuple[str, ...]:
     said = (
         (_numbers(trace.names) is None, "names of tasks: jobs are numbered from 1"),
         (_numbers(trace.users) is None, "names of users: they are numbered from 1"),
-        (silent > 0, f"{counted(silent, 'task')} without a run time: readers leave them out"),
-        (edges > 0 and _preceding(trace) is None, f"{counted(edges, 'edge')}: a job has at most one preceding job"),
+        (silent > 0, f"{count_text(silent, 'task')} without a run time: readers leave them out"),
+        (edges > 0 and _preceding(trace) is None, f"{count_text(edges, 'edge')}: a job has at most one preceding job"),
         (bool((trace.data > 0).any()), "the bytes that go along edges"),
         (not np.isnan(trace.deadline).all(), "deadlines"),
         (bool((trace.group >= 0).any()), "which workflow a task belongs to"),

@@ -32,7 +32,7 @@ class Answer(Json):
         raise Unreachable(f"the answer has no {name!r}, but {', '.join(self) or 'nothing'}: is it the service's?")
 
 
-def _answered(answer: httpx.Response) -> Json:
+def _parse(answer: httpx.Response) -> Json:
     return Answer(answers.document(answer))
 
 
@@ -66,7 +66,7 @@ class Service:
             StewardError: the service refused the call.
             Unreachable: it didn't respond.
         """
-        return self._answer(method, path, _answered, json)
+        return self._answer(method, path, _parse, json)
 
     def table(self, path: str) -> list[dict[str, str]]:
         """Rows of a CSV response to a GET, as texts by column name; raises StewardError and Unreachable as ``call``."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .embedded import Embedded
-from .interrupts import held
+from .interrupts import defer_interrupts
 from .limits.guarded import NotStarted
 from .said import unless
 from .service import Say, Service
@@ -61,14 +61,14 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     if _ours(service, turn):
         if turn is not None:
             turn.data = data
-        with held():
+        with defer_interrupts():
             own = stack.enter_context(closing(_started(service, data, log, say, turn)))
         _await(service, own)
         _keep(service, own, data)
     elif turn is not None and turn.take():  # no launcher runs the one that answers
         turn.release()
     elif turn is not None:
-        with held():
+        with defer_interrupts():
             again = partial(_taken_over, service, log, say, tell, turn)
             stack.enter_context(closing(Standby(turn, service.answers, again)))
 

@@ -20,7 +20,7 @@ from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Sink, Stream
 from .interrupts import SIGNALLED, Interrupted, undisturbed
 from .iterations.bars import ESCAPES
-from .iterations.files import OwnFile, Tail, told
+from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
 from .iterations.suggestion import suggested
@@ -75,7 +75,7 @@ class Watched:
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
-        self._told: Marks = Tail(folder / "iterations", told)
+        self._told: Marks = Tail(folder / "iterations", parse_marks)
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)

@@ -28,7 +28,7 @@ class _Entry(Generic[V]):
     failed: Unreachable | None = None
 
 
-class Kept(Generic[K, V]):
+class CachedFunction(Generic[K, V]):
     """A cached function, for any number of threads; at most one thread at a time calls it for the same key.
 
     Args:

@@ -10,7 +10,7 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.kubernetes import KubernetesApi, KubernetesError, QuantityError
 
 from .amounts import Amounts, Subject, SubjectError
-from .vpa import RECOMMENDER, Object, Wanted, conditions, ours, recommendation
+from .vpa import RECOMMENDER, Object, RecommendationRequest, conditions, ours, recommendation
 
 GROUP = "/apis/autoscaling.k8s.io/v1"
 PLURAL = "verticalpodautoscalers"
@@ -69,7 +69,7 @@ class Recommender:
         """The status to be written; None if the service is unreachable. An old recommendation may stay."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
-            wanted = Wanted.of(vpa)
+            wanted = RecommendationRequest.of(vpa)
             decided = self._decided(wanted.subject)
             if not decided:
                 return {"conditions": conditions(old, now, "NothingLive", "no run is live; the last one stands")}

@@ -21,7 +21,7 @@ PROVIDED = "RecommendationProvided"
 Object = Mapping[str, Any]
 
 
-class Wanted(NamedTuple):
+class RecommendationRequest(NamedTuple):
     """The request in an object's annotations.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     conversions: tuple[Conversion, ...]
 
     @classmethod
-    def of(cls, vpa: Object) -> Wanted:
+    def of(cls, vpa: Object) -> RecommendationRequest:
         """Parse an object's annotations.
 
         Raises:
@@ -57,7 +57,7 @@ def ours(vpa: Object, name: str = RECOMMENDER) -> bool:
     return any(one.get("name") == name for one in vpa["spec"].get("recommenders") or ())
 
 
-def recommendation(vpa: Object, wanted: Wanted, decided: Amounts) -> Object:
+def recommendation(vpa: Object, wanted: RecommendationRequest, decided: Amounts) -> Object:
     """``status.recommendation`` of an object: the decided amounts, within the bounds of its resource policy.
 
     Lower and upper bound equal the target, because the updater acts on requests outside of them.

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.drift.detector import NOTHING, Drift, Report, observed
-from app.kinds.contract.engine import Pending, Residuals, Snapshot, counted
+from app.kinds.contract.engine import Pending, Residuals, Snapshot, count_residual
 from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.model import ServiceModel
@@ -127,5 +127,5 @@ def test_a_load_that_wanders_is_counted_over_longer_times_and_tolerated_more() -
     found = [one for _ in range(320) for one in farm.step().found if one.stream.startswith("arrivals")]
     assert [one.stream for one in found] == ["arrivals.web", "arrivals.mobile"]  # once in 30 intervals of 5 s
     assert found[0].expected == pytest.approx(RATES[0] * 150, rel=0.01)
-    alike, calm = (counted("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
+    alike, calm = (count_residual("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
     assert alike < 0 < calm

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.awarding import Client, Together, awarded, clients
-from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, seen
+from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, view_of
 from app.kinds.inference.heuristics import OFFERING
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT
@@ -118,11 +118,11 @@ def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> Non
     """The simulator asks of hundreds at once, the service of one."""
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
     together = Together(MADE, {"a": Largest(), "b": Largest()}, OFFERING)
-    many = together.act(Situation(projector, here, seen(MADE, here))).action
+    many = together.act(Situation(projector, here, view_of(MADE, here))).action
     for row in range(len(many)):
         alone: Any = [part[row : row + 1] for part in here]
         one = State(*alone)
-        assert together.act(Situation(projector, one, seen(MADE, one))).action == many[row]
+        assert together.act(Situation(projector, one, view_of(MADE, one))).action == many[row]
 
 
 class Largest:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, seen
+from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import Composed, paced
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import WEIGHT, spread
@@ -139,10 +139,10 @@ def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None
     assert ExpectedReturn().wanted(Projector(made, None), shown).tolist() == [[4]]
     policy = Composed(Lookahead(), ExpectedReturn())
     projector = Projector(made, SECONDS, np.ones(1), np.array([numbers(0.0)]))
-    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), seen(made, shown))).action
+    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), view_of(made, shown))).action
     assert down[0] == made.scaling(0, on=False)
     least = state(made, 0.0, on=1)
-    assert policy.act(Situation(projector, least, seen(made, least))).action[0] == WAIT
+    assert policy.act(Situation(projector, least, view_of(made, least))).action[0] == WAIT
 
 
 def test_of_two_classes_the_cheaper_is_taken() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.iterative.announced import MOST_UPCOMING, padded
 from app.kinds.iterative.engine import ENGINE, Read
 from app.kinds.iterative.heuristics import best_allocation
@@ -188,7 +188,7 @@ def test_an_announcement_survives_a_restart() -> None:
     np.testing.assert_array_equal(again.state.row, own.row)
     assert reported(on, again, 1).decision == reported(on, state, 1).decision
     assert ENGINE.weight(again) >= own.row.nbytes + 160
-    forgetful = Kept(RunState(own.row, own.upcoming[:0], own.notices))
+    forgetful = RunMemory(RunState(own.row, own.upcoming[:0], own.notices))
     assert reported(on, forgetful, 1).decision != reported(on, state, 1).decision
 
 
@@ -231,7 +231,7 @@ def test_a_workload_without_features_announces_none() -> None:
     with pytest.raises(InvalidInput, match="has no features"):
         ENGINE.read(
             on,
-            Kept(None),
+            RunMemory(None),
             0,
             ENGINE.decode(
                 b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "upcoming": [{"features": {}}]}'
@@ -256,4 +256,4 @@ def test_an_empty_announcement_reads_as_one() -> None:
     report = ENGINE.decode(
         b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}'
     )
-    assert ENGINE.read(on, Kept(None), 0, report) == Read([4], [1.0], [64.0], None)
+    assert ENGINE.read(on, RunMemory(None), 0, report) == Read([4], [1.0], [64.0], None)

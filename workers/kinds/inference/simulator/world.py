@@ -17,7 +17,7 @@ from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Situation, View
 from app.kinds.inference.awarding import Client, awarded, clients
-from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, seen
+from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
@@ -280,7 +280,7 @@ class InferenceWorld(Disturbed):
         self._start(np.zeros((self.batch, 7)), rows)
         fresh = _known(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
-        view = seen(self.layout, State(*fresh))
+        view = view_of(self.layout, State(*fresh))
         before: Any = self.state
         state = State(*(field.copy() for field in before))
         for old, new in zip(state, fresh, strict=True):
@@ -307,7 +307,7 @@ class InferenceWorld(Disturbed):
         known = _known(self.batch, self.layout)
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
-        self.view = seen(self.layout, self._state)
+        self.view = view_of(self.layout, self._state)
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
         if self.renews and ended is not None:

@@ -20,7 +20,7 @@ from typing_extensions import override
 from steward_client.trust import trusted
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, Remote
 
 LABEL, LAUNCHER = "steward", "steward-launcher"
@@ -104,13 +104,13 @@ class DockerContainer(Remote, Leaving):
         self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
+    def left(self, name: str) -> Iterable[Leftover]:
         wanted = json.dumps({"label": [f"{LABEL}={name}"]})
         found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
-        return [Left(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
+        return [Leftover(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         self._call("DELETE", f"/containers/{one.id}?force=true", gone=True)
 
     @override

@@ -14,7 +14,7 @@ from functools import partial
 
 from typing_extensions import override
 
-from steward_client.launcher.interrupts import held
+from steward_client.launcher.interrupts import defer_interrupts
 from steward_client.launcher.limits.cpu import CORE, Affinity, CpuLimit, Duty, Quota
 from steward_client.launcher.limits.groups import Group, groups
 from steward_client.launcher.limits.guarded import Guarded, NotStarted
@@ -104,7 +104,7 @@ class LocalProcesses(Actuator):
         made = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
-            with held():  # else a started command could stay unknown to close()
+            with defer_interrupts():  # else a started command could stay unknown to close()
                 self._command = Guarded(launch.command, environment, made, outputs)
         except NotStarted as error:
             self._current = {}

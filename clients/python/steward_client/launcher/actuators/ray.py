@@ -22,7 +22,7 @@ from typing_extensions import override
 from steward_client.trust import trusted
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, PARTING_SECONDS, Remote
 
 ADDRESS = "http://127.0.0.1:8265"
@@ -125,13 +125,13 @@ class RayJob(Remote, Leaving):
         self._call("DELETE", f"/api/jobs/{self._job}")
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
+    def left(self, name: str) -> Iterable[Leftover]:
         running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
-        return [Left(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
+        return [Leftover(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         """Stop the job; its resource request remains until the run that starts replaces it."""
         self._call("POST", f"/api/jobs/{one.id}/stop")
 

@@ -58,7 +58,7 @@ class Tail:
             self._marks += self._read(line)
 
 
-def told(line: str) -> list[Mark]:
+def parse_marks(line: str) -> list[Mark]:
     """Marks in a line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; else []."""
     try:
         said = json.loads(line)

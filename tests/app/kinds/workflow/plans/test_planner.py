@@ -12,7 +12,7 @@ from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.decide import Planned, followed, planned
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
-from app.kinds.workflow.plans import Found, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.plans import QueuePlan, Remaining, SearchResult, decoded, encoded
 from app.kinds.workflow.queue import Layout, QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from tests.app.kinds.workflow.scheduling.test_decide import after, layout, named, placed, task
@@ -27,17 +27,17 @@ CHAIN: dict[str, Any] = {
 }
 
 
-def one_after_another(left: Remaining) -> Found:
+def one_after_another(left: Remaining) -> SearchResult:
     """All that waits, in its order, on the last node that it may run on; each takes what it costs there."""
     last = len(left.slots) - 1 - np.argmax(np.isfinite(left.cost[:, ::-1]), axis=1)
     node = np.where(np.arange(len(left.node)) < left.fixed, left.node, last)
     seconds = np.where(np.arange(len(node)) < left.fixed, 0.0, left.cost[np.arange(len(node)), node])
     end = np.cumsum(seconds) + (left.end.max() if left.fixed else 0.0)
     end[: left.fixed] = left.end
-    return Found(np.arange(len(node)), node, end - seconds, end, 300.0, 310.0, better=True, took=0.14)
+    return SearchResult(np.arange(len(node)), node, end - seconds, end, 300.0, 310.0, better=True, took=0.14)
 
 
-def none(left: Remaining) -> Found:
+def none(left: Remaining) -> SearchResult:
     raise SearchUnavailableError("another search goes on")
 
 
@@ -142,7 +142,7 @@ def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
 
 
 def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
-    def forbidden(_: Remaining) -> Found:
+    def forbidden(_: Remaining) -> SearchResult:
         raise AssertionError("nothing waits")
 
     on = layout(TWO)
