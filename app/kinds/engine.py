@@ -59,7 +59,7 @@ class DecidedBy(msgspec.Struct, frozen=True):
         return f"{self.why} {name} answers" if self.why else ""
 
 
-def decided_by(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> DecidedBy:
+def deciding_policy(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> DecidedBy:
     """Describe the policy that decides for a workload unless it fails: the agent, else the heuristic. Never raises.
 
     Args:
@@ -86,13 +86,13 @@ class Compiled(Protocol):
         snapshot: the workload.
         agent: argument of ``Serving.choose`` for the promoted agent; None: the heuristic decides.
         heuristic: name of the policy that decides without an agent.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
     """
 
     snapshot: Snapshot
     agent: Any
     heuristic: str
-    voice: DecidedBy
+    decided_by: DecidedBy
 
     def __hash__(self) -> int:
         """Hash by identity: reports of one compiled workload are decided together."""
@@ -166,7 +166,7 @@ class Serving(ABC):
 
     report: type[Part]
     """Type of reports. Equal reports are encoded by ``msgspec`` to equal bytes, in sorted order."""
-    silent: ClassVar[Mapping[str, Any]]
+    failed_shadow: ClassVar[Mapping[str, Any]]
     """Values of the fields of a decision's ``shadow`` if the shadow failed, without ``agent`` and ``problem``."""
 
     @abstractmethod
@@ -197,8 +197,8 @@ class Serving(ABC):
         ``memory`` [B, H] holds the agent's hidden states; None: all zeros, or the policy has none."""
 
     @abstractmethod
-    def write(self, compiled: Any, batch: Any, choices: Choices, voice: DecidedBy) -> list[Written]:
-        """Return B decisions for the choices, in the order of the batch; ``voice`` describes the deciding policy."""
+    def write(self, compiled: Any, batch: Any, choices: Choices, decided_by: DecidedBy) -> list[Written]:
+        """Return B decisions for the choices, in the order of the batch; ``decided_by``: the deciding policy."""
 
     @abstractmethod
     def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
@@ -210,7 +210,7 @@ class Serving(ABC):
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Compare a shadow's choice for run ``row`` of the batch with the choice ``done`` that was made.
 
-        Returns a value for each field of ``silent``."""
+        Returns a value for each field of ``failed_shadow``."""
 
     def decode(self, body: bytes) -> Any:
         """Decode a report from JSON.
@@ -292,11 +292,11 @@ class Engine:
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
         """
-        return self._begun(compiled, run, self.serving.begin(compiled, start, now), now)
+        return self._first_decision(compiled, run, self.serving.begin(compiled, start, now), now)
 
-    def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> EncodedDecision:
+    def _first_decision(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> EncodedDecision:
         return _encoded_decision(
-            self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING
+            self._envelope(compiled, compiled.decided_by, now), run, None, first, None, artifact.NOTHING
         )
 
     def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
@@ -311,7 +311,10 @@ class Engine:
         """Return JSON decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
-        found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
+        found = [
+            next(answers) if isinstance(one, Pending) else self._first_decision(compiled, None, one, now)
+            for one in given
+        ]
         for one in found:
             if isinstance(one, Exception):
                 raise one
@@ -326,12 +329,14 @@ class Engine:
             Decisions in order; an exception in place of a decision for which even ``Serving.hold`` failed.
         """
         try:
-            return [*self._decided(compiled, pending, compiled.agent, compiled.voice, now)]
+            return [*self._decided(compiled, pending, compiled.agent, compiled.decided_by, now)]
         except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
             if len(pending) > 1:
                 return [found for one in pending for found in self.answer(compiled, [one], now)]
-            _log(compiled, pending[0], compiled.voice.policy)
-            return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
+            _log(compiled, pending[0], compiled.decided_by.policy)
+            return [
+                self._fallen_back(compiled, pending[0], f"{compiled.decided_by.policy} failed ({_words(error)})", now)
+            ]
 
     def _fallen_back(
         self, compiled: Compiled, one: Pending, failure: str, now: datetime
@@ -353,7 +358,7 @@ class Engine:
             return error
 
     def _decided(
-        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: DecidedBy, now: datetime
+        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, decided_by: DecidedBy, now: datetime
     ) -> list[EncodedDecision]:
         """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
         serving, version = self.serving, compiled.snapshot.agent_version
@@ -369,8 +374,8 @@ class Engine:
                 rows, self._consulted(compiled, pending, rows, batch, choices, shadow, now), strict=True
             ):
                 shadows[row] = found
-        answers, envelope = [], self._envelope(compiled, speaks, now)
-        written = serving.write(compiled, batch, choices, speaks)
+        answers, envelope = [], self._envelope(compiled, decided_by, now)
+        written = serving.write(compiled, batch, choices, decided_by)
         for row, (one, made, other) in enumerate(zip(pending, written, shadows, strict=True)):
             memories = before[row]
             if memories or other is not None or choices.memory is not None:
@@ -392,7 +397,7 @@ class Engine:
     ) -> list[_Consulted]:
         """Return a shadow's entry in the decision of each of ``rows``; entries of failed runs name the exception."""
         if shadow.artifact is None:
-            return [self._silent(shadow, shadow.problem)] * len(rows)
+            return [self._failed_shadow(shadow, shadow.problem)] * len(rows)
         serving = self.serving
         try:
             agent = serving.agent(compiled, shadow.artifact)
@@ -406,20 +411,28 @@ class Engine:
                 each = (self._consulted(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
                 return [one for found in each for one in found]
             logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
-            return [self._silent(shadow, str(error) if isinstance(error, IncompatibleArtifact) else _words(error))]
+            return [
+                self._failed_shadow(shadow, str(error) if isinstance(error, IncompatibleArtifact) else _words(error))
+            ]
         kept = [None] * len(rows) if other.memory is None else other.memory
         return [
             _Consulted({"agent": shadow.version, **fields, "problem": None}, own)
             for fields, own in zip(compared, kept, strict=True)
         ]
 
-    def _silent(self, shadow: Shadow, problem: str) -> _Consulted:
-        return _Consulted({"agent": shadow.version, **self.serving.silent, "problem": problem or None})
+    def _failed_shadow(self, shadow: Shadow, problem: str) -> _Consulted:
+        return _Consulted({"agent": shadow.version, **self.serving.failed_shadow, "problem": problem or None})
 
-    def _envelope(self, compiled: Compiled, speaks: DecidedBy, now: datetime) -> _Envelope:
+    def _envelope(self, compiled: Compiled, decided_by: DecidedBy, now: datetime) -> _Envelope:
         snapshot = compiled.snapshot
         return _Envelope(
-            self._kind, snapshot.name, snapshot.answering, speaks.source, speaks.policy, timestamp(now), self._shadowed
+            self._kind,
+            snapshot.name,
+            snapshot.answering,
+            decided_by.source,
+            decided_by.policy,
+            timestamp(now),
+            self._shadowed,
         )
 
     def serialise(self, kept: RunMemory) -> msgspec.Raw:

@@ -82,18 +82,18 @@ class Rows(NamedTuple):
         columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
         return Rows(columns, lambda row: self.where(places[row]))
 
-    def given(self, name: str) -> Sequence[Any]:
+    def column(self, name: str) -> Sequence[Any]:
         """Return the values of a column, [n]; all None if the block has no such column."""
         return self.columns.get(name) or [None] * self.rows
 
-    def silent(self, name: str) -> Flags:
+    def missing(self, name: str) -> Flags:
         """Return a mask [n] of the rows whose value in a column is missing (None or "")."""
-        return np.array([value in NOTHING for value in self.given(name)], np.bool_)
+        return np.array([value in NOTHING for value in self.column(name)], np.bool_)
 
     def issues(self, field: str, wrong: Flags, message: str) -> list[FieldIssue]:
         """Return an issue with ``message`` for each row marked in ``wrong`` [n], at most ``MOST_ISSUES``; ``field`` is
         the name of the column."""
-        values = self.given(field)
+        values = self.column(field)
         return [
             FieldIssue(f"{self.where(row)}/{field}", message, error_value(values[row]))
             for row in np.flatnonzero(wrong)[:MOST_ISSUES].tolist()
@@ -164,10 +164,10 @@ class Collector(ABC):
         form = self.forms[name]
         values, issues = dict[str, Values](), list[FieldIssue]()
         for column in form.columns:
-            found = values[column.name] = column.values(rows.given(column.name), self.books)
+            found = values[column.name] = column.values(rows.column(column.name), self.books)
             wrong = ~column.sound(found)
             if wrong.any() and not column.required and not column.empty:
-                wrong &= ~rows.silent(column.name)
+                wrong &= ~rows.missing(column.name)
             issues += rows.issues(column.name, wrong, column.accepted)
             if column.ascending:
                 early = (found >= 0) & (found < np.concatenate([[self._last[column.name]], found[:-1]]))
@@ -213,7 +213,7 @@ class Collector(ABC):
         if not rows.rows:
             return {}
         possible = [form for form in self.forms.values() if form.told_by in rows.columns]
-        told = {form.name: ~rows.silent(form.told_by) for form in possible if not form.rest}
+        told = {form.name: ~rows.missing(form.told_by) for form in possible if not form.rest}
         rest = ~np.any([*told.values()], axis=0)
         own = told | {form.name: rest for form in possible if form.rest}
         if len(possible) == 1:
@@ -225,7 +225,7 @@ class Collector(ABC):
             form = self.forms[name]
             for column in [one for one in rows.columns if one not in form.names and which.any()]:
                 message = f"{self._words}; {column} does not belong to {form.noun}"
-                refuse(rows.issues(column, which & ~rows.silent(column), message))
+                refuse(rows.issues(column, which & ~rows.missing(column), message))
             if which.any():
                 parts[name] = rows if which.all() else rows.take(np.flatnonzero(which).tolist())
         return parts

@@ -98,7 +98,7 @@ def test_the_service_keeps_the_same_book_whatever_is_reported_at_once(every: int
     kept, own = state_of(on, reports), run._ledger.state()
     assert sum(len(report.get("started", ())) for report in reports) > 50
     assert (kept.queues, kept.servers, kept.requests) == (own.queues, own.servers, own.requests)
-    for name in ("rate", "answered", "quality"):
+    for name in ("rate", "answer_count", "quality"):
         np.testing.assert_allclose(getattr(kept, name), getattr(own, name), rtol=1e-9)
 
 

@@ -106,7 +106,7 @@ def test_what_cant_be_kept_is_told_and_nothing_fails(
     first.keep(report._replace(iteration=1))
     assert "No space left" in caplog.text
     (found,) = spool.left_behind("w", "http://there")
-    assert found.kept(0) == [report]
+    assert found.stored_reports(0) == [report]
     assert list(spool.left_behind("w", "http://elsewhere")) == []
     found.close(done=True)
     assert list(state.iterdir()) == []

@@ -228,7 +228,7 @@ class TestFailures:
     def broken(self, kind: Kind) -> Compiled:
         """The workload with an agent that fails."""
         on = compiled(kind)
-        on.agent, on.voice = Broken(), DecidedBy("agent", "broken")
+        on.agent, on.decided_by = Broken(), DecidedBy("agent", "broken")
         return on
 
     def test_where_an_agent_raises_the_heuristic_answers(self, kind: Kind) -> None:

@@ -104,7 +104,7 @@ class AdaptiveSimulator(ClusterSimulator):
     def _measure(self, at: int) -> None:
         number, epoch = self.which[at], int(self.progress.epoch[at])
         application, batch = self.applications[number], self._batches[number]
-        placement = packed_first(self.jobs.held[at])
+        placement = packed_first(self.jobs.allocation[at])
         gpus, step = sum(placement), application.step(placement, batch.atomic)
         squared, variance = self._measured_gradients(application, gpus * batch.atomic * (batch.accumulated + 1))
         self._gradients[number] = squared[epoch], variance[epoch]
@@ -138,7 +138,7 @@ class AdaptiveSimulator(ClusterSimulator):
         """Choose batches for jobs on the nodes that they have, and find their rates."""
         adaptive = [job for job in at.tolist() if self._adapts(job)]
         if adaptive:
-            held = self.jobs.held[adaptive]
+            held = self.jobs.allocation[adaptive]
             found = best(self.known(adaptive), (held > 0).sum(axis=1)[:, None], held.sum(axis=1)[:, None])
             for row, job in enumerate(adaptive):
                 application, gpus = self.applications[self.which[job]], int(held[row].sum())
@@ -147,7 +147,7 @@ class AdaptiveSimulator(ClusterSimulator):
                 self._batches[self.which[job]] = Batch(atomic, parts - 1)
         for job in at.tolist():
             if not self._adapts(job):
-                self._batches[self.which[job]] = self._first_batch(job, int(self.jobs.held[job].sum()))
+                self._batches[self.which[job]] = self._first_batch(job, int(self.jobs.allocation[job].sum()))
             self._rows[job] = self._row(job)
 
     def _adapts(self, at: int) -> bool:

@@ -24,7 +24,7 @@ from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
 from app.kinds.cluster.policies import AHEAD, WEIGHED, WITH_MODEL
 from app.kinds.contract.engine import Member, Snapshot
-from app.kinds.engine import decided_by
+from app.kinds.engine import deciding_policy
 from app.policies.base import Published
 
 # Trades: which job's GPUs went to which other job, matched node by node.
@@ -88,8 +88,9 @@ class Change(NamedTuple):
         code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
         text: the reason, for people.
         trades: number of GPUs by the name of the job that they come from or go to.
-        left_before, left: expected seconds to completion on the previous and the new GPUs; None: unknown, or no GPUs.
-        wanted: seconds until the job's deadline, negative if missed; None: it has no deadline.
+        remaining_before, remaining: expected seconds to completion on the previous and the new GPUs; None: unknown, or
+            no GPUs.
+        until_deadline: seconds until the job's deadline, negative if missed; None: it has no deadline.
         ceiling: new maximum of GPUs, because the job has little left to gain; None: no new maximum.
         between: 90 % prediction interval of the seconds to completion; None: fewer than 19 jobs have finished.
         batch: samples per step, over all GPUs, of the largest goodput; None: the job's batch is fixed or unknown.
@@ -101,9 +102,9 @@ class Change(NamedTuple):
     code: str
     text: str
     trades: dict[str, int]
-    left_before: float | None
-    left: float | None
-    wanted: float | None = None
+    remaining_before: float | None
+    remaining: float | None
+    until_deadline: float | None = None
     ceiling: int | None = None
     between: tuple[float, float] | None = None
     batch: int | None = None
@@ -143,9 +144,9 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     situation = _situation(layout, state, advice)
     held = place(situation, advice.rule(situation))
-    changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
+    changed = np.flatnonzero((held != state.jobs.allocation).any(axis=1))
     left = _completion_seconds(situation, held, changed)
-    left[~advice.outlook.known[changed]] = np.inf
+    left[~advice.outlook.times_known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
     beside = advice.outlook.neighbours
     notes = [advice.notes, {} if beside is None else _beside(state.names, beside, held, changed)]
@@ -162,7 +163,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         for (at, one, ends, seconds), batch in zip(each, advice.outlook.batches(changed, has), strict=True)
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
-    begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
+    begun = np.asarray(held.any(axis=1) & ~state.jobs.allocation.any(axis=1))
     after = waiting.record_starts(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
     return counting.predicted(after, changed[said], left[said, 1]), changes
 
@@ -173,9 +174,9 @@ def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState,
     Returns:
         The state with these allocations, and the changes of the preempted jobs.
     """
-    short = state.jobs.held.sum(axis=0) > state.capacity
-    lost = np.asarray((state.jobs.held[:, short] > 0).any(axis=1))
-    held = np.where(lost[:, None], 0, state.jobs.held)
+    short = state.jobs.allocation.sum(axis=0) > state.capacity
+    lost = np.asarray((state.jobs.allocation[:, short] > 0).any(axis=1))
+    held = np.where(lost[:, None], 0, state.jobs.allocation)
     at = np.flatnonzero(lost)
     changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
     return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
@@ -199,7 +200,7 @@ def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: 
     has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
     said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
-    return change._replace(text="; ".join([change.text, *said]), wanted=due)
+    return change._replace(text="; ".join([change.text, *said]), until_deadline=due)
 
 
 def _completion_seconds(situation: Situation, held: Integers, changed: Integers) -> Floats:
@@ -208,7 +209,7 @@ def _completion_seconds(situation: Situation, held: Integers, changed: Integers)
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
     if situation.neighbours is not None:
-        each = (situation.jobs.held, held)
+        each = (situation.jobs.allocation, held)
         seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
     seconds[:, 1] += situation.restart_seconds
     return np.where(gpus > 0, seconds, np.inf)[changed]
@@ -230,7 +231,7 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
 
 def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
     given = held[changed].astype(np.int16)
-    had_before = state.jobs.held[changed].astype(np.int16)
+    had_before = state.jobs.allocation[changed].astype(np.int16)
     gone = np.any(had_before > state.capacity, axis=1).tolist()
     moves = trades(had_before, given)
     before, after = state.jobs.gpus[changed].tolist(), given.sum(axis=1).tolist()
@@ -260,7 +261,7 @@ class Subject(NamedTuple):
         had, has: number of GPUs before and from now on.
         trades: number of GPUs by the name of the job that they come from or go to.
         waited: seconds that the job has spent without GPUs in all.
-        left_before, left: expected seconds to completion before and from now on; None: unknown, or no GPUs.
+        remaining_before, remaining: expected seconds to completion before and from now on; None: unknown, or no GPUs.
         lost: whether a node that the job held has lost GPUs.
     """
 
@@ -268,8 +269,8 @@ class Subject(NamedTuple):
     has: int
     trades: dict[str, int]
     waited: float
-    left_before: float | None
-    left: float | None
+    remaining_before: float | None
+    remaining: float | None
     lost: bool
 
 
@@ -305,11 +306,11 @@ def _gpus(count: int) -> str:
 
 
 def _expected(one: Subject) -> str:
-    if one.left is None:
-        return "" if one.left_before is None else f", {number(one.left_before)} s before its end"
-    if one.left_before is None:
-        return f", to end in {number(one.left)} s"
-    return f", to end in {number(one.left)} s, not {number(one.left_before)} s"
+    if one.remaining is None:
+        return "" if one.remaining_before is None else f", {number(one.remaining_before)} s before its end"
+    if one.remaining_before is None:
+        return f", to end in {number(one.remaining)} s"
+    return f", to end in {number(one.remaining)} s, not {number(one.remaining_before)} s"
 
 
 def _traded(one: Subject) -> str:
@@ -357,19 +358,19 @@ class Compiled:
         layout: nodes and queues of the spec.
         agent: the promoted policy, which weighs jobs; None: no usable policy, so the heuristic decides.
         heuristic: name of the rule that decides without an agent.
-        voice: name and kind of the agent or heuristic that decides, for the decision's text.
+        decided_by: name and kind of the agent or heuristic that decides, for the decision's text.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.layout: Layout = snapshot.layout
-        self._members = {name: one for name, one in snapshot.members.items() if one.known}
+        self._members = {name: one for name, one in snapshot.members.items() if one.seconds_known}
         model = snapshot.model or ClusterModel.unfitted(self.layout)
         self._beliefs = Beliefs(model, self._members)
         self.heuristic = snapshot.rule or WITH_MODEL
         usable = snapshot.artifact is not None and not snapshot.problem and self.modelled
         self.agent: Published | None = snapshot.artifact.policy if snapshot.artifact and usable else None
-        self.voice = decided_by(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
+        self.decided_by = deciding_policy(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
 
     @property
     def modelled(self) -> bool:

@@ -50,11 +50,11 @@ class ClusterServing(Serving):
 
     Attributes:
         report: schema of reports.
-        silent: fields of a shadow's record if the shadow failed.
+        failed_shadow: fields of a shadow's record if the shadow failed.
     """
 
     report = ClusterReport
-    silent: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: nodes and queues, domain model, members, and the agent or heuristic that decides."""
@@ -114,10 +114,12 @@ class ClusterServing(Serving):
             each.append(Placed(*decide(compiled.layout, state, advice), name))
         return Choices(each)
 
-    def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: DecidedBy) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, decided_by: DecidedBy
+    ) -> list[Written]:
         """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
-        lateness. Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
-        found, failure = [], voice.preface(compiled.heuristic)
+        lateness. Reasons mention the failure of the agent, if ``decided_by`` has one; times are seconds."""
+        found, failure = [], decided_by.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
             state, starts = waiting.predict_starts(placed.state, outlook, compiled.layout.spec.interval_seconds)
             found.append(
@@ -152,7 +154,7 @@ class ClusterServing(Serving):
         batch. Return the name of the shadow's `rule`, and whether it `agrees`: all jobs hold the same GPUs on the same
         nodes."""
         placed = other.each[row]
-        agrees = bool((placed.state.jobs.held == done.state.jobs.held).all())
+        agrees = bool((placed.state.jobs.allocation == done.state.jobs.allocation).all())
         return {"rule": placed.rule, "agrees": agrees}
 
     def pack(self, state: ClusterState) -> list[Any]:
@@ -182,7 +184,7 @@ def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = (
         "starts": [_start(one) for one in starts],
         "running": running,
         "waiting": len(state.names) - running,
-        "free": int(state.capacity.sum() - state.jobs.held.sum()),
+        "free": int(state.capacity.sum() - state.jobs.allocation.sum()),
         "wake_at": state.now + compiled.layout.spec.interval_seconds if state.names else None,
         "rule": placed.rule,
     }
@@ -198,11 +200,11 @@ def _change(one: Change) -> dict[str, Any]:
         "code": one.code,
         "text": one.text,
         "trades": one.trades,
-        "seconds_left_before": one.left_before,
-        "seconds_left": one.left,
+        "seconds_left_before": one.remaining_before,
+        "seconds_left": one.remaining,
         "seconds_left_low": low,
         "seconds_left_high": high,
-        "seconds_wanted": one.wanted,
+        "seconds_wanted": one.until_deadline,
         "ceiling": one.ceiling,
         "batch": one.batch,
     }

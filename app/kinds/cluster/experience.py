@@ -42,7 +42,7 @@ class Measured(NamedTuple):
         local: samples per GPU and pass.
         seconds: seconds of the whole step.
         computing: seconds of computing among them.
-        seen: number of measurements averaged, at most ``REMEMBERED``.
+        measurements: number of measurements averaged, at most ``REMEMBERED``.
     """
 
     nodes: int
@@ -50,7 +50,7 @@ class Measured(NamedTuple):
     local: int
     seconds: float
     computing: float
-    seen: int
+    measurements: int
 
 
 class ApplicationMeasurements(NamedTuple):
@@ -99,7 +99,7 @@ def measured(shown: ApplicationMeasurements, step: Measured) -> ApplicationMeasu
     if known.local != step.local and _expected(shown, step):
         return shown
     if known.local == step.local:
-        seen = min(known.seen + 1, REMEMBERED)
+        seen = min(known.measurements + 1, REMEMBERED)
         each = ((known.seconds, step.seconds), (known.computing, step.computing))
         seconds, computing = (old * (new / old) ** (1 / seen) for old, new in each)
         step = known._replace(seconds=seconds, computing=min(computing, seconds), seen=seen)

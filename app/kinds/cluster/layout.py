@@ -167,9 +167,9 @@ def weight(state: ClusterState) -> int:
 def pack(state: ClusterState) -> list[Any]:
     """Return a state as plain lists, for JSON. Allocations are three parallel lists: job, node and GPUs. Numbers that
     aren't finite become null."""
-    columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
-    job, node = np.nonzero(state.jobs.held)
-    held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
+    columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "allocation"}
+    job, node = np.nonzero(state.jobs.allocation)
+    held = [job.tolist(), node.tolist(), state.jobs.allocation[job, node].tolist()]
     told = [_plain(column) for column in state.records]
     return [
         state.now,
@@ -198,14 +198,14 @@ def unpack(stored: list[Any]) -> ClusterState:
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
     there[held[0], held[1]] = held[2]
-    given = dict(zip([name for name in Jobs._fields if name != "held"], columns, strict=True))
+    given = dict(zip([name for name in Jobs._fields if name != "allocation"], columns, strict=True))
     made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
     new = records.of([Submitted(name, 1) for name in names])  # columns that a state from before hasn't
     known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, new, strict=False)]
     return ClusterState(
         float(now),
         tuple(names),
-        Jobs(held=there, **made),
+        Jobs(allocation=there, **made),
         np.array(capacity, np.int64),
         Records._make([*known, *new[len(known) :]]),
         learning.unpack_learning(learned, len(names)),

@@ -246,7 +246,7 @@ class Lengths:
         more = data / self.data[application]
         return np.where(more > 0, more, 1.0)
 
-    def left(self, application: Integers, ran: Floats) -> Floats:
+    def remaining_seconds(self, application: Integers, ran: Floats) -> Floats:
         """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J]. It is the mean
         over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any past jobs, at
         least ``USUAL_SECONDS``."""

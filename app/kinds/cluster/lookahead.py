@@ -379,7 +379,7 @@ def limited(rule: Rule, converging: Converging) -> Rule:
     def within(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         ceiling = np.maximum(converging.ceiling, jobs.minimum)
-        changed = {name: np.minimum(getattr(jobs, name), ceiling) for name in ("asked", "maximum")}
+        changed = {name: np.minimum(getattr(jobs, name), ceiling) for name in ("requested", "maximum")}
         return rule(situation._replace(jobs=jobs._replace(**changed)))
 
     return within

@@ -361,7 +361,7 @@ def place(situation: Situation, wanted: TargetAllocation) -> Integers:
     held = _placed(situation, wanted)
     if situation.neighbours is None:
         return held
-    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.held)
+    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.allocation)
 
 
 def _placed(situation: Situation, wanted: TargetAllocation) -> Integers:
@@ -372,7 +372,7 @@ def _placed(situation: Situation, wanted: TargetAllocation) -> Integers:
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held, total = situation.jobs.held, int(wanted.gpus.sum())
+    held, total = situation.jobs.allocation, int(wanted.gpus.sum())
     if total > situation.gpus:
         raise ValueError(f"{total} GPUs are wanted of {situation.gpus}")
     kept = np.where((held.sum(axis=1) == wanted.gpus)[:, None], held, 0)

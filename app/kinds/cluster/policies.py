@@ -77,7 +77,7 @@ def observe(situation: Situation, weight: Floats, interval: float, coming: float
         left / 4 - 1,
         np.log((seconds + 1.0) / (best + 1.0)) / 2,
         place / len(gpus) - 0.5,
-        np.log(jobs.asked) / 4,
+        np.log(jobs.requested) / 4,
         np.log1p(gpus) / 4,
         gpus == 0,
         np.log1p(age / interval) / 4,

@@ -172,7 +172,7 @@ def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
 
 def trained(records: Records, jobs: Jobs, seconds: float) -> Records:
     """Return ``records`` after ``seconds`` on the current nodes; seconds of restarts don't count as training."""
-    more = np.where(jobs.held.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
+    more = np.where(jobs.allocation.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
     return records._replace(uncounted=records.uncounted + more)
 
 

@@ -137,7 +137,7 @@ class LogCollector(Collector):
                 *rows.issues("computing", computing > seconds, part),
             ]
         if form == "curves":
-            falls, rises = ~rows.silent("loss"), ~rows.silent("metric")
+            falls, rises = ~rows.missing("loss"), ~rows.missing("metric")
             return [
                 *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
                 *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
@@ -156,7 +156,7 @@ class LogCollector(Collector):
             nodes = np.where(np.isnan(values["nodes"]), fewest, values["nodes"])
             columns = [(values | {"nodes": nodes})[one] for one in STEP_COLUMNS]
         elif form == "curves":
-            rises = ~rows.silent("metric")
+            rises = ~rows.missing("metric")
             value = np.where(rises, values["metric"], values["loss"])
             columns = [(values | {"value": value, "rises": rises})[one] for one in CURVE_COLUMNS]
         else:
@@ -179,7 +179,7 @@ class LogCollector(Collector):
                 issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
             if (application, rises) != (before[0], before[2]):
                 wrong = "application" if application != before[0] else "metric" if rises else "loss"
-                value = error_value(rows.given(wrong)[row])
+                value = error_value(rows.column(wrong)[row])
                 issues.append(
                     FieldIssue(f"{rows.where(row)}/{wrong}", "must be as in the rows of its job before", value)
                 )
@@ -350,7 +350,7 @@ class ClusterSamples(RowCodec):
         """Return the summary of stored bytes as JSON; jobs are counted by position of the queue."""
         return summary(unpacked(data))
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return ``summary`` with names of queues in place of their positions."""
         log = summary.get("arrivals")
         named = {"arrivals": {**log, "of_queues": by_name(self.layout.queues, log["of_queues"])}} if log else {}

@@ -76,7 +76,7 @@ def _measurements_of(
 def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> Measured:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
-    held = jobs.held[at]
+    held = jobs.allocation[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
     local, most = -(-int(told.batch[at]) // gpus), int(told.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1

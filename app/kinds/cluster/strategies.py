@@ -81,7 +81,7 @@ def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Ru
     def rule(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
-        return TargetAllocation(admitted_in_order(jobs.asked, order, situation.gpus), order)
+        return TargetAllocation(admitted_in_order(jobs.requested, order, situation.gpus), order)
 
     return rule
 
@@ -126,7 +126,7 @@ def speedups(situation: Situation, sizes: Integers) -> Floats:
     """Return the speedup of each of J jobs on R ``sizes`` over its fair share, as in Pollux, [J, R]; 0 where not
     allowed."""
     jobs, gpus = situation.jobs, situation.gpus
-    fair = np.minimum(-(-gpus // len(jobs.asked)), np.maximum(jobs.maximum, 1))
+    fair = np.minimum(-(-gpus // len(jobs.requested)), np.maximum(jobs.maximum, 1))
     asked = np.unique(np.concatenate([sizes, fair]))
     value = situation.outlook.goodput(asked)
     base = value[np.arange(len(fair)), np.searchsorted(asked, fair)]
@@ -318,7 +318,7 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
     """Return the seconds left of each of J jobs on an equal share, else the least of ``each`` [J, K], [J]; 0:
     unknown."""
-    count, shares = len(situation.jobs.asked), fitting(situation.capacity)
+    count, shares = len(situation.jobs.requested), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
     seconds = usual.min(axis=1, initial=np.inf)
@@ -502,20 +502,20 @@ def equal_share(situation: Situation) -> TargetAllocation:
 
 def fifo(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
-    asked = situation.jobs.asked
+    asked = situation.jobs.requested
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
 def srtf(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
     order = shortest_first(situation)
-    return TargetAllocation(admitted(situation.jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admitted(situation.jobs.requested, order, situation.gpus), order)
 
 
 def shortest_first(situation: Situation) -> Integers:
     """Return the positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times
     last."""
-    seconds, asked = situation.outlook.update_seconds(), situation.jobs.asked
+    seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
     return np.argsort(left, kind="stable")
 
@@ -547,4 +547,4 @@ def tiresias(situation: Situation) -> TargetAllocation:
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))
-    return TargetAllocation(admitted(jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admitted(jobs.requested, order, situation.gpus), order)

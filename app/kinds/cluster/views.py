@@ -79,7 +79,7 @@ class ReplayedReport(NamedTuple):
 
     reported: ClusterState
     judged: ClusterState
-    held: Integers
+    allocation: Integers
 
 
 def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
@@ -93,7 +93,7 @@ def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
     asked = evenly(stood, POINTS)
-    decided, others = [one.held for one in asked], _others(compiled, asked)
+    decided, others = [one.allocation for one in asked], _others(compiled, asked)
     told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
     same = {name: float(np.mean(list(map(_alike, decided, every)))) for name, every in others.items()}
     run = {
@@ -118,7 +118,7 @@ def _others(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, li
         outlook = compiled.outlook(one.judged)
         for name, rule in compiled.layout.rules.items():
             other, _ = decide(compiled.layout, one.judged, compiled.advice(rule, outlook, one.judged, one.reported))
-            found.setdefault(name.replace("_", " "), []).append(other.jobs.held)
+            found.setdefault(name.replace("_", " "), []).append(other.jobs.allocation)
     return found
 
 
@@ -132,13 +132,13 @@ def _replayed(compiled: Compiled, shown: RunHistory) -> Iterator[ReplayedReport]
         held = _allocation_after(compiled, judged, step.decision["changes"])
         yield ReplayedReport(reported, judged, held)
         jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
-        begun = np.asarray(held.any(axis=1) & ~judged.jobs.held.any(axis=1))
+        begun = np.asarray(held.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
         state = judged._replace(jobs=jobs, records=records.started(judged.records, begun, jobs))
 
 
 def _allocation_after(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
     """Return the GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]."""
-    held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
+    held, row = state.jobs.allocation.copy(), {name: at for at, name in enumerate(state.names)}
     for one in changes:
         held[row[one["job"]]] = 0
         for node, gpus in one["nodes"].items():
@@ -321,7 +321,7 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
         outlook: expected speed and remaining work of its jobs.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
-    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.held.any(axis=1)).tolist()
+    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.allocation.any(axis=1)).tolist()
     if stuck:
         first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
         found.append(f"{first}{_more(stuck)}")
@@ -339,8 +339,8 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
     left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
     if outlook.neighbours is not None:
-        left = left * slowdowns(outlook.neighbours, jobs.held)
-    left = np.where((jobs.gpus > 0) & outlook.known, left + jobs.restarting, 0.0)
+        left = left * slowdowns(outlook.neighbours, jobs.allocation)
+    left = np.where((jobs.gpus > 0) & outlook.times_known, left + jobs.restarting, 0.0)
     return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
 
 

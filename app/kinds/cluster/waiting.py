@@ -54,7 +54,7 @@ def predict_starts(
     gpus = state.jobs.gpus
     if not (gpus == 0).any():
         return state, []
-    left = np.where(outlook.known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
+    left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
     at, seconds = expected(state, left, least)
     bounds = counting.interval(state.off_starts)
     found = [

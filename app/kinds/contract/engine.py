@@ -70,12 +70,12 @@ class Residuals(NamedTuple):
 
     Attributes:
         streams: number of streams of the workload, also those without evidence in this report.
-        found: evidence by stream, where there is any.
+        by_stream: evidence by stream, where there is any.
         reached: performance of earlier decisions; None if the kind doesn't measure it.
     """
 
     streams: int
-    found: Sequence[Residual]
+    by_stream: Sequence[Residual]
     reached: Reached | None = None
 
 
@@ -147,7 +147,7 @@ class Member(NamedTuple):
     weight: float
 
     @property
-    def known(self) -> bool:
+    def seconds_known(self) -> bool:
         """Whether the seconds per iteration are known (not NaN) on every amount."""
         return bool(np.isfinite(self.seconds).all())
 
@@ -232,7 +232,7 @@ class Pending(msgspec.Struct, frozen=True):
     Attributes:
         run: identifier; None for a state given in a query, without a report.
         iteration: reported iteration, counted from 0.
-        state: the engine's ``Kept`` of the run before the report.
+        state: the engine's ``RunMemory`` of the run before the report.
         report: the report as returned by the engine's ``read``.
         start: parameters that the run was started with.
         shadow: agent consulted without effect; None: none.
@@ -251,7 +251,7 @@ class EncodedDecision(msgspec.Struct, frozen=True):
 
     Attributes:
         decision: the decision as JSON in UTF-8.
-        state: the engine's ``Kept`` of the run after the report.
+        state: the engine's ``RunMemory`` of the run after the report.
         residuals: evidence of drift; None if the kind watches no streams, or without a domain model.
         risk: reason why the run may miss a target; empty: on track, or no target; None: unknown, the last value stays.
         expected_seconds: in a first decision, predicted seconds of the first iteration; None: unknown.

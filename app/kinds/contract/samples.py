@@ -137,7 +137,7 @@ class SampleCodec(ABC):
             first: iteration of the first report.
         """
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the kind's own fields of an ``execution`` from a summary; by default the summary itself."""
         return summary
 
@@ -160,7 +160,7 @@ class SampleCodec(ABC):
                 "iterations": execution.iterations,
                 "created_at": execution.created_at,
                 "seconds": 0.0,
-                **self.shown(execution.summary or {}),
+                **self.summary_fields(execution.summary or {}),
                 **every,
             }
         )

@@ -94,10 +94,10 @@ class Alternative(NamedTuple):
 
 
 class Hindsight(NamedTuple):
-    """What other policies would have decided in a run; ``told``: an explanation, or why there are no figures."""
+    """What other policies would have decided in a run; ``explanation``: what they show, or why there are no figures."""
 
     figures: Sequence[Figure]
-    told: str
+    explanation: str
 
 
 class Views(Protocol):

@@ -41,7 +41,7 @@ class Client:
         self.entries = [*self.alone.entries, "mean_quality"]
         self.actions = self.alone.actions
 
-    def seen(self, state: State) -> View:
+    def observe(self, state: State) -> View:
         """Return the user's observation [B, D] and mask of legal actions [B, N] at B decisions of the workload."""
         own = self.of(state)
         shared = state.quality.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
@@ -172,9 +172,9 @@ class Together:
             rows = np.flatnonzero((state.asked == CONTROL) | (state.waiting[:, client.user] > 0))
             if len(rows):
                 own = state if len(rows) == len(chosen) else State(*(part[rows] for part in state))
-                chosen[rows, client.user] = self._wanted(projector, client, policy, own)
+                chosen[rows, client.user] = self._choose_actions(projector, client, policy, own)
         return Choice(awarded(projector, state, chosen))
 
-    def _wanted(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
-        situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.seen(state))
+    def _choose_actions(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
+        situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.observe(state))
         return choose_actions(policy or self._rule, situation)

@@ -80,7 +80,7 @@ class Chooser:
 
 
 class Glance:
-    """Maker of views for policies that need nothing else: as ``dynamics.view_of`` does, but faster, with cached masks."""
+    """Maker of views for policies that need nothing else: as ``dynamics.view_of`` does, but faster, masks cached."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
@@ -89,7 +89,7 @@ class Glance:
     def view(self, rows: Sequence[Row]) -> View:
         """Return the observation [B, D] and the mask of legal actions [B, N] at B decisions ``rows``."""
         told = self._layout.told_numbers
-        known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
+        known = np.array([row.numbers + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
         observation = scaled(self._layout, known).astype(np.float32)
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
@@ -99,7 +99,7 @@ class Glance:
         if row.asked == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
-        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.known[:users]])
+        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.numbers[:users]])
         found = self._starts.get(waiting)
         if found is None:
             found = mask(self._layout, states(self._fleet, [row]))
@@ -197,7 +197,7 @@ def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
     while ledger.scalable and len(turns) < MOST_TURNS:
-        action = yield ledger.seen(CONTROL)
+        action = yield ledger.observe(CONTROL)
         if action == WAIT:
             break
         position, off = divmod(action - 1 - ledger.layout.dispatches, 2)
@@ -214,7 +214,7 @@ def _starts(ledger: Ledger) -> Asking[list[Start]]:
         alike = ledger.fleet.of[place], ledger.servers[place].loaded
         if alike in waited:
             continue
-        action = yield ledger.seen(place)
+        action = yield ledger.observe(place)
         if action == WAIT:
             waited.add(alike)
             continue

@@ -76,7 +76,7 @@ class Watch:
         ]
 
     def _arrivals(self, ledger: Ledger) -> list[Residual]:
-        since, counts = ledger.counted()
+        since, counts = ledger.take_counts()
         if ledger.midnight is None:
             return []
         seconds, found = ledger.now - since, []

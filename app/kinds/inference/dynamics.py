@@ -243,7 +243,7 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]
     seen_now[:, :last] = scaled(layout, known)
-    seen_now[:, last:] = layout.told[state.asked, state.loaded]
+    seen_now[:, last:] = layout.one_hot_context[state.asked, state.loaded]
     return seen_now
 
 

@@ -67,7 +67,7 @@ class InferenceServing(Serving):
     the state after it."""
 
     report = InferenceReport
-    silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: servers, expected seconds, and the deciding policy."""
@@ -144,9 +144,11 @@ class InferenceServing(Serving):
         decided = iter(decide(several, agent or compiled.spare))
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
-    def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: DecidedBy) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, decided_by: DecidedBy
+    ) -> list[Written]:
         """Return one decision per run: batches that start, dropped requests, and changes of servers."""
-        failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
+        failure, rows = decided_by.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:

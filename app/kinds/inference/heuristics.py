@@ -66,7 +66,7 @@ def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, l
     """Return the action [B] that moves the first class off its wanted number of servers by one; ``WAIT``: none is.
 
     ``legal`` [B, N] masks the N actions."""
-    wanted = np.clip(scaler.wanted(projector, state), layout.minimum, layout.maximum)
+    wanted = np.clip(scaler.target_servers(projector, state), layout.minimum, layout.maximum)
     missing = wanted - (state.idle + state.busy + state.starting)
     action = np.full(len(state.asked), WAIT, np.int64)
     for server in reversed(range(len(layout.servers))):
@@ -144,7 +144,7 @@ class AllOn(Scaler):
     name = "all_on"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         return np.broadcast_to(projector.layout.maximum, state.idle.shape)
 
 
@@ -159,7 +159,7 @@ class Fixed(Scaler):
         self.servers, self.name = servers, "fixed_" + "_".join(map(str, servers))
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         return np.broadcast_to(np.array(self.servers), state.idle.shape)
 
 
@@ -175,7 +175,7 @@ class Utilisation(Scaler):
         self.target, self.variant, self.name = target, variant, f"utilisation_{target:g}"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         layout = projector.layout
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, state.idle.shape)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
-from app.kinds.engine import decided_by
+from app.kinds.engine import deciding_policy
 from app.kinds.inference.awarding import Together, layouts
 from app.kinds.inference.choices import Chooser
 from app.kinds.inference.drift import Watch
@@ -73,7 +73,7 @@ class Compiled:
         watch: computes evidence of drift; None without a domain model.
         spare: chooser of the heuristic, whose name is ``heuristic``.
         agent: chooser of the promoted policies; None: the heuristic decides.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -90,7 +90,9 @@ class Compiled:
         self.heuristic = self.spare.name
         self.agent, problem = self._promoted()
         name = None if self.agent is None else self.agent.name
-        self.voice = decided_by(snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic)
+        self.decided_by = deciding_policy(
+            snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic
+        )
 
     @property
     def rules(self) -> Mapping[str, Policy]:

@@ -68,7 +68,7 @@ class LogCollector(Collector):
         if form == "requests":
             self._log.add(Requests(values["time"], values["user"].astype(np.uint8), values["size"]))
             return
-        cores = np.where(rows.silent("cores"), self._cores[values["server"]], values["cores"])
+        cores = np.where(rows.missing("cores"), self._cores[values["server"]], values["cores"])
         columns = [(values | {"cores": cores})[name] for name in BATCH_COLUMNS]
         self._batches.append(np.stack(columns, axis=1).astype(np.float64))
 
@@ -323,7 +323,7 @@ class InferenceSamples(RowCodec):
         """Return what lists show of stored bytes, as JSON, with users by position."""
         return summary(data)
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return ``summary`` with names of users in place of positions."""
         log = summary.get("requests")
         named = {"requests": {**log, "of_users": by_name(self.layout.users, log["of_users"])}} if log else {}

@@ -43,7 +43,7 @@ class Scaler(Protocol):
 
     name: str
 
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         """Return the wanted number of servers of each of C classes for B runs, [B, C]."""
         ...
 
@@ -55,7 +55,7 @@ class ExpectedReturn(Scaler):
     name = "expected_return"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         """Return the wanted number of servers of each class, [B, C]; the maximum without a domain model."""
         layout, on = projector.layout, state.idle + state.busy + state.starting
         if projector.seconds is None:

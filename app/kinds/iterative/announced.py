@@ -146,7 +146,7 @@ class Remaining:
         allocation: rows of the allocation grid, [N, B].
         point: position of the runs' features in the feature grid of ``ahead``.
         iteration: number of the next iteration, from 0, [B].
-        told: announced iterations; None: none.
+        announced: announced iterations; None: none.
         then: rows of the grid after the next iteration, [N, B]; None: ``allocation`` throughout.
     """
 
@@ -154,7 +154,7 @@ class Remaining:
     allocation: Indices
     point: Point
     iteration: Indices
-    told: Announced | None
+    announced: Announced | None
     then: Indices | None = None
     _rests: dict[int, Array] = field(default_factory=dict, init=False)
 
@@ -162,7 +162,7 @@ class Remaining:
     def later(self) -> Remaining:
         """Iterations after the next one, at ``allocation``."""
         after = np.minimum(self.iteration + 1, self.ahead.layout.iterations)
-        told = None if self.told is None else self.told.after_next()
+        told = None if self.announced is None else self.announced.after_next()
         return Remaining(self.ahead, self.allocation, self.point, after, told)
 
     def taken_over(self) -> Remaining:
@@ -183,10 +183,10 @@ class Remaining:
             later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
             return replace(self, then=None).sums(metric, logs) - later
         read = self.ahead.remaining_log if logs else self.ahead.remaining
-        if self.told is None:
+        if self.announced is None:
             return read(metric, self.allocation, self.point, self.iteration)
-        rest = read(metric, self.allocation, self.point, self.told.following)
-        return rest + self.told.sums(metric, self.allocation, logs=logs)
+        rest = read(metric, self.allocation, self.point, self.announced.following)
+        return rest + self.announced.sums(metric, self.allocation, logs=logs)
 
     def variance(self, metric: int) -> Array:
         """Return the variance of ``rest`` by noise, [N, B], for a run effect of 1 (factor).
@@ -195,19 +195,19 @@ class Remaining:
         if self.then is not None:
             later = self.later.variance(metric) - self.taken_over().variance(metric)
             return np.maximum(replace(self, then=None).variance(metric) - later, 0)
-        if self.told is None:
+        if self.announced is None:
             return self.ahead.remaining_variance(metric, self.allocation, self.point, self.iteration)
-        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.told.following)
-        return rest + self.told.variance(metric, self.allocation)
+        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.announced.following)
+        return rest + self.announced.variance(metric, self.allocation)
 
     def next(self, metric: int) -> tuple[Array, Array]:
         """Return the expected natural logarithm of the next iteration's ``metric``, [N, B], and the variance of that
         logarithm by noise, [B] or [1]."""
         logs = _next(self.ahead, metric, self.allocation, self.point, self.iteration)
         noise = self.ahead.noise(self.iteration)[:, metric]
-        if self.told is None:
+        if self.announced is None:
             return logs, noise
-        told, known = self.told, self.told.counts > 0
+        told, known = self.announced, self.announced.counts > 0
         there = _next(told.projector, metric, self.allocation, told.next, self.iteration)
         own = told.projector.noise(self.iteration)[:, metric]
         return np.where(known, there, logs), np.where(known, own, noise)

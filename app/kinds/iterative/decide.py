@@ -105,8 +105,8 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
     }
 
 
-def write(compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) -> list[Written]:
-    """Return the decisions for the chosen actions, one per run of the batch; ``voice``: what decides."""
+def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[Written]:
+    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by``: what decides."""
     state: State = batch.situation.state
     chosen: Chosen = choices.detail
     decided, agent = chosen
@@ -118,7 +118,9 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) 
     levels = step(compiled.layout, state.levels, decided.action)
     steps = Steps(levels, decided, guard.hysteresis(agent), then)
     policies = [agent.policy.name] * len(rules) if agent else rules
-    responder = _Responder(voice.source, voice.code, policies, rules, [compiled.preface(voice, one) for one in rules])
+    responder = _Responder(
+        decided_by.source, decided_by.code, policies, rules, [compiled.preface(decided_by, one) for one in rules]
+    )
     return _render(compiled, batch, steps, responder)
 
 

@@ -55,7 +55,7 @@ class IterativeServing(Serving):
     ``RunState``."""
 
     report = IterationReport
-    silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: projector, heuristic and cached texts."""
@@ -142,9 +142,9 @@ class IterativeServing(Serving):
         """Choose an action for each run by ``agent``, or by the heuristic if None, and apply the guard."""
         return decide.choose(compiled, batch, agent, memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: DecidedBy) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[Written]:
         """Return one decision per run: allocation, predicted metrics, and probabilities of meeting targets."""
-        return decide.write(compiled, batch, choices, voice)
+        return decide.write(compiled, batch, choices, decided_by)
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Return a decision after ``failure`` (its text) that keeps the run's allocation."""

@@ -178,7 +178,7 @@ class Layout:
         issues: list[FieldIssue] = []
         levels = self._levels(allocation, issues)
         measured = self._numbers("metrics", self.metrics, metrics, issues, positive=True)
-        given = self._given(features, issues)
+        given = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
         return levels, measured, given
@@ -190,12 +190,12 @@ class Layout:
             InvalidInput: a name is unknown or missing, or a value out of bounds or not finite.
         """
         issues: list[FieldIssue] = []
-        given = self._given(features, issues)
+        given = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
         return given
 
-    def _given(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
+    def _feature_values(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
         given = self._numbers("features", self.features, features, issues, positive=False)
         for feature, value in zip(self.spec.features, given, strict=True):
             if not feature.minimum <= value <= feature.maximum:

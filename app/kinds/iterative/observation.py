@@ -241,12 +241,12 @@ class _Projection(NamedTuple):
     """Projection of B runs with each of K allocations held to the end.
 
     Attributes:
-        left: number of remaining iterations, at least 1, [B].
+        iterations_left: number of remaining iterations, at least 1, [B].
         rests: remaining sums of metrics with a target for the run, and of seconds, [K, B] by metric.
         logs: mean natural logarithm over remaining iterations, for targets per iteration, [K, B] by metric.
     """
 
-    left: Array
+    iterations_left: Array
     rests: dict[int, Array]
     logs: dict[int, Array]
 
@@ -260,7 +260,7 @@ def _projection(projector: Projector, state: State, remaining: Callable[[int, bo
             projection.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # log-normal
         if metric.target is not None and metric.scope == "iteration":
             projection.logs[index] = remaining(index, True)
-            projection.logs[index] /= projection.left
+            projection.logs[index] /= projection.iterations_left
             projection.logs[index] += state.effect[:, index]
     return projection
 
@@ -278,7 +278,7 @@ def _charge(
     for index, metric in enumerate(layout.spec.metrics):
         if metric.target is None or metric.weight == 0:
             continue
-        uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.left / 3)
+        uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.iterations_left / 3)
         if metric.scope == "run":
             rest = seconds if index == layout.seconds else projection.rests[index]
             size = rest * given.inverse_targets[index]
@@ -289,7 +289,9 @@ def _charge(
             size = np.exp(projection.logs[index]) * given.inverse_targets[index]
             offset = projector.dtype.type(-1)
             uncertain += projector.noise_variance[index]
-            weight = given.weights[0] * projection.left * projector.dtype.type(metric.weight / layout.iterations)
+            weight = (
+                given.weights[0] * projection.iterations_left * projector.dtype.type(metric.weight / layout.iterations)
+            )
         missed = _miss(metric.goal, size + offset, size * (np.sqrt(uncertain) * MEAN_DEVIATION))
         missed *= weight
         total -= missed

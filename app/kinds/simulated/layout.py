@@ -65,7 +65,7 @@ class NumberedLayout:
         """Return the states of B runs after one more report each; raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
-    def seen(self, state: Any) -> View:
+    def observe(self, state: Any) -> View:
         """Return the observation [B, D] of B runs, and the mask [B, N] of legal actions, at least one per run.
 
         Raises NotImplementedError unless overridden."""

@@ -421,7 +421,7 @@ def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tu
 def _node_status(draft: Draft) -> dict[int, tuple[int, float]]:
     """Return the status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a
     report are up."""
-    kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
+    kept = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
     return {**kept, **draft.nodes}
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from app.charts.text import number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.engine import decided_by
+from app.kinds.engine import deciding_policy
 from app.kinds.workflow.plan_search import SearchInput, SearchUnavailableError, UnplannableError, left_of, rented
 from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchResult, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
@@ -146,7 +146,7 @@ def _queue_plan(situation: QueueSituation, left: SearchInput, found: SearchResul
     return QueuePlan(
         turns={left.names[task]: turns[task] for task in order},
         nodes=tuple(rented(situation)),
-        made=now,
+        created_at=now,
         length=length,
         heft=min(found.heft, found.base),
         took=round(found.took, 3),
@@ -185,7 +185,7 @@ class Compiled:
         shipped: the package's scheduler, if the spec asks for an agent from the start; else None.
         heft: chooser for workflows under an agent without a plan.
         agent: the promoted artifact, else the shipped one; None: the strategy decides.
-        voice: kind and name of the policy that decides unless it fails.
+        decided_by: kind and name of the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot, search: Search) -> None:
@@ -200,7 +200,9 @@ class Compiled:
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
         self.agent = snapshot.artifact if snapshot.artifact is not None or snapshot.problem else self.shipped
-        self.voice = decided_by(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
+        self.decided_by = deciding_policy(
+            snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic
+        )
 
     def situation(self, state: object) -> QueueSituation:
         """Return the quantities that decisions need, derived from a run's ``state``."""

@@ -40,12 +40,12 @@ class WorkflowServing(Serving):
 
     Attributes:
         report: schema of reports.
-        silent: fields of a shadow's record if the shadow failed.
+        failed_shadow: fields of a shadow's record if the shadow failed.
         search: search for plans, in a child process.
     """
 
     report = QueueReport
-    silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
 
     def __init__(self) -> None:
         self.search = PlanSearch()
@@ -99,10 +99,12 @@ class WorkflowServing(Serving):
         ValueError if a score of a ready task isn't finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
-    def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: DecidedBy) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[Case], choices: Choices, decided_by: DecidedBy
+    ) -> list[Written]:
         """Return the decisions of a batch, in its order: placements, nodes to order and release, and reasons."""
         rows = zip(batch, choices.each, strict=True)
-        return [_written(compiled, case, answer, voice) for case, answer in rows]
+        return [_written(compiled, case, answer, decided_by) for case, answer in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Return the decision after a failure: nothing starts, and nodes stay; ``failure`` says what failed, for the
@@ -143,7 +145,7 @@ class WorkflowServing(Serving):
 ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
-def _written(compiled: Compiled, case: Case, answer: Answer, voice: DecidedBy) -> Written:
+def _written(compiled: Compiled, case: Case, answer: Answer, decided_by: DecidedBy) -> Written:
     """Return the decision of one run in the form of the API, with its reason and risk; times are seconds."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
@@ -162,7 +164,9 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: DecidedBy) -
     }
     return Written(
         own,
-        reason(situation, decided, voice.code, voice.preface(compiled.heuristic), planned.text if planned else ""),
+        reason(
+            situation, decided, decided_by.code, decided_by.preface(compiled.heuristic), planned.text if planned else ""
+        ),
         noop=not (placements or start or release),
         state=decided.state,
         source=source,

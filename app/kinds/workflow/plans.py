@@ -127,7 +127,7 @@ class QueuePlan(NamedTuple):
     Attributes:
         turns: node, start and end of each task that has not ended, in order, by name.
         nodes: indices of nodes it may use.
-        made: time of its creation, on the reports' clock.
+        created_at: time of its creation, on the reports' clock.
         length: seconds from then until the last task ends.
         heft: these seconds by HEFT, planned or started as tasks become ready, whichever ends earlier.
         took: seconds that the search took.
@@ -139,7 +139,7 @@ class QueuePlan(NamedTuple):
 
     turns: dict[str, Turn]
     nodes: tuple[int, ...]
-    made: float
+    created_at: float
     length: float
     heft: float
     took: float

@@ -38,7 +38,7 @@ class Nodes(NamedTuple):
         startup: seconds from order to first task, [M].
         memory: memory in bytes; infinite: unlimited, [M].
         bandwidth: bytes per second to and from other nodes; infinite: transfers take no time, [M].
-        kept: whether the node is rented permanently (part of its type's minimum), [M].
+        permanent: whether the node is rented permanently (part of its type's minimum), [M].
     """
 
     kind: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Nodes(NamedTuple):
     startup: NDArray[np.float64]
     memory: NDArray[np.float64]
     bandwidth: NDArray[np.float64]
-    kept: NDArray[np.bool_]
+    permanent: NDArray[np.bool_]
 
 
 def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
@@ -68,7 +68,7 @@ def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
         startup=each([node.startup_seconds for node in types]),
         memory=each([np.inf if node.memory_gb is None else node.memory_gb * GIGA for node in types]),
         bandwidth=each([np.inf if node.bandwidth_mbps is None else node.bandwidth_mbps * MEGA for node in types]),
-        kept=np.concatenate([np.arange(node.maximum) < node.minimum for node in types]),
+        permanent=np.concatenate([np.arange(node.maximum) < node.minimum for node in types]),
     )
 
 
@@ -103,9 +103,9 @@ class Layout:
         return f"unknown node; known: {', '.join(ranges)}"
 
     @cached_property
-    def kept(self) -> list[int]:
+    def permanent_nodes(self) -> list[int]:
         """Positions of permanently rented nodes."""
-        return [int(node) for node in np.flatnonzero(self.nodes.kept)]
+        return [int(node) for node in np.flatnonzero(self.nodes.permanent)]
 
     @cached_property
     def first(self) -> list[int]:
@@ -260,7 +260,7 @@ class State(NamedTuple):
 def begin(layout: Layout) -> State:
     """Return the state of a run before its first report: no tasks, and permanent nodes up."""
     empty = Queue({name: [] for name in COLUMNS})
-    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
+    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.permanent_nodes, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
 
 
 def pack(state: State) -> list[Any]:

@@ -165,7 +165,7 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
         return None
     return {
         "followed": plan.followed,
-        "made": plan.made,
+        "made": plan.created_at,
         "seconds": plan.length,
         "heft_seconds": plan.heft,
         "search_seconds": plan.took,

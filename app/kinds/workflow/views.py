@@ -149,7 +149,7 @@ class _Queue:
         node, start = self.running.pop(task)
         self.bars.append(Bar(task, node, start, max(end, start)))
 
-    def drawn(self, now: float, there: Collection[str] | None) -> list[Bar]:
+    def all_bars(self, now: float, there: Collection[str] | None) -> list[Bar]:
         """Return bars of all tasks known to have run, and of running ones, ordered by node and start. ``now`` is the
         time of the last report in seconds; ``there`` has the tasks of the present state, None: unknown."""
         open_ones = {task: at for task, at in self.running.items() if there is None or task in there}
@@ -199,7 +199,7 @@ class WorkflowViews(Views):
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
         told = f"Each bar is a task on its node; pale ones still run.{some}"
         there = None if shown.state is None else shown.state.queue.row
-        bars = queue.drawn(shown.steps[-1].report["now"], there)
+        bars = queue.all_bars(shown.steps[-1].report["now"], there)
         return [
             *([gantt("When each task ran, and where", bars, told)] if bars else []),
             courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.{part}", steps=True),

@@ -53,7 +53,7 @@ class Background:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration
             self._spool = Spool.of(Origin(self.id, self._run.workload, self._run.service, self._owned))
-            for kept in self._spool.kept(self._next):
+            for kept in self._spool.stored_reports(self._next):
                 self._hand_over(kept)
             self._thread = threading.Thread(target=self._work, name=f"steward-{self.id}", daemon=True)
             self._thread.start()

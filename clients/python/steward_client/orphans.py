@@ -41,7 +41,7 @@ def _ended(run: Run, spool: Spool) -> None:
     brief = Retry(patience_seconds=PARTING_SECONDS)
     earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:
-        kept = spool.kept(earlier.iteration)
+        kept = spool.stored_reports(earlier.iteration)
         for one in kept:
             earlier.report(*one)
         earlier.fail("its process ended without ending the run")

@@ -164,15 +164,15 @@ class CarriedRun(Live[InferenceDecision]):
     def _begin(self, journal: Journal) -> None:
         """Start the run named in the journal's first line, or restore it from the second line and replay the others."""
         if not journal.lines:
-            journal.append(self._begun())
-        begun = (journal.lines or [self._begun()])[0].get(BEGUN)
+            journal.append(self._start_record())
+        begun = (journal.lines or [self._start_record()])[0].get(BEGUN)
         if not begun or begun["workload"] != self.workload:
             raise JournalError(f"{journal.path}: no journal of workload {self.workload!r}: {begun}")
         self._key = begun["key"]
         if len(journal.lines) < 2:
             super().start()
             self._told = self._expected()
-            known = self._known(None)
+            known = self._run_record(None)
             journal.append({RUN: known})
         else:
             known = journal.lines[1][RUN]
@@ -302,12 +302,12 @@ class CarriedRun(Live[InferenceDecision]):
     def _renew(self) -> None:
         """Rewrite a large journal, once all its events are acknowledged."""
         if self._journal is not None and self._journal.large and not self._unsent:
-            self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
+            self._journal.renew(self._start_record(), {RUN: self._run_record(self._deciding.state())})
 
-    def _begun(self) -> dict[str, Any]:
+    def _start_record(self) -> dict[str, Any]:
         return {BEGUN: {"key": self._key, "workload": self.workload}}
 
-    def _known(self, state: list[Any] | None) -> dict[str, Any]:
+    def _run_record(self, state: list[Any] | None) -> dict[str, Any]:
         """The journal's second line: the run, its state, and the number of reports before the journal's events."""
         names = [*self._names]
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}

@@ -68,7 +68,7 @@ class Spool:
             return cls(origin, None)
         return cls(origin, journal)
 
-    def kept(self, first: int) -> list[StoredReport]:
+    def stored_reports(self, first: int) -> list[StoredReport]:
         """Reports stored by an earlier process from iteration ``first`` on, in order; of equal numbers the last."""
         lines = self._journal.lines if self._journal is not None else []
         found = {one.iteration: one for one in _reports(lines)}

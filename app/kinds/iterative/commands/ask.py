@@ -24,22 +24,22 @@ class Questions:
 
     def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
         """Ask for a word; empty: the default."""
-        return self._asked(Prompt.ask, question, default, choices=choices)
+        return self._prompt(Prompt.ask, question, default, choices=choices)
 
     def number(self, question: str, default: float) -> float:
         """Ask for a number; whole numbers are returned as int."""
-        found = self._asked(FloatPrompt.ask, question, float(default))
+        found = self._prompt(FloatPrompt.ask, question, float(default))
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
         """Ask for an integer of at least 1."""
-        while (found := self._asked(IntPrompt.ask, question, default)) < 1:
+        while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found
 
     def agreed(self, question: str) -> bool:
         """Ask for yes or no; the default is no."""
-        return self._asked(Confirm.ask, question, False)
+        return self._prompt(Confirm.ask, question, False)
 
     def refuse(self, words: str) -> None:
         """Print why an answer is invalid, before it is asked for again.
@@ -51,7 +51,7 @@ class Questions:
             raise InvalidInput([FieldIssue("", words, None)])
         self._console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
 
-    def _asked(self, ask: Callable[..., T], question: str, default: T, **more: Any) -> T:
+    def _prompt(self, ask: Callable[..., T], question: str, default: T, **more: Any) -> T:
         try:
             return ask(question, console=self._console, default=default, **more)
         except EOFError:

@@ -195,8 +195,8 @@ def _long_run_times(trace: Trace, where: Where) -> list[FieldIssue]:
         return []
     worst = known[np.argsort(-trace.runtime[known], kind="stable")[:SHOWN]]
     message = (
-        f"half of the {count_text(len(known), 'run time')} are above {median:,.0f} s ({median / DAY:,.1f} days): are they "
-        "in milliseconds? The longest are given"
+        f"half of the {count_text(len(known), 'run time')} are above {median:,.0f} s ({median / DAY:,.1f} days): are "
+        "they in milliseconds? The longest are given"
     )
     return [FieldIssue(where(int(worst[0]), "runtime"), message, trace.runtime[worst].tolist())]
 
@@ -323,7 +323,7 @@ class Skipping:
             lines.append(line)
 
     @property
-    def found(self) -> tuple[Skipped, ...]:
+    def skipped_lines(self) -> tuple[Skipped, ...]:
         """Skipped lines by column and reason, the most frequent first."""
         every = [Skipped(field, reason, count, tuple(lines)) for (field, reason), (count, lines) in self._found.items()]
         return tuple(sorted(every, key=lambda one: -one.count))

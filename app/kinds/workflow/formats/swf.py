@@ -111,7 +111,7 @@ def read_table(source: Source, skipping: Skipping | None = None) -> Table:
             if len(over := words.rows[words.widths > WIDTH]):
                 wide, first_wide = wide + len(over), first_wide or int(over[0]) + before + 1
         before += words.lines
-    return Table(cells.taken(), numbers.taken(), header, (wide, first_wide))
+    return Table(cells.to_array(), numbers.to_array(), header, (wide, first_wide))
 
 
 class _Rows:
@@ -129,7 +129,7 @@ class _Rows:
         self._all[self._used : end] = rows
         self._used = end
 
-    def taken(self) -> NDArray[Any]:
+    def to_array(self) -> NDArray[Any]:
         """Return all n rows, [n] or [n, columns]; nothing can be appended afterwards."""
         self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
         return self._all
@@ -358,7 +358,7 @@ def read_swf(
         name,
         (machine,) if machine else (),
         dropped,
-        skipping.found if skipping else (),
+        skipping.skipped_lines if skipping else (),
     )
 
 

@@ -103,7 +103,10 @@ def is_pool(situation: QueueSituation) -> bool:
     """Whether there is a single permanent node without a memory limit, as in simulations of batch logs."""
     nodes = situation.layout.nodes
     return (
-        len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and situation.up == [0]
+        len(nodes.processors) == 1
+        and bool(nodes.permanent[0])
+        and bool(np.isinf(nodes.memory[0]))
+        and situation.up == [0]
     )
 
 

@@ -446,7 +446,7 @@ def _released(situation: QueueSituation, taken: set[int], left: Sequence[int]) -
     need = situation.queue.processors[list(left)] if left else np.zeros(0, np.int64)
     found = []
     for j, (status, since) in state.nodes.items():
-        if status != UP or nodes.kept[j] or j in busy or bool((need <= nodes.processors[j]).any()):
+        if status != UP or nodes.permanent[j] or j in busy or bool((need <= nodes.processors[j]).any()):
             continue
         paid = nodes.billing[j] - (state.now - since) % nodes.billing[j]
         if paid <= soon or nodes.billing[j] <= soon:

@@ -176,7 +176,7 @@ class Governed:
         else:
             self._settle(iteration)
             if row is not None and self._reportable(row):
-                self.run.report(self.run.iteration, before, self._measured(row), self._given(row))
+                self.run.report(self.run.iteration, before, self._measured(row), self._features_of(row))
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
         self._apply(when, before, self._decided())
@@ -264,7 +264,7 @@ class Governed:
     def _measured(self, row: Row) -> dict[str, float]:
         return {name: row.seconds if name == SECONDS else row.metrics[name] for name in self._metrics}
 
-    def _given(self, row: Row) -> dict[str, float]:
+    def _features_of(self, row: Row) -> dict[str, float]:
         return {name: row.features[name] for name in self._features}
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
@@ -317,7 +317,8 @@ class Governed:
         """The run as a sample of its workload (the API's JSON), without iterations measured before it."""
         rows = [row for row in self.rows if row.source != PROFILE and not self._lacking(row)][: self.spec["iterations"]]
         reports = [
-            {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
+            {"allocation": row.allocation, "metrics": self._measured(row), "features": self._features_of(row)}
+            for row in rows
         ]
         return {"execution": f"run-{self.run.id}", "reports": reports}
 

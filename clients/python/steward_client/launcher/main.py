@@ -106,7 +106,7 @@ def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going:
 
 
 def _workload(wishes: Wishes, service: Service) -> Json:
-    found = service.found(f"/workloads/{wishes.workload}")
+    found = service.get_or_none(f"/workloads/{wishes.workload}")
     if found is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"

@@ -93,7 +93,7 @@ class Service:
         once = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
         return self._retry.call(self.http, method, path, read, json, {**once, **(headers or {})})
 
-    def found(self, path: str) -> Json | None:
+    def get_or_none(self, path: str) -> Json | None:
         """JSON object at a path; None if the service responds 404; raises as ``call`` otherwise."""
         try:
             return self.call("GET", path)
@@ -102,7 +102,7 @@ class Service:
                 return None
             raise
 
-    def answers(self) -> bool:
+    def is_up(self) -> bool:
         """Whether a Steward service responds at the address now. Never raises."""
         try:
             return "status" in self.once("GET", "/healthz", answers.document)

@@ -41,7 +41,7 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
         if _is_here(service.url):
             _share(service, wishes, folder / "serve.log", say, stack)
-        elif not service.answers():
+        elif not service.is_up():
             raise Misuse(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
@@ -70,7 +70,7 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     elif turn is not None:
         with defer_interrupts():
             again = partial(_taken_over, service, log, say, tell, turn)
-            stack.enter_context(closing(Standby(turn, service.answers, again)))
+            stack.enter_context(closing(Standby(turn, service.is_up, again)))
 
 
 def _turn(url: str, stack: ExitStack) -> Turn | None:
@@ -90,7 +90,7 @@ def _ours(service: Service, turn: Turn | None) -> bool:
         Misuse: another launcher has the lock, but no service responds within 60 s.
     """
     until = time.monotonic() + READY_SECONDS
-    while not service.answers():
+    while not service.is_up():
         if turn is None or turn.take():
             return True
         if time.monotonic() > until:

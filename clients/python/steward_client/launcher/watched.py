@@ -192,19 +192,19 @@ class Watched:
         while self.status is None:
             self.status = self.actuator.wait(0)
             self.ended = time.monotonic()
-            yield from self._heard()
+            yield from self._new_iterations()
             if self._broken and self.status is None:
                 self.status = self.actuator.stop(signal.SIGPIPE)
             if self.status is None:  # else its last lines may not have arrived yet
                 self._hint()
         self.actuator.close()  # all that was written has arrived then
-        yield from self._heard()
+        yield from self._new_iterations()
         if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:
             yield from self.clock.hear(self._matcher.bar.end(self.ended))
         yield from self.clock.finish(self.ended)
         self._hint()
 
-    def _heard(self) -> Iterator[Iteration]:
+    def _new_iterations(self) -> Iterator[Iteration]:
         for rank, mark in self._new():
             if rank > self._rank:
                 self._adopt(rank)

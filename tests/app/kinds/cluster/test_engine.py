@@ -130,7 +130,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
 
     monkeypatch.setattr(Compiled, "rule", rule)
     on, other, broken = compiled(), compiled(), False
-    on.agent, on.voice = Failing(), DecidedBy("agent", "failing")  # type: ignore[assignment]
+    on.agent, on.decided_by = Failing(), DecidedBy("agent", "failing")  # type: ignore[assignment]
     states = {one: ENGINE.begin(one, "r", RunStart(workload="training"), NOW).state for one in (on, other)}
     given = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
     for n in range(len(REPORTS)):
@@ -145,7 +145,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
             given[one] |= {change.job: change.nodes for change in decision.changes}
             state = states[one].state
             for node, gpus in zip(one.layout.nodes, state.capacity.tolist(), strict=True):
-                there = state.jobs.held[:, one.layout.node_index[node]].sum()
+                there = state.jobs.allocation[:, one.layout.node_index[node]].sum()
                 assert there <= gpus
     assert given[on] == given[other]
     assert given[on]["bert"] or given[on]["yolo"]

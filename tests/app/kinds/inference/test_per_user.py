@@ -74,7 +74,7 @@ def test_a_client_sees_nothing_of_what_others_wait_for(seed: int, user: int) -> 
     swapped = here.quality.copy()
     first, second = np.flatnonzero(~own)
     swapped[:, [first, second]] = swapped[:, [second, first]]
-    one, changed = client.seen(here), client.seen(here._replace(**private, quality=swapped))
+    one, changed = client.observe(here), client.observe(here._replace(**private, quality=swapped))
     np.testing.assert_allclose(changed.observation, one.observation, atol=1e-6)
     np.testing.assert_array_equal(changed.mask, one.mask)
     assert one.observation.shape[1] == len(client.entries)
@@ -84,14 +84,14 @@ def test_a_client_sees_nothing_of_what_others_wait_for(seed: int, user: int) -> 
 def test_a_client_sees_its_own_requests_the_servers_and_the_mean_quality() -> None:
     client, here = Client(MADE.spec, 1), states(3)
     column = {name: position for position, name in enumerate(client.entries)}
-    before = client.seen(here).observation
+    before = client.observe(here).observation
     for name, entry in (("waiting", "waiting.b"), ("rate", "rate.b"), ("quality", "quality.b")):
         changed = getattr(here, name).copy()
         changed[:, 1] = changed[:, 1] + 1
-        after = client.seen(here._replace(**{name: changed})).observation
+        after = client.observe(here._replace(**{name: changed})).observation
         assert (after[:, column[entry]] > before[:, column[entry]]).all()
     np.testing.assert_allclose(before[:, column["mean_quality"]], here.quality.mean(axis=1), rtol=1e-6)
-    after = client.seen(here._replace(next_free=here.next_free + 0.3)).observation
+    after = client.observe(here._replace(next_free=here.next_free + 0.3)).observation
     assert (after[:, column["next_free"]] > before[:, column["next_free"]]).all()
 
 
@@ -100,7 +100,7 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
     chosen = np.stack(
         [
-            AnyLegal(seed + client.user).act(Situation(None, None, client.seen(here))).action
+            AnyLegal(seed + client.user).act(Situation(None, None, client.observe(here))).action
             for client in clients(MADE).values()
         ],
         axis=1,

@@ -90,7 +90,7 @@ def unfair(alone: Sequence[float], share: Share, intervals: int = INTERVALS) -> 
     world = ClusterWorld(Layout(ClusterSpec.model_validate(spec)), Planted(alone), Conditions(2, 0))
 
     def rule(situation: Situation) -> TargetAllocation:
-        return in_order(np.array(share(len(situation.jobs.asked)), np.int64))
+        return in_order(np.array(share(len(situation.jobs.requested)), np.int64))
 
     world.disturbances.append(AsBelieved())
     world._answering = lambda coming: rule

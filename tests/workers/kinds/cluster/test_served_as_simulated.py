@@ -35,7 +35,7 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
         told = advance(layout, state, report)
         state, _ = decide(layout, told, Advice(rule, unmeasured(layout, told)))
         assert list(state.names) == [job.name for job in present]
-        np.testing.assert_array_equal(state.jobs.held, simulator.jobs.held)
+        np.testing.assert_array_equal(state.jobs.allocation, simulator.jobs.allocation)
         np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)
         compared += len(present)
     assert compared > 1_000

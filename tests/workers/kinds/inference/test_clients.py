@@ -137,7 +137,7 @@ def test_agents_play_judged_as_they_learned() -> None:
     for _ in range(60):
         chosen = np.stack(
             [
-                policies[name].q_values(*client.seen(judged.state)).argmax(axis=1)
+                policies[name].q_values(*client.observe(judged.state)).argmax(axis=1)
                 for name, client in simulator.clients.items()
             ],
             axis=1,

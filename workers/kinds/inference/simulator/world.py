@@ -566,7 +566,7 @@ class Clients(JointSimulator):
     @override
     def reset(self) -> Mapping[str, Seen]:
         self.world.reset()
-        return {name: Seen(*client.seen(self.world.state)) for name, client in self.clients.items()}
+        return {name: Seen(*client.observe(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
         """Award servers to the best offers, and step the world; return a ``Step`` for each agent, by name.
@@ -586,7 +586,7 @@ class Clients(JointSimulator):
         return {name: self._step(client, common, pay[:, client.user]) for name, client in self.clients.items()}
 
     def _step(self, client: Client, common: Step, pay: NDArray[np.float32]) -> Step:
-        observation, mask = client.seen(self.world.state)
+        observation, mask = client.observe(self.world.state)
         return common._replace(observation=observation, mask=mask, reward=pay, final_observation=observation)
 
     @override

@@ -94,7 +94,7 @@ def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
 def rented(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
     """List all rentals of a schedule, those of kept nodes from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
-    kept = np.flatnonzero(nodes.kept)
+    kept = np.flatnonzero(nodes.permanent)
     others = schedule.rentals or _once(nodes, schedule)
     return Rentals(
         np.concatenate((kept, others.node)),
@@ -109,7 +109,7 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
     ended = np.full(len(nodes.kind), -np.inf)
     np.minimum.at(begun, schedule.node, schedule.start)
     np.maximum.at(ended, schedule.node, schedule.end)
-    used = np.flatnonzero(np.isfinite(begun) & ~nodes.kept)
+    used = np.flatnonzero(np.isfinite(begun) & ~nodes.permanent)
     return Rentals(used, begun[used] - nodes.startup[used], ended[used])
 
 

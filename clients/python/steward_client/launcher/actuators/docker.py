@@ -104,7 +104,7 @@ class DockerContainer(Remote, Leaving):
         self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
 
     @override
-    def left(self, name: str) -> Iterable[Leftover]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         wanted = json.dumps({"label": [f"{LABEL}={name}"]})
         found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
         return [Leftover(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]

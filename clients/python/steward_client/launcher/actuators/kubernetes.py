@@ -132,7 +132,7 @@ class KubernetesPod(Remote, Leaving):
         self._delete(0)
 
     @override
-    def left(self, name: str) -> Iterable[Leftover]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         found = call_api(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
         return [Leftover(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
 

@@ -34,7 +34,7 @@ class Leftover(NamedTuple):
 class Leaving(Protocol):
     """An actuator whose commands survive a killed launcher."""
 
-    def left(self, name: str) -> Iterable[Leftover]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         """All containers, pods or jobs with this run name, of any launcher.
 
         Raises:
@@ -65,7 +65,7 @@ def remove(actuator: object, name: str, say: Callable[[str], None], *, every: bo
     if not isinstance(actuator, Leaving):
         return
     try:
-        for one in list(actuator.left(name)):
+        for one in list(actuator.leftovers(name)):
             if every or _launcher_ended(one.launcher):
                 actuator.discard(one)
                 say(f"removed {one.id}, which launcher {one.launcher or 'unknown'} had left")

@@ -125,7 +125,7 @@ class RayJob(Remote, Leaving):
         self._call("DELETE", f"/api/jobs/{self._job}")
 
     @override
-    def left(self, name: str) -> Iterable[Leftover]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
         return [Leftover(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]

@@ -109,13 +109,13 @@ class SlurmJob(Remote, Leaving):
         possible = ["sbatch", "--test-only", *_resource_options({**self._current, **allocation}), *self._more]
         self._change(possible, allocation, SCRIPT)  # before it is ended
         _run(["scontrol", "requeuehold", self._job])
-        self._held()
+        self._wait_for_release()
         try:
             self._change(update, allocation)
         finally:
             _run(["scontrol", "release", self._job])
 
-    def _held(self) -> None:
+    def _wait_for_release(self) -> None:
         """Wait until the job has left its nodes, for at most 60 s."""
         ends = time.monotonic() + TIMEOUT_SECONDS
         while _job_status(self._job).state not in HELD and time.monotonic() < ends:
@@ -149,7 +149,7 @@ class SlurmJob(Remote, Leaving):
         """Do nothing: an ended job leaves only Slurm's own records."""
 
     @override
-    def left(self, name: str) -> Iterable[Leftover]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         lines = _run(["squeue", "--me", f"--name={name}", "--noheader", "--format=%i|%k"]).splitlines()
         return [Leftover(*(part.strip() for part in line.split("|", 1))) for line in lines if "|" in line]
 

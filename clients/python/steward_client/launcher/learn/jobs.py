@@ -28,7 +28,7 @@ class Jobs:
         """Queue a job (``what``: ``models`` or ``agents``) and return it; raises StewardError and Unreachable."""
         return self._service.call("POST", f"{self._path}/{what}", body)
 
-    def left(self) -> Json | None:
+    def unfinished_training(self) -> Json | None:
         """A queued or running training of the workload from an earlier launch; None if there is none."""
         workload = self._path.rpartition("/")[2]
         for state in GOING_ON:

@@ -107,7 +107,7 @@ class Learning:
         self._tell(f"measured: the command goes on with {held} until a model is fitted")
         fitted = beside(self._fitted)
         try:
-            holds = going.hold(most, lambda: fitted.done() and self._left(going))
+            holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
         except Interrupted as error:
             going.watched.interrupt(error)
             raise
@@ -122,7 +122,7 @@ class Learning:
             self._say(f"not learned: {' '.join(str(error).split())}; the command goes on")
         return going
 
-    def _left(self, going: Profile) -> bool:
+    def _iterations_remain(self, going: Profile) -> bool:
         """Whether iterations remain that could be governed."""
         return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
@@ -185,7 +185,7 @@ class Learning:
 
     def _find(self) -> None:
         """Read the workload from the service; raises Misuse if it differs from the options."""
-        found = self._service.found(self._path)
+        found = self._service.get_or_none(self._path)
         page = "/" if found is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)}; the run's own page follows once it is under decisions")
         if found is None:
@@ -225,7 +225,7 @@ class Learning:
         if agents:
             self._tell(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
             return True
-        left = self._jobs.left()
+        left = self._jobs.unfinished_training()
         if left is not None:
             self._tell("measured before; the training that was left goes on")
             self._training = beside(partial(self._jobs.trained, left))

@@ -105,7 +105,7 @@ def test_departures_make_a_new_plan_with_their_reason(report: dict[str, Any], be
     state = with_plan(on)
     plan, text = planned_of(on, went_on(on, state, **report))
     assert plan is not None
-    assert plan.made == report["now"]
+    assert plan.created_at == report["now"]
     assert because in plan.because
     assert because in text
 
@@ -138,7 +138,7 @@ def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
     moved = {name: turn._replace(node=0 if name != "b" else 1) for name, turn in plan.turns.items()}
     again = planned_of(on, state._replace(plan=plan._replace(turns=moved)))
     assert again.plan is not None
-    assert again.plan.made == 2
+    assert again.plan.created_at == 2
 
 
 def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
