@@ -44,7 +44,7 @@ from app.kinds.cluster.lengths import (
     parametric,
     thinned_indices,
 )
-from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
+from app.kinds.cluster.lookahead import Progress, Tolerance, none, update_convergence
 from benchmarks.problems import data
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.cluster.fit import Curve, classes, fit_class
@@ -209,7 +209,7 @@ def played(table: Floats, known: LearningCurves, tolerance: Tolerance) -> Played
         done += gpus / GPUS
         used += gpus
         left, before = foretold(table, np.floor(done + 1e-9).astype(np.int64), known), state
-        state = judged(state, Progress(*left, gpus, floor), now + 1.0, tolerance)
+        state = update_convergence(state, Progress(*left, gpus, floor), now + 1.0, tolerance)
         turns += (before.restored != state.restored).astype(np.int64)
         gpus = np.minimum(state.ceiling, GPUS)
     reached = np.maximum(np.floor(done + 1e-9).astype(np.int64), 1)

@@ -18,7 +18,7 @@ from app.kinds.inference.heuristics import (
     Fixed,
     LargestBatch,
     Utilisation,
-    scaled,
+    scaling_action,
 )
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.scaling import Dispatcher, Lookahead, best, seconds_of
@@ -67,7 +67,7 @@ class AdaptiveBatch:
         self._most = np.where(asked, np.clip(changed, 1, layout.batches[-1]), self._most)
         start = layout.action_of(user, self.variant, size)
         legal = view.mask[rows, start]
-        turned = scaled(layout, state, self.scaler, projector, view.mask)
+        turned = scaling_action(layout, state, self.scaler, projector, view.mask)
         return Choice(np.where(asked, np.where(legal, start, WAIT), turned).astype(np.int64))
 
 
@@ -114,7 +114,7 @@ class InfAdapter:
         start = layout.action_of(user, variant, size)
         starts = ~controlled & view.mask[rows, start]
         self.used[rows[starts], variant[starts]] += layout.batches[size[starts]]
-        turned = scaled(layout, state, _Wanted(self.servers), projector, view.mask)
+        turned = scaling_action(layout, state, _Wanted(self.servers), projector, view.mask)
         return Choice(np.where(controlled, turned, np.where(starts, start, WAIT)).astype(np.int64))
 
     def _choose(self, state: State, rows: NDArray[np.int64]) -> None:

@@ -329,23 +329,21 @@ class Engine:
             Decisions in order; an exception in place of a decision for which even ``Serving.hold`` failed.
         """
         try:
-            return [*self._decided(compiled, pending, compiled.agent, compiled.decided_by, now)]
+            return [*self._decide_all(compiled, pending, compiled.agent, compiled.decided_by, now)]
         except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
             if len(pending) > 1:
                 return [found for one in pending for found in self.answer(compiled, [one], now)]
             _log(compiled, pending[0], compiled.decided_by.policy)
             return [
-                self._fallen_back(compiled, pending[0], f"{compiled.decided_by.policy} failed ({_words(error)})", now)
+                self._fall_back(compiled, pending[0], f"{compiled.decided_by.policy} failed ({_words(error)})", now)
             ]
 
-    def _fallen_back(
-        self, compiled: Compiled, one: Pending, failure: str, now: datetime
-    ) -> EncodedDecision | Exception:
+    def _fall_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> EncodedDecision | Exception:
         """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
         if compiled.agent is not None:
             spare = DecidedBy("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
-                return self._decided(compiled, [one], None, spare, now)[0]
+                return self._decide_all(compiled, [one], None, spare, now)[0]
             except Exception as error:  # noqa: BLE001 - logged
                 _log(compiled, one, compiled.heuristic)
                 failure += f", and {compiled.heuristic} too ({_words(error)})"
@@ -357,7 +355,7 @@ class Engine:
             _log(compiled, one, HOLD)
             return error
 
-    def _decided(
+    def _decide_all(
         self, compiled: Compiled, pending: Sequence[Pending], agent: Any, decided_by: DecidedBy, now: datetime
     ) -> list[EncodedDecision]:
         """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
@@ -371,7 +369,7 @@ class Engine:
         for shadow in wanted.values():
             rows = [row for row, one in enumerate(pending) if one.shadow is shadow]
             for row, found in zip(
-                rows, self._consulted(compiled, pending, rows, batch, choices, shadow, now), strict=True
+                rows, self._consult_shadow(compiled, pending, rows, batch, choices, shadow, now), strict=True
             ):
                 shadows[row] = found
         answers, envelope = [], self._envelope(compiled, decided_by, now)
@@ -380,12 +378,12 @@ class Engine:
             memories = before[row]
             if memories or other is not None or choices.memory is not None:
                 own = None if choices.memory is None else choices.memory[row]
-                memories = _remembered(memories, version, own, one.shadow, other)
+                memories = _next_memories(memories, version, own, one.shadow, other)
             consulted = None if other is None else other.fields
             answers.append(_encoded_decision(envelope, one.run, one.iteration, made, consulted, memories))
         return answers
 
-    def _consulted(
+    def _consult_shadow(
         self,
         compiled: Compiled,
         pending: Sequence[Pending],
@@ -408,7 +406,7 @@ class Engine:
             compared = [serving.compare(compiled, part, at, choices.each[row], other) for at, row in enumerate(rows)]
         except Exception as error:
             if len(rows) > 1:
-                each = (self._consulted(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
+                each = (self._consult_shadow(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
                 return [one for found in each for one in found]
             logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
             return [
@@ -504,7 +502,7 @@ def _encoded_decision(
     return EncodedDecision(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
 
 
-def _remembered(
+def _next_memories(
     before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
 ) -> Memories:
     """Return the hidden states of champion and shadow after a report; an agent that failed keeps its previous one."""

@@ -85,7 +85,7 @@ def test_terms_are_within_their_bounds_and_none_has_changed_where_the_spec_has_n
     terms = kind.terms(spec)
     assert all(term.low <= term.value <= term.high for term in terms.values())
     assert changed_terms(terms, kind.terms(spec)) == []
-    assert set(kind.terms(kind.changed(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
+    assert set(kind.terms(kind.apply_patch(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
 
 
 def test_roles_are_names_each_once(kind: Kind) -> None:
@@ -112,8 +112,8 @@ class TestModels:
 
     def test_its_example_changes_something_and_an_empty_patch_does_not(self, kind: Kind) -> None:
         spec = spec_of(kind)
-        assert kind.changed(spec, kind.patch.model_validate(kind.example.patch)) != spec
-        assert kind.changed(spec, kind.patch.model_validate({})) == spec
+        assert kind.apply_patch(spec, kind.patch.model_validate(kind.example.patch)) != spec
+        assert kind.apply_patch(spec, kind.patch.model_validate({})) == spec
 
     def test_unknown_fields_are_refused(self, kind: Kind) -> None:
         for model in (kind.patch, kind.start, kind.engine.report):
@@ -345,7 +345,7 @@ class TestSamples:
             text = how.head(here) + "".join(how.body(here, stored(sample)))
             [again] = read(kind, media_type, text.encode())
             assert again.digest == sample.digest
-            assert_equal(here.unpacked(again.data), here.unpacked(sample.data))
+            assert_equal(here.unpack(again.data), here.unpack(sample.data))
 
     def test_a_run_becomes_an_execution_of_its_name(self, kind: Kind) -> None:
         sample = codec(kind).of_run("r", kind.example.reports)

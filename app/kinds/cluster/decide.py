@@ -15,10 +15,10 @@ from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records, waiting
 from app.kinds.cluster import state as counting
 from app.kinds.cluster.arrivals import HOUR_SECONDS
-from app.kinds.cluster.experience import Expecting, converged, lowered, notes
+from app.kinds.cluster.experience import Expecting, changed_ceilings, notes, update_ceilings
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import ClusterState, Layout
-from app.kinds.cluster.lookahead import Tolerance, limited
+from app.kinds.cluster.lookahead import Tolerance, with_ceilings
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
@@ -46,7 +46,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
     for node in np.flatnonzero((more > 0).any(axis=0) & (more < 0).any(axis=0)).tolist():
         column = more[:, node]
-        for giver, taker, gpus in _matched(column):
+        for giver, taker, gpus in _match_gpus(column):
             if net[taker] > 0:
                 given[taker][giver] += gpus
             if net[giver] < 0:
@@ -54,7 +54,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     return [dict(one) for one in given]
 
 
-def _matched(column: Counts) -> list[tuple[int, int, int]]:
+def _match_gpus(column: Counts) -> list[tuple[int, int, int]]:
     """Match givers and takers of GPUs on one node; return triples (position of giver, position of taker, number of
     GPUs). ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
@@ -155,7 +155,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     said, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
     each = zip(changed.tolist(), changes, said.tolist(), left[:, 1].tolist(), strict=True)
     changes = [
-        _noted(one, at, notes, wanted)._replace(
+        _add_notes(one, at, notes, wanted)._replace(
             ceiling=advice.ceilings.get(at),
             between=(bounds[0] * seconds, bounds[1] * seconds) if bounds is not None and ends else None,
             batch=batch,
@@ -164,8 +164,10 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
     begun = np.asarray(held.any(axis=1) & ~state.jobs.allocation.any(axis=1))
-    after = waiting.record_starts(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
-    return counting.predicted(after, changed[said], left[said, 1]), changes
+    after = waiting.record_starts(
+        state._replace(jobs=jobs, records=records.reset_training_time(state.records, begun, jobs)), begun
+    )
+    return counting.record_predictions(after, changed[said], left[said, 1]), changes
 
 
 def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
@@ -195,7 +197,7 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
     )
 
 
-def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
+def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
     """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
     has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
@@ -294,7 +296,7 @@ def words(one: Subject) -> str:
         "shrunk": f"{_gpus(had)} become {has:,}",
         "moved": f"keeps {_gpus(has)} on other nodes",
     }[code_of(had, has)]
-    return said + _expected(one) + _traded(one) + ("; a node that it had is lost" if one.lost else "")
+    return said + _completion_text(one) + _trades_text(one) + ("; a node that it had is lost" if one.lost else "")
 
 
 def _after(waited: float) -> str:
@@ -305,7 +307,7 @@ def _gpus(count: int) -> str:
     return f"{count:,} GPU" if count == 1 else f"{count:,} GPUs"
 
 
-def _expected(one: Subject) -> str:
+def _completion_text(one: Subject) -> str:
     if one.remaining is None:
         return "" if one.remaining_before is None else f", {number(one.remaining_before)} s before its end"
     if one.remaining_before is None:
@@ -313,7 +315,7 @@ def _expected(one: Subject) -> str:
     return f", to end in {number(one.remaining)} s, not {number(one.remaining_before)} s"
 
 
-def _traded(one: Subject) -> str:
+def _trades_text(one: Subject) -> str:
     if not one.trades:
         return ""
     largest = sorted(one.trades.items(), key=lambda item: -item[1])
@@ -391,11 +393,11 @@ class Compiled:
         """Return the name and the rule by which ``policy``, or the heuristic if None, decides at ``now``. The heuristic
         is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
         if policy is None:
-            name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
+            name = AHEAD if self._expects_no_arrivals(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
-    def _closed(self, now: datetime) -> bool:
+    def _expects_no_arrivals(self, now: datetime) -> bool:
         """Whether new jobs are expected to request no GPU within an hour; False without a domain model, or with
         members."""
         if self.snapshot.model is None or self._members:
@@ -412,7 +414,7 @@ class Compiled:
             return beliefs.coming(now % DAY_SECONDS)
         return float(beliefs.mean_asked @ np.array(counts))
 
-    def judged(self, state: ClusterState) -> ClusterState:
+    def update_ceilings(self, state: ClusterState) -> ClusterState:
         """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain. It is unchanged if the
         spec has no ``convergence`` or the workload no domain model."""
         convergence = self.layout.spec.convergence
@@ -422,7 +424,7 @@ class Compiled:
         classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
         expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations, self.layout.sizes)
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
-        return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
+        return state._replace(learning=update_ceilings(state.learning, expecting, state.jobs, state.now, tolerance))
 
     def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
         """Return the inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
@@ -439,5 +441,5 @@ class Compiled:
         advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
-        told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)
-        return advice._replace(rule=limited(rule, state.learning.converging), notes=told, ceilings=most)
+        told, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
+        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=told, ceilings=most)

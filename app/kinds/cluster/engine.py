@@ -68,7 +68,7 @@ class ClusterServing(Serving):
         """Return the first decision of a run, before any report: no jobs and no changes."""
         placed = Placed(begin(compiled.layout), (), compiled.heuristic)
         reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
-        return Written(_own(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
+        return Written(_kind_fields(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
         """Whether state and report have more than ``FEW_JOBS`` jobs together: reading and deciding then takes over some
@@ -86,7 +86,7 @@ class ClusterServing(Serving):
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Judged]:
         """Return for each pending run, in the same order, its state with ceilings of GPUs and its outlook."""
-        judged = [(one.report, compiled.judged(one.report)) for one in pending]
+        judged = [(one.report, compiled.update_ceilings(one.report)) for one in pending]
         return [Judged(reported, state, compiled.outlook(state)) for reported, state in judged]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Published:
@@ -124,7 +124,7 @@ class ClusterServing(Serving):
             state, starts = waiting.predict_starts(placed.state, outlook, compiled.layout.spec.interval_seconds)
             found.append(
                 Written(
-                    _own(compiled, placed._replace(state=state), starts),
+                    _kind_fields(compiled, placed._replace(state=state), starts),
                     _reason(placed, failure),
                     noop=not placed.changes,
                     state=state,
@@ -139,7 +139,7 @@ class ClusterServing(Serving):
         preempted. ``failure`` says what failed, for the reason of the decision."""
         placed = Placed(*keep_allocations(compiled.layout, one.report), HOLD)
         return Written(
-            _own(compiled, placed),
+            _kind_fields(compiled, placed),
             _reason(placed, f"{failure}; jobs keep what they have"),
             noop=not placed.changes,
             state=placed.state,
@@ -173,7 +173,7 @@ class ClusterServing(Serving):
 ENGINE = Engine("cluster", ClusterDecision, ClusterServing())
 
 
-def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
+def _kind_fields(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
     """Return the fields of a ``ClusterDecision`` that are specific to the kind; times are seconds since the run's
     start."""
     state = placed.state
@@ -191,7 +191,7 @@ def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = (
 
 
 def _change(one: Change) -> dict[str, Any]:
-    low, high = _rounded(one.between)
+    low, high = _round_bounds(one.between)
     return {
         "job": one.job,
         "before": one.before,
@@ -211,11 +211,11 @@ def _change(one: Change) -> dict[str, Any]:
 
 
 def _start(one: ExpectedStart) -> dict[str, Any]:
-    low, high = _rounded(one.between)
+    low, high = _round_bounds(one.between)
     return {"job": one.job, "seconds": round(one.seconds, 1), "seconds_low": low, "seconds_high": high}
 
 
-def _rounded(between: tuple[float, float] | None) -> tuple[float | None, float | None]:
+def _round_bounds(between: tuple[float, float] | None) -> tuple[float | None, float | None]:
     """Return both bounds in seconds, rounded to 0.1; (None, None) without an interval."""
     return (None, None) if between is None else (round(between[0], 1), round(between[1], 1))
 

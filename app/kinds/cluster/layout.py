@@ -18,7 +18,7 @@ from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, ob
 from app.kinds.cluster.records import Records
 from app.kinds.cluster.report import Submitted
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.strategies import thinned
+from app.kinds.cluster.strategies import tried_sizes
 from app.policies.base import Published
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Layout:
     @cached_property
     def sizes(self) -> Integers:
         """Numbers of GPUs that a job can be given while every node is present, ascending from 0, [sizes]."""
-        return thinned(self.capacity)
+        return tried_sizes(self.capacity)
 
     @cached_property
     def rules(self) -> dict[str, Rule]:

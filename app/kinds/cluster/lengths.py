@@ -239,9 +239,9 @@ class Lengths:
     def scale(self, application: Integers, data: Floats) -> Floats:
         """Return the factor by which the data size of each of J jobs changes its usual duration, [J]; 1 if unknown.
         ``application`` has positions, and ``data`` sizes in the application's unit, [J] each."""
-        return np.asarray(self.sized(application, data) ** self.power[application], np.float64)
+        return np.asarray(self.relative_size(application, data) ** self.power[application], np.float64)
 
-    def sized(self, application: Integers, data: Floats) -> Floats:
+    def relative_size(self, application: Integers, data: Floats) -> Floats:
         """Return the data size of each of J jobs over its application's median, [J]; 1 if either is unknown."""
         more = data / self.data[application]
         return np.where(more > 0, more, 1.0)

@@ -70,7 +70,7 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
     gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
-        whole = _whole(ahead, gpus)
+        whole = _work_seconds(ahead, gpus)
         until = np.where(there & (gpus > 0), lost + left * whole, np.inf)
         end = until.min(axis=1)
         passed = np.where(np.isfinite(end), np.ceil(end / ahead.interval - ROUNDED) * ahead.interval, UNENDING)[:, None]
@@ -85,7 +85,7 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
     return cost
 
 
-def _whole(ahead: Ahead, gpus: Integers) -> Floats:
+def _work_seconds(ahead: Ahead, gpus: Integers) -> Floats:
     """Return the seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0
     GPUs."""
     at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
@@ -340,7 +340,9 @@ def join(converging: Converging, jobs: int) -> Converging:
     return Converging._make(np.concatenate(pair) for pair in zip(converging, none(jobs), strict=True))
 
 
-def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
+def update_convergence(
+    converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance
+) -> Converging:
     """Return the updated convergence state at ``now``, seconds since the run's start; arrays may have any common shape.
 
     A job's ceiling is halved, to an allowed size, if its remaining gain plus doubt is within the tolerance and a window
@@ -372,7 +374,7 @@ def _largest(gpus: Integers, sizes: Integers) -> Integers:
     return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
-def limited(rule: Rule, converging: Converging) -> Rule:
+def with_ceilings(rule: Rule, converging: Converging) -> Rule:
     """Make a rule that applies ``rule`` after cutting each job's requested and maximum GPUs to its ceiling or
     minimum."""
 

@@ -233,7 +233,7 @@ TINY, LEAST = 1e-6, 0.05
 """Lower bounds of the remaining work: in its own unit, and in iterations."""
 
 
-def _sized(data: Floats, usual: float) -> Floats:
+def _relative_sizes(data: Floats, usual: float) -> Floats:
     """Return n data sizes over the size ``usual``, [n]; 1 where either is unknown (NaN or 0)."""
     return np.where((data > 0) & (usual > 0), data / usual, 1.0)
 
@@ -314,7 +314,7 @@ class BelievedOutlook:
     def worth(self, power: float) -> Floats:
         """Return a weight of each of J jobs' completion time, [J]: its relative data size to the power of ``power``; 1
         if unknown."""
-        sized = self._beliefs.lengths.sized(self._application, self._records.data)
+        sized = self._beliefs.lengths.relative_size(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 
     @cached_property
@@ -369,10 +369,10 @@ class BelievedOutlook:
         batch. Up to the largest number of GPUs measured it comes from the run's measurements; beyond, it is the domain
         model's curve, scaled to match."""
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
-        own = None if shown is None else self._measured(at, shown, noise)
+        own = None if shown is None else self._measured_goodput(at, shown, noise)
         if application == UNKNOWN and own is not None:
             return own
-        found = self._beliefs.goodput(application, self._limits(at), experience.rounded(noise), self._gpus)
+        found = self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(noise), self._gpus)
         if own is None or shown is None:
             return found
         most = min(shown.most, self._gpus)
@@ -381,7 +381,7 @@ class BelievedOutlook:
         goodput = np.where(few, own.goodput, scale * found.goodput)
         return Course(found.gpus, goodput, np.where(few, own.batch, found.batch))
 
-    def _measured(self, at: int, shown: ApplicationMeasurements, noise: float) -> Course:
+    def _measured_goodput(self, at: int, shown: ApplicationMeasurements, noise: float) -> Course:
         cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
         limits, batch = self._limits(at), int(self._records.batch[at])
         if self._chooses[at]:
@@ -452,8 +452,8 @@ class BelievedOutlook:
             each, shown = np.array(rows, np.int64), self._shown.get(own)
             known = np.array([*(shown.needed if shown else ()), *self._beliefs.needed(own)]).reshape(-1, 2)
             usual = float(np.median(known[known[:, 1] > 0, 1])) if (known[:, 1] > 0).any() else np.nan
-            totals = np.sort(known[:, 0] / _sized(known[:, 1], usual))
-            size = _sized(records.data[each], usual)
+            totals = np.sort(known[:, 0] / _relative_sizes(known[:, 1], usual))
+            size = _relative_sizes(records.data[each], usual)
             part = done[each] / size
             found[each] = mean_left(totals, part, np.maximum(part, GPU_HOUR * alone[each] / size))
             found[each] = np.maximum(found[each], part.max() - part) * size

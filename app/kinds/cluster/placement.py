@@ -248,7 +248,7 @@ def in_order(gpus: Integers) -> TargetAllocation:
     return TargetAllocation(gpus, np.arange(len(gpus)))
 
 
-def admitted(asked: Integers, order: Integers, free: int) -> Integers:
+def admit_fitting(asked: Integers, order: Integers, free: int) -> Integers:
     """Return the GPUs given to each of J jobs, [J]: those requested if they still fit into ``free``, else 0. ``asked``
     has the GPUs requested, ``order`` the positions of jobs in the order of admission, [J] each."""
     gpus = np.zeros(len(asked), np.int64)
@@ -310,7 +310,7 @@ def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | No
         while waiting:
             job, where = heappop(waiting), free.tightest(size)
             if where is None:
-                where = _cleared(held, free, size, parts)
+                where = _clear_node(held, free, size, parts)
             if where is None:
                 return None
             held[job, where] += size
@@ -330,7 +330,7 @@ def _parts(missing: Integers, node: int) -> list[list[int]]:
     return parts
 
 
-def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
+def _clear_node(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
     """Free ``size`` GPUs on the node where the fewest GPUs must be moved; return its position, None if there is no such
     node. The jobs moved away are removed from ``held`` and added to ``parts``, both in place."""
     room = np.array(free.of)
@@ -358,13 +358,13 @@ def place(situation: Situation, wanted: TargetAllocation) -> Integers:
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held = _placed(situation, wanted)
+    held = _place_jobs(situation, wanted)
     if situation.neighbours is None:
         return held
     return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.allocation)
 
 
-def _placed(situation: Situation, wanted: TargetAllocation) -> Integers:
+def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
     GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
     free GPUs first, in ``wanted.order``.

@@ -12,6 +12,7 @@ from app.kinds.cluster.lookahead import rolled_out
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import (
+    by_priority,
     completing,
     equal_share,
     fifo,
@@ -19,7 +20,6 @@ from app.kinds.cluster.strategies import (
     grid,
     in_levels,
     optimus,
-    prioritised,
     slaq,
     srtf,
     tiresias,
@@ -177,6 +177,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
-    known = {IN_ORDER: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    known = {IN_ORDER: by_priority(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
     known[AHEAD] = rolled_out(weights, ageing, patience, spec.interval_seconds)
     return known | levelled

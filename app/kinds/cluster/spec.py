@@ -223,7 +223,7 @@ class ClusterPatch(BaseModel):
     ] = None
 
 
-def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
+def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

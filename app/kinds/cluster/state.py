@@ -34,7 +34,7 @@ def done(records: Records) -> Floats:
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
-def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
+def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
     """Return ``after`` with the reported steps counted; records of ``after`` change in place. Steps without seconds or
     a batch, or of a job without an application, are not counted. Jobs that resumed from a checkpoint lose the samples
     trained since.
@@ -54,13 +54,13 @@ def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Prog
             told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
             told.done[at] += told.rate[at] * told.uncounted[at]
             told.uncounted[at] = 0.0
-            shown[own] = known if one.beside else experience.measured(known, _step(one, told, jobs, at, known))
+            shown[own] = known if one.beside else experience.add_step(known, _step(one, told, jobs, at, known))
         last = was.get(after.names[at], 0.0)
         if now < last:  # back at a checkpoint
             told.done[at] = told.done_then[at] * now / last
         if now != last:
             told.done_then[at] = told.done[at]
-    return after._replace(experience=experience.bounded(shown, told.application.tolist()))
+    return after._replace(experience=experience.limit_experience(shown, told.application.tolist()))
 
 
 def _measurements_of(
@@ -90,7 +90,9 @@ def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Applicatio
     return step._replace(seconds=seconds - (parts - 1) * computing, computing=computing)
 
 
-def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
+def record_predictions(
+    state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END
+) -> ClusterState:
     """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K]. One
     prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the job's
     name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
@@ -105,7 +107,9 @@ def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str,
     return state._replace(records=told._replace(**columns))
 
 
-def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
+def prediction_errors(
+    state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END
+) -> tuple[float, ...]:
     """Return the last ``MOST_OFF`` prediction errors, with those of the jobs at positions ``over``, which end or start
     now. An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start;
     ``of``: ``END`` or ``START``."""
@@ -129,14 +133,14 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
     return math.exp(ranked[low - 1]), math.exp(ranked[high - 1])
 
 
-def ended(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
+def add_finished_jobs(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
     """Return the experience of ``state`` with the samples needed by the jobs that finished, at positions ``finished``.
     Jobs that were never measured are ignored."""
     shown, told, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
         known = shown.get(told.application[at])
         if known is not None and np.isfinite(samples[at]):
-            shown[told.application[at]] = experience.ended(
+            shown[told.application[at]] = experience.add_finished_job(
                 known, float(samples[at]), float(np.nan_to_num(told.data[at]))
             )
     return shown

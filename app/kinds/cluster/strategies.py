@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.placement import Outlook, Rule, Situation, TargetAllocation, admitted, in_order
+from app.kinds.cluster.placement import Outlook, Rule, Situation, TargetAllocation, admit_fitting, in_order
 
 # Greedy joint allocation: GPUs go to the job with the largest marginal value per GPU.
 
@@ -72,7 +72,7 @@ def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np
     return np.where(waited > patience, LATE, risen)
 
 
-def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
+def by_priority(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
     """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A
     job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves. Arguments
     are those of ``urgency``, in seconds."""
@@ -173,14 +173,14 @@ MOST_MULTIPLES = 16
 def grid(situation: Situation) -> Integers:
     """Return K candidate numbers of GPUs of each of J jobs, ascending, [J, K]. They are 0, fitting sizes from its
     minimum to its maximum, and its current number; after clipping to the job's limits some repeat."""
-    jobs, fit = situation.jobs, thinned(situation.capacity)
+    jobs, fit = situation.jobs, tried_sizes(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.concatenate([np.tile(fit, (len(most), 1)), jobs.gpus[:, None]], axis=1)
     sizes = np.sort(np.clip(sizes, jobs.minimum[:, None], most[:, None]), axis=1)
     return np.concatenate([np.zeros((len(most), 1), np.int64), sizes], axis=1)
 
 
-def thinned(capacity: Integers) -> Integers:
+def tried_sizes(capacity: Integers) -> Integers:
     """Return the sizes that fit nodes, ascending from 0, with few of the large multiples, [sizes]. On a single node of
     at most ``MOST_MULTIPLES`` GPUs it is every number. ``capacity``: GPUs of each node, [N]."""
     node = max(1, int(capacity.max(initial=0)))
@@ -237,7 +237,7 @@ def completing(
         value, due = values(situation, sizes, worth, constants), in_time(situation, sizes, worth, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
-        begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
+        begin = _initial_positions(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
         value = value if due is None else value + due
         value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
         at = np.maximum(_best(value, sizes, begin, situation.gpus, due), 0)
@@ -281,7 +281,7 @@ def _first(value: Floats, sizes: Integers) -> Floats:
     return np.take_along_axis(value, (sizes > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
+def _initial_positions(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
     """Return the initial position in ``sizes`` of each of J jobs, [J]. It is that of its minimum in order of urgency, 0
     for the least urgent level, −1 if the job is excluded. Ties in urgency go to the larger ``first`` [J]. Jobs larger
     than the cluster don't block others."""
@@ -446,7 +446,7 @@ def optimus(situation: Situation) -> TargetAllocation:
     """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
     with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
-    gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
+    gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
     if free:
         seconds, updates = situation.outlook.update_seconds(), situation.outlook.updates()
@@ -487,7 +487,7 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 def equal_share(situation: Situation) -> TargetAllocation:
     """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
-    gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
+    gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
     while free:
         open_ = (gpus > 0) & (gpus < jobs.maximum)
@@ -509,7 +509,7 @@ def fifo(situation: Situation) -> TargetAllocation:
 def srtf(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
     order = shortest_first(situation)
-    return TargetAllocation(admitted(situation.jobs.requested, order, situation.gpus), order)
+    return TargetAllocation(admit_fitting(situation.jobs.requested, order, situation.gpus), order)
 
 
 def shortest_first(situation: Situation) -> Integers:
@@ -533,7 +533,7 @@ def slaq(situation: Situation) -> TargetAllocation:
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]
-    gpus = admitted(jobs.minimum, np.argsort(-first / np.maximum(jobs.minimum, 1), kind="stable"), free)
+    gpus = admit_fitting(jobs.minimum, np.argsort(-first / np.maximum(jobs.minimum, 1), kind="stable"), free)
     most = np.minimum(jobs.maximum, free)
     give(gpus, np.diff(fall[:, 1:], axis=1), most, free - int(gpus.sum()))
     return TargetAllocation(gpus, np.argsort(gpus, kind="stable"))
@@ -547,4 +547,4 @@ def tiresias(situation: Situation) -> TargetAllocation:
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))
-    return TargetAllocation(admitted(jobs.requested, order, situation.gpus), order)
+    return TargetAllocation(admit_fitting(jobs.requested, order, situation.gpus), order)

@@ -89,13 +89,13 @@ def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
         return Hindsight([], NOTHING_YET)
     if len(shown.steps) < shown.iterations:
         return Hindsight([], too_long(len(shown.steps)))
-    stood = [one for one in _replayed(compiled, shown) if one.judged.names]
+    stood = [one for one in _replay(compiled, shown) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
     asked = evenly(stood, POINTS)
-    decided, others = [one.allocation for one in asked], _others(compiled, asked)
+    decided, others = [one.allocation for one in asked], _allocations_by_rule(compiled, asked)
     told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
-    same = {name: float(np.mean(list(map(_alike, decided, every)))) for name, every in others.items()}
+    same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
         name: float(np.mean([held.any(axis=1).sum() for held in every]))
         for name, every in {DECIDED: decided, **others}.items()
@@ -107,11 +107,11 @@ def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
     return Hindsight(figures, ASKED_THEN)
 
 
-def _alike(decided: Integers, other: Integers) -> float:
+def _agreement(decided: Integers, other: Integers) -> float:
     return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
 
 
-def _others(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
+def _allocations_by_rule(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
     """Return, by rule name, the allocation of each compared decision: GPUs by job and node."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
@@ -122,18 +122,18 @@ def _others(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, li
     return found
 
 
-def _replayed(compiled: Compiled, shown: RunHistory) -> Iterator[ReplayedReport]:
+def _replay(compiled: Compiled, shown: RunHistory) -> Iterator[ReplayedReport]:
     """Yield the run's state and decided allocation after each report."""
     layout = compiled.layout
     state = begin(layout)
     for step in shown.steps:
         reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
-        judged = compiled.judged(reported)
+        judged = compiled.update_ceilings(reported)
         held = _allocation_after(compiled, judged, step.decision["changes"])
         yield ReplayedReport(reported, judged, held)
         jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
         begun = np.asarray(held.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
-        state = judged._replace(jobs=jobs, records=records.started(judged.records, begun, jobs))
+        state = judged._replace(jobs=jobs, records=records.reset_training_time(judged.records, begun, jobs))
 
 
 def _allocation_after(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
@@ -173,7 +173,7 @@ def gpus_by_job(shown: RunHistory, whole: float) -> list[tuple[float, Mapping[st
             gone |= has.keys() - there
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
         has = {job: gpus for job, gpus in has.items() if job not in gone and (shown.every == 1 or last[job] >= at)}
-        found.append((step.report["at"], _within(has, whole - step.decision["free"])))
+        found.append((step.report["at"], _cut_to_total(has, whole - step.decision["free"])))
     return found
 
 
@@ -191,7 +191,7 @@ def _last(shown: RunHistory) -> dict[str, int]:
     return found | dict.fromkeys(there, len(shown.steps))
 
 
-def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
+def _cut_to_total(has: Mapping[str, float], used: float) -> dict[str, float]:
     """Return the GPUs of each job, cut to ``used`` GPUs in total, with the remainder under ``REST``."""
     found, left = dict[str, float](), used
     for job, gpus in has.items():
@@ -325,7 +325,7 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
     if stuck:
         first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
         found.append(f"{first}{_more(stuck)}")
-    allowed = _allowed(compiled)
+    allowed = _deadline_seconds(compiled)
     late = _late(state, outlook, allowed) if allowed and state.names else []
     if late:
         found.append(f"{late[0]} will end after its deadline{_more(late)}")
@@ -344,7 +344,7 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
     return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
 
 
-def _allowed(compiled: Compiled) -> dict[str, float]:
+def _deadline_seconds(compiled: Compiled) -> dict[str, float]:
     """Return seconds from submission to deadline by application, for members with a target for a whole run."""
     members = compiled.snapshot.members
     return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
@@ -357,7 +357,7 @@ def _more(jobs: Sequence[object]) -> str:
 def judge(compiled: Compiled, run: Ended) -> Judgement:
     """Count the jobs of members that ended within their target, and those that failed or were late. Jobs that have not
     ended count as late once their deadline has passed."""
-    allowed = _allowed(compiled)
+    allowed = _deadline_seconds(compiled)
     if not allowed:
         return in_time(0, 0, "job")
     due: dict[str, float] = {}

@@ -24,7 +24,7 @@ class ExpectedStart(NamedTuple):
     between: tuple[float, float] | None
 
 
-def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
+def expected_starts(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
     """Return the positions of the K waiting jobs whose start is known, and the seconds until they start, [K] each. In
     order of queue and submission, each starts once running jobs have released its minimum of GPUs, on whatever nodes.
     At most ``MOST`` jobs are considered.
@@ -55,13 +55,13 @@ def predict_starts(
     if not (gpus == 0).any():
         return state, []
     left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
-    at, seconds = expected(state, left, least)
+    at, seconds = expected_starts(state, left, least)
     bounds = counting.interval(state.off_starts)
     found = [
         ExpectedStart(state.names[job], each, None if bounds is None else (bounds[0] * each, bounds[1] * each))
         for job, each in zip(at.tolist(), seconds.tolist(), strict=True)
     ]
-    return counting.predicted(state, at, seconds, counting.START), found
+    return counting.record_predictions(state, at, seconds, counting.START), found
 
 
 def record_starts(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
@@ -69,7 +69,7 @@ def record_starts(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState
     ``which`` is a mask of the jobs that start, [J]."""
     if not which.any():
         return state
-    off = counting.off(state, np.flatnonzero(which).tolist(), state.now, counting.START)
+    off = counting.prediction_errors(state, np.flatnonzero(which).tolist(), state.now, counting.START)
     records, (at, seconds, count) = state.records, counting.START
     columns = {name: getattr(records, name).copy() for name in counting.START}
     columns[at][which], columns[seconds][which], columns[count][which] = np.nan, np.nan, 0

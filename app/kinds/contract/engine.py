@@ -101,7 +101,7 @@ def count_residual(stream: str, count: float, expected: float, variation: float,
     return Residual(stream, (little_up, much_up, little_down, much_down), count, expected)
 
 
-def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
+def ratio_residual(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
     """Return evidence of drift from ratios of measured over expected values with normal logarithms.
 
     Args:

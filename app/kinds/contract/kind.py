@@ -55,7 +55,7 @@ def around(value: float, ratios: tuple[float, float] = RATIOS) -> Term:
     return Term(value, ratios[0] * value, ratios[1] * value)
 
 
-def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
+def price_terms(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
     """Return terms "price of X" and "weight of X", with bounds at ``RATIOS``, from prices and weights by name."""
     priced = {f"price of {name}": around(value) for name, value in prices.items()}
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
@@ -193,7 +193,7 @@ class Example(NamedTuple):
     samples: Mapping[str, bytes]
 
 
-def patched(spec: Any, patch: BaseModel) -> Any:
+def apply_patch(spec: Any, patch: BaseModel) -> Any:
     """Return ``spec`` with the fields that ``patch`` sets; raises Pydantic's ValidationError if that is invalid."""
     return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
@@ -249,7 +249,7 @@ class Kind:
         summarise: function that describes a decision's allocation in a few words.
         example: example for the documentation and the contract kit.
         start: body of ``POST /runs``, a ``RunStart``.
-        changed: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
+        apply_patch: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
         roles: names of a spec's roles, with a policy each. Without the default role, a training makes policies for all.
         forecasters: the domain model's forecasters, one per series.
         members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
@@ -280,7 +280,7 @@ class Kind:
     summarise: Callable[[Any], str]
     example: Example
     start: type[RunStart] = RunStart
-    changed: Callable[[Any, Any], Any] = patched
+    apply_patch: Callable[[Any, Any], Any] = apply_patch
     roles: Callable[[Any], Sequence[str]] = one_role
     forecasters: Callable[[Any], Sequence[Forecaster]] = nothing
     members: Callable[[Any], Sequence[str]] = nothing

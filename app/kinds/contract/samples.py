@@ -120,7 +120,7 @@ class SampleCodec(ABC):
         self.layout = layout
 
     @abstractmethod
-    def unpacked(self, data: bytes) -> Any:
+    def unpack(self, data: bytes) -> Any:
         """Deserialise stored bytes (``Sample.data``, which are valid) to the kind's own type."""
 
     @abstractmethod

@@ -89,16 +89,16 @@ CHARGE = 0.3  # of the quality that a server could give in the same time, were e
 LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 
-def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
+def award(projector: Projector, state: State, chosen: Integers) -> Integers:
     """Return the workload's action in B decisions, [B], given those that its U users' agents chose, [B, U]."""
     controlled = state.asked == CONTROL
     if not controlled.any():
-        return _started(projector, state, chosen)
-    turned = _turned(projector.layout, chosen)
-    return turned if controlled.all() else np.where(controlled, turned, _started(projector, state, chosen))
+        return _start_best_offer(projector, state, chosen)
+    turned = _most_voted(projector.layout, chosen)
+    return turned if controlled.all() else np.where(controlled, turned, _start_best_offer(projector, state, chosen))
 
 
-def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
+def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> Integers:
     """Return the action that starts the best offer, or ``WAIT`` if there is none, [B]."""
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
@@ -136,7 +136,7 @@ def _value(layout: Layout, usual: Floats, state: State) -> Floats:
     return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
 
 
-def _turned(layout: Layout, chosen: Integers) -> Integers:
+def _most_voted(layout: Layout, chosen: Integers) -> Integers:
     """Return the action on servers with most votes, [B]; ties with waiting mean ``WAIT``."""
     first = layout.shape[1] * layout.shape[2]
     wanted = np.maximum(chosen - first, WAIT)
@@ -173,7 +173,7 @@ class Together:
             if len(rows):
                 own = state if len(rows) == len(chosen) else State(*(part[rows] for part in state))
                 chosen[rows, client.user] = self._choose_actions(projector, client, policy, own)
-        return Choice(awarded(projector, state, chosen))
+        return Choice(award(projector, state, chosen))
 
     def _choose_actions(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
         situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.observe(state))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation, View
-from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scaled, view_of
+from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scale_columns, view_of
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.queue import Batch, Fleet
 from app.kinds.inference.report import Ledger, Row, states
@@ -91,7 +91,7 @@ class Glance:
         told = self._layout.told_numbers
         known = np.array([row.numbers + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
-        observation = scaled(self._layout, known).astype(np.float32)
+        observation = scale_columns(self._layout, known).astype(np.float32)
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
@@ -162,7 +162,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
                 rows[run] = next(asking[run]) if action is None else asking[run].send(action)
             except StopIteration as done:
                 found[run] = done.value
-        recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
+        recent = concatenate([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
         chosen = chooser.choose(list(rows.values()), recent) if rows else []
         actions = dict(zip(rows, chosen, strict=True))
     return found
@@ -180,7 +180,7 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
         return decided
 
 
-def joined(recent: Sequence[Transitions]) -> Transitions:
+def concatenate(recent: Sequence[Transitions]) -> Transitions:
     """Concatenate the last transitions of several runs to one batch of runs; raises TypeError if there are none."""
     return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 

@@ -98,7 +98,7 @@ def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
     return {"code": code, "text": f"{failure}: {text}" if failure else text}
 
 
-def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
+def carried_reason(ledger: Ledger, version: int | None) -> dict[str, str]:
     """Return the reason of a run whose client decides; ``version`` of the promoted agent (None: none)."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
     return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_waiting_text(ledger)}"}

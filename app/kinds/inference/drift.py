@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.engine import Reached, Residual, Residuals, count_residual, measured
+from app.kinds.contract.engine import Reached, Residual, Residuals, count_residual, ratio_residual
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
 from app.kinds.inference.report import InferenceReport, Ledger
@@ -71,7 +71,7 @@ class Watch:
             logs, number, ratio, tolerated = sums.get(batch.variant, _NOTHING)
             sums[batch.variant] = logs + one, number + 1, ratio + exp(one), tolerated + off
         return [
-            measured(self._names[variant], logs, number, self._spread[variant], off / number, ratio)
+            ratio_residual(self._names[variant], logs, number, self._spread[variant], off / number, ratio)
             for variant, (logs, number, ratio, off) in sums.items()
         ]
 

@@ -15,7 +15,7 @@ from app.kinds.inference.choices import Chooser, Decided, Start, decide
 from app.kinds.inference.decision import (
     InferenceDecision,
     InferenceStart,
-    carried,
+    carried_reason,
     reason,
 )
 from app.kinds.inference.layout import Layout
@@ -48,14 +48,14 @@ class Read:
         self._compiled, self._before, self._report = compiled, before, report
         self.carried = before.carried
         self._fresh: Ledger | None
-        self._fresh, self.residuals = self._advanced()
+        self._fresh, self.residuals = self._advance()
 
     def ledger(self) -> Ledger:
         """Return a new ledger after the report; the first call returns the one that validation computed."""
         fresh, self._fresh = self._fresh, None
-        return self._advanced()[0] if fresh is None else fresh
+        return self._advance()[0] if fresh is None else fresh
 
-    def _advanced(self) -> tuple[Ledger, Residuals | None]:
+    def _advance(self) -> tuple[Ledger, Residuals | None]:
         compiled, report = self._compiled, self._report
         ledger = compiled.ledger(self._before)
         advance(ledger, report)
@@ -89,7 +89,7 @@ class InferenceServing(Serving):
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
-        own = _own(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
+        own = _kind_fields(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
         return Written(
             own,
             {"code": "begun", "text": why},
@@ -120,7 +120,7 @@ class InferenceServing(Serving):
 
         Raises IncompatibleArtifact if it doesn't fit the layout."""
         check(made, compiled.layout)
-        return compiled.consulted(made)
+        return compiled.chooser_of(made)
 
     def choose(
         self,
@@ -149,12 +149,12 @@ class InferenceServing(Serving):
     ) -> list[Written]:
         """Return one decision per run: batches that start, dropped requests, and changes of servers."""
         failure, rows = decided_by.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
-        return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
+        return [_written_decision(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """Return a decision after ``failure`` (its text): no batch starts, and the servers stay as they are."""
         ledger = one.report.ledger()
-        own = _own(compiled, ledger, NOTHING)
+        own = _kind_fields(compiled, ledger, NOTHING)
         return Written(
             own,
             {"code": "fallback", "text": f"{failure}; nothing starts"},
@@ -189,11 +189,11 @@ class InferenceServing(Serving):
 ENGINE = Engine("inference", InferenceDecision, InferenceServing())
 
 
-def _written(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger, failure: str) -> Written:
-    own = _own(compiled, ledger, decided)
+def _written_decision(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger, failure: str) -> Written:
+    own = _kind_fields(compiled, ledger, decided)
     return Written(
         own,
-        carried(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
+        carried_reason(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
         noop=not (decided.starts or decided.turns or ledger.dropped),
         state=ledger.state(),
         policy="carried" if ledger.carried else None,
@@ -203,7 +203,7 @@ def _written(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger,
     )
 
 
-def _own(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]:
+def _kind_fields(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]:
     layout, names, (starts, turns) = compiled.layout, compiled.fleet.names, decided
     return {
         "at": ledger.now,
@@ -241,12 +241,12 @@ def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)
     return [
-        {"user": layout.users[user], "requests": ids, "why": _why(layout, user, why)}
+        {"user": layout.users[user], "requests": ids, "why": _drop_reason(layout, user, why)}
         for (user, why), ids in groups.items()
     ]
 
 
-def _why(layout: Layout, user: int, why: str) -> str:
+def _drop_reason(layout: Layout, user: int, why: str) -> str:
     if why == TOO_OLD:
         return f"an answer is worth nothing after {seconds(float(layout.quality.zero_at[user]))}"
     return f"more than {layout.spec.queue_limit:,} wait"

@@ -88,7 +88,7 @@ class Compiled:
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.spare = Chooser(self.projector, self.fleet, self._rule)
         self.heuristic = self.spare.name
-        self.agent, problem = self._promoted()
+        self.agent, problem = self._choose_promoted()
         name = None if self.agent is None else self.agent.name
         self.decided_by = deciding_policy(
             snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic
@@ -101,7 +101,7 @@ class Compiled:
             return {WITHOUT_MODEL.name: WITHOUT_MODEL}
         return {rule.name: rule for rule in BASELINES}
 
-    def _promoted(self) -> tuple[Chooser | None, str]:
+    def _choose_promoted(self) -> tuple[Chooser | None, str]:
         """Return a chooser of the promoted policies (None: none is usable), and why not ("": none is promoted)."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
@@ -124,7 +124,7 @@ class Compiled:
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
         return Chooser(self.projector, self.fleet, policy)
 
-    def consulted(self, artifact: Artifact) -> Chooser:
+    def chooser_of(self, artifact: Artifact) -> Chooser:
         """Return a chooser that uses one agent in every role it was made for, as for shadows.
 
         Raises KeyError if one policy decides for all users and the agent has none for that role."""

@@ -19,7 +19,7 @@ from app.kinds.contract.inputs import Sample
 from app.kinds.contract.samples import ExecutionBase, Export, Format
 from app.kinds.inference.layout import Layout
 from app.kinds.records import Collector, RowCodec, Rows, by_name, row_exports, row_formats
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 LARGEST = 1e9
 """Largest size of a request, number of cores, and seconds; reports have the same bound, so that each run can become a
@@ -72,12 +72,12 @@ class LogCollector(Collector):
         columns = [(values | {"cores": cores})[name] for name in BATCH_COLUMNS]
         self._batches.append(np.stack(columns, axis=1).astype(np.float64))
 
-    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+    def pack(self) -> tuple[bytes, str, Mapping[str, Any]]:
         """Return the bytes to store, the hexadecimal SHA-256 digest of the content, and the summary for lists."""
         batches = np.concatenate(self._batches).astype("<f8")
         columns, digest = self._log.finish()
         table = {"batches": batches} if len(batches) else {}
-        data = written({**table, **columns}, {"format": FORMAT, "requests": str(self._log.count)})
+        data = write_tensors({**table, **columns}, {"format": FORMAT, "requests": str(self._log.count)})
         return data, hashlib.sha256(batches.tobytes() + digest).hexdigest(), summary(data)
 
 
@@ -169,7 +169,7 @@ class _Column:
         return self._out.getvalue()
 
 
-def unpacked(data: bytes) -> Content:
+def unpack(data: bytes) -> Content:
     """Return the content of an execution's stored bytes, all in memory."""
     pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
     requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
@@ -244,7 +244,7 @@ def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]
 
     A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
-    found = [one for server, events in _by_server(reports).items() for one in _measured(server, events)]
+    found = [one for server, events in _by_server(reports).items() for one in _complete_batches(server, events)]
     held = [one for one in found if _fits_layout(layout, one)][:MOST_BATCHES]
     return {name: [one[name] for one in held] for name in ("server", *NAMES)}
 
@@ -264,7 +264,7 @@ def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
     return {server: sorted(found, key=lambda one: float(one["at"])) for server, found in events.items()}
 
 
-def _measured(server: str, events: Sequence[Event]) -> Iterator[Event]:
+def _complete_batches(server: str, events: Sequence[Event]) -> Iterator[Event]:
     where, loaded, open_ = server.rpartition("-")[0], None, None
     for one in events:
         if "user" in one:  # a start
@@ -315,9 +315,9 @@ class InferenceSamples(RowCodec):
     exports: ClassVar[Mapping[str, Export]] = row_exports(forms(None))
     execution: ClassVar[type[ExecutionBase]] = InferenceExecution
 
-    def unpacked(self, data: bytes) -> Content:
+    def unpack(self, data: bytes) -> Content:
         """Return the batches and requests of an execution from its stored bytes."""
-        return unpacked(data)
+        return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return what lists show of stored bytes, as JSON, with users by position."""

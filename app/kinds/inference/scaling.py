@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, corrected
+from app.kinds.inference.model import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, correct_rates
 from app.kinds.inference.quality import jain
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class ExpectedReturn(Scaler):
         control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
         if projector.usual is not None and projector.ahead is not None:
             usual = projector.usual * projector.ahead[:, TYPICAL]
-            rate = corrected(usual, Recent(rate, usual, rate), projector.ahead)
+            rate = correct_rates(usual, Recent(rate, usual, rate), projector.ahead)
             came = projector.ahead[:, CAME]
         rate = rate + state.waiting / control
         return _spread(layout, rate, came)
@@ -217,7 +217,7 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
     accuracy = np.repeat(layout.quality.accuracy, len(sizes))
     quick = np.arange(len(sizes) - 1, len(accuracy), len(sizes))  # the largest batches of each variant
     usual, other = np.repeat(np.arange(len(accuracy)), len(quick)), np.tile(quick, len(accuracy))
-    share, together = relieved(load[:, :, usual], load[:, :, other])
+    share, together = relief(load[:, :, usual], load[:, :, other])
     of_each = share * each[:, :, usual, None] + (1 - share) * each[:, :, other, None]
     wait = waits(together, count[..., None], of_each, layout.spec.control_seconds)
     return [
@@ -226,7 +226,7 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
     ]
 
 
-def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
+def relief(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
     """Return the share of requests that a mode can take if another relieves it, and the effective load for waits.
 
     The other mode takes over while many wait, so that servers may be busy nearly all the time with short waits.
@@ -290,7 +290,7 @@ class Expected(NamedTuple):
     quality: Floats
 
 
-def expected(projector: Projector, state: State) -> Expected:
+def expected_results(projector: Projector, state: State) -> Expected:
     """Return the expected result of each start in B runs; raises ValueError without a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
@@ -369,9 +369,9 @@ class Lookahead(Dispatcher):
     @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
         layout = projector.layout
-        each = expected(projector, state)
+        each = expected_results(projector, state)
         known = legal[:, 1 : 1 + layout.dispatches]
-        score, tried = np.full(known.shape, -np.inf), _tried(layout, each, known)
+        score, tried = np.full(known.shape, -np.inf), _candidate_mask(layout, each, known)
         row, start = np.nonzero(tried)  # of all runs in one list: hardly a run has all starts to choose from
         score[row, start] = self._worth(layout, state, each, row, start)
         top = score.argmax(axis=1)
@@ -424,7 +424,7 @@ class _Ways(NamedTuple):
     rate: Floats
 
 
-def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _candidate_mask(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)

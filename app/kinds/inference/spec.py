@@ -181,7 +181,7 @@ class InferencePatch(BaseModel):
     users: Annotated[dict[str, Positive], Field(description="New relative weights of users.", examples=[{"a": 2}])] = {}
 
 
-def changed(spec: Spec, patch: InferencePatch) -> Spec:
+def apply_patch(spec: Spec, patch: InferencePatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

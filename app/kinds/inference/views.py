@@ -60,16 +60,27 @@ class InferenceViews(Views):
         if shown.every > 1:
             bar += f" Every {shown.every:,}th report is looked at, and counted so many times."
         found = [
-            counts("Requests that came, by user", "requests", _binned(came, first, width, shown.every), width, bar),
+            counts("Requests that came, by user", "requests", _count_bins(came, first, width, shown.every), width, bar),
             counts(
                 "Which variant answers",
                 "requests",
-                _binned([*answered, *dropped], first, width, shown.every),
+                _count_bins([*answered, *dropped], first, width, shown.every),
                 width,
                 bar,
             ),
-            courses("Requests that wait", "requests", _each(shown, "waiting"), "After decisions, by user.", steps=True),
-            courses("Quality", "mean quality", _each(shown, "quality"), "Of each user’s answers lately; 1 is best."),
+            courses(
+                "Requests that wait",
+                "requests",
+                _values_by_user(shown, "waiting"),
+                "After decisions, by user.",
+                steps=True,
+            ),
+            courses(
+                "Quality",
+                "mean quality",
+                _values_by_user(shown, "quality"),
+                "Of each user’s answers lately; 1 is best.",
+            ),
         ]
         return [figure for figure in found if figure.rows]
 
@@ -113,7 +124,7 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
             yield name, curves
 
 
-def _binned(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
+def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
     """Return (start of the bin, count of events) by name, for bins of ``width`` seconds; each event counts ``each``."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
@@ -122,7 +133,7 @@ def _binned(events: Iterable[tuple[float, str]], first: float, width: float, eac
     return courses
 
 
-def _each(shown: RunHistory, field: str) -> dict[str, Course]:
+def _values_by_user(shown: RunHistory, field: str) -> dict[str, Course]:
     """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
     found: dict[str, Course] = {}
     for step in shown.steps:

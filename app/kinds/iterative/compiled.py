@@ -16,7 +16,7 @@ from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies import in_force
 from app.kinds.iterative.projector import Projector
@@ -43,7 +43,7 @@ class Compiled:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self.layout = snapshot, snapshot.layout
-        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else initial_table(self.layout)
         self.projector = Projector(self.layout, model)
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
@@ -146,7 +146,7 @@ def codes(*notices: str) -> frozenset[int]:
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
-def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
+def add_notices(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
     """Return a reason's ``text`` with ``notice`` before and ``beyond`` after it unless shown before, and their codes.
 
     ``known``: codes of notices in the run's last decision. The code of the notice ``lasting`` is kept while another one

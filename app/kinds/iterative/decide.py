@@ -17,8 +17,8 @@ from app.kinds.contract.policy import Situation
 from app.kinds.engine import Choices, DecidedBy, Written
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
-from app.kinds.iterative.chance import assured, has_probability
-from app.kinds.iterative.compiled import NONE, Compiled, noted
+from app.kinds.iterative.chance import has_probability, meets_targets
+from app.kinds.iterative.compiled import NONE, Compiled, add_notices
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
@@ -71,7 +71,7 @@ class Steps(NamedTuple):
     then: NDArray[np.integer]
 
 
-def observed(
+def make_batch(
     compiled: Compiled,
     state: State,
     notices: Sequence[frozenset[int]],
@@ -235,7 +235,7 @@ def _reasons(
         elif verdict == Verdict.OUTSIDE_EXPERIENCE:
             source, code = "guard", "outside_experience"
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
-        text, present = noted(own.text, notice, context.decided.beyond, before, responder.notices[i])
+        text, present = add_notices(own.text, notice, context.decided.beyond, before, responder.notices[i])
         sources.append(source)
         given.append({"code": code, "text": text})
         codes.append(present)
@@ -293,7 +293,7 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
-        short[i] = not assured(projector, one, everywhere(projector, one)).any()
+        short[i] = not meets_targets(projector, one, everywhere(projector, one)).any()
     attainable: list[bool] = (~short).tolist()
     return attainable
 
@@ -333,7 +333,7 @@ def begin(compiled: Compiled, state: State) -> Written:
         if informed
         else reasons.first_without_model(context, compiled.snapshot.problem)
     )
-    text, notices = noted(first.text, "", context.decided.beyond if informed else "", NONE, "")
+    text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
     return Written(
         {

@@ -19,14 +19,14 @@ from app.kinds.engine import Choices, DecidedBy, Engine, RunMemory, Serving, Wri
 from app.kinds.fields import decoded
 from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
-from app.kinds.iterative.announced import encode_upcoming, padded
+from app.kinds.iterative.announced import encode_upcoming, pad_announced
 from app.kinds.iterative.compiled import NONE, Compiled
 from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
-from app.kinds.iterative.state import RunState, State, advance, aligned, unpack
+from app.kinds.iterative.state import RunState, State, advance, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
@@ -119,12 +119,12 @@ class IterativeServing(Serving):
         """Return all runs with their states advanced by their reports, as input of policies."""
         before = [one.state.state for one in pending]
         if isinstance(before[0], GivenState):  # from queries, which come by themselves
-            return decide.observed(
+            return decide.make_batch(
                 compiled, queries.states(compiled, before), [NONE] * len(before), [NOTHING] * len(before)
             )
         upcoming = [_upcoming(one) for one in pending]
-        state = _advanced(compiled, pending, upcoming)
-        return decide.observed(compiled, state, [one.notices for one in before], upcoming)
+        state = _advance(compiled, pending, upcoming)
+        return decide.make_batch(compiled, state, [one.notices for one in before], upcoming)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -152,7 +152,7 @@ class IterativeServing(Serving):
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
         upcoming = _upcoming(one)
-        return decide.hold(compiled, _advanced(compiled, [one], [upcoming]), upcoming, failure)
+        return decide.hold(compiled, _advance(compiled, [one], [upcoming]), upcoming, failure)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
@@ -188,11 +188,11 @@ class IterativeServing(Serving):
 ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
-def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
+def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
-    state = unpack(layout, aligned(compiled.projector, [one.state.state.row for one in pending]))._replace(
+    state = unpack(layout, stack_rows(compiled.projector, [one.state.state.row for one in pending]))._replace(
         targets=targets,
         probabilities=probabilities,
         weights=usual.weights,
@@ -204,7 +204,7 @@ def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence
         np.array([report.levels for report in reports], np.int16),
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
-    )._replace(upcoming=padded(upcoming, len(layout.features)))
+    )._replace(upcoming=pad_announced(upcoming, len(layout.features)))
 
 
 def _upcoming(one: Pending) -> Array:

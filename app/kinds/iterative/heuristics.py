@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.announced import announced, remaining
+from app.kinds.iterative.announced import announced_iterations, remaining
 from app.kinds.iterative.chance import assured_outlook, chances, has_probability
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
@@ -60,7 +60,7 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    options, untried = everywhere(projector, state), _untried(projector)
+    options, untried = everywhere(projector, state), _outside_measured(projector)
     expected = outlook(projector, state, options)
     if has_probability(state).any():
         sure = assured_outlook(projector, state, options)
@@ -70,7 +70,7 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
     return expected.argmax(axis=0)
 
 
-def _untried(projector: Projector) -> NDArray[np.bool_]:
+def _outside_measured(projector: Projector) -> NDArray[np.bool_]:
     """Return a mask of the A grid rows outside the measured range, [A]; all False without an ensemble."""
     table, units = projector.table, projector.units(projector.grid_levels)
     half = projector.steps / 2  # the samples' bounds lie on the grid, but for rounding
@@ -131,7 +131,7 @@ def _pid(situation: Situation) -> Choice:
 
 def _model_predictive(situation: Situation) -> Choice:
     """Choose the best action if held; for runs whose iterations differ, the best for the next iteration alone."""
-    best, differ = best_held(situation), phased(situation.projector, situation.state)
+    best, differ = best_held(situation), has_phases(situation.projector, situation.state)
     if not differ.any():
         return best
     assert best.values is not None  # noqa: S101 - it computes values of all actions
@@ -148,12 +148,12 @@ def best_held(situation: Situation) -> Choice:
     return Choice(expected.argmax(axis=1), expected)
 
 
-def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
+def has_phases(projector: Projector, state: State) -> NDArray[np.bool_]:
     """Return a mask [B] of the runs with a deadline as their only target, or none, and iterations known to differ."""
     aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
     if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
         return np.zeros(len(state.iteration), np.bool_)
-    told = announced(projector, state)
+    told = announced_iterations(projector, state)
     known = np.zeros(len(state.iteration), np.bool_) if told is None else told.counts > 0
     return np.asarray(known | (projector.ahead.bins > 1), np.bool_)
 
@@ -162,7 +162,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
     """Return for each of B runs the row of the allocation grid that is best after the next iteration, [B]; −1: its
     iterations don't differ, so that the decision is held."""
     projector, state = situation.projector, situation.state
-    differ = phased(projector, state)
+    differ = has_phases(projector, state)
     if not differ.any():
         return np.full(len(differ), -1)
     options = reachable(projector, state, situation.view.mask)
@@ -194,7 +194,7 @@ def _for_next(
         pause = pause + (returning != 0) * projector.change_seconds[resource]
         change = change + projector.share_moved(returning)
 
-    told, goal = announced(projector, state), options.allocation[back, runs]
+    told, goal = announced_iterations(projector, state), options.allocation[back, runs]
     left, apart = remaining(projector, state, options.allocation, told)
     pace = np.exp(apart.effect[:, seconds] + apart.variance[:, seconds] / 2)
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)

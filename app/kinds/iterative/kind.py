@@ -12,7 +12,7 @@ from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
 from app.kinds.iterative.report import Decision, IterationRunStart
 from app.kinds.iterative.samples import ExecutionRead, IterationSamples
-from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, changed
+from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, apply_patch
 from app.kinds.iterative.views import IterativeViews
 
 
@@ -45,7 +45,7 @@ KIND = Kind(
     engine=ENGINE,
     layout=Layout,
     model=ModelTable.from_bytes,
-    changed=changed,
+    apply_patch=apply_patch,
     member=member,
     artifact=policies.load,
     check=policies.check,

@@ -204,7 +204,7 @@ class Layout:
         return given
 
     def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
-        _unknown("allocation", self.resources, allocation, issues)
+        _check_names("allocation", self.resources, allocation, issues)
         levels = []
         for resource in self.spec.resources:
             value = allocation.get(resource.name)
@@ -221,7 +221,7 @@ class Layout:
     def _numbers(
         part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
     ) -> list[float]:
-        _unknown(part, names, given, issues)
+        _check_names(part, names, given, issues)
         accepted = f"must be {SMALLEST_NUMBER:g}" if positive else f"must be {-LARGEST_NUMBER:g}"
         accepted += f" to {LARGEST_NUMBER:g}"
         values = []
@@ -242,7 +242,7 @@ def _finite(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _unknown(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
+def _check_names(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
     if len(given) == len(names) and all(name in given for name in names):
         return
     for name in given:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.announced import Announced, Remaining, announced
+from app.kinds.iterative.announced import Announced, Remaining, announced_iterations
 from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
@@ -116,7 +116,7 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
 
     ``given``: cached preferences of the runs; None: compute them."""
     given = preferences_of(projector, state) if given is None else given
-    ahead, told = projector.ahead, announced(projector, state)
+    ahead, told = projector.ahead, announced_iterations(projector, state)
     position = GridPosition(
         ahead.layout.index(state.levels), ahead.point(state.features), state.iteration, state.levels
     )
@@ -186,7 +186,7 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
 
     The objective of model-predictive control over constant continuations, with the posterior of the run effect
     integrated out. Misses are expected under a normal approximation of the projected metric."""
-    given, ahead, told = preferences_of(projector, state), projector.ahead, announced(projector, state)
+    given, ahead, told = preferences_of(projector, state), projector.ahead, announced_iterations(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
     if ahead.believed is not None:
         return _outlook_by_member(projector, ahead.believed, state, given, options, told)

@@ -263,7 +263,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     outside: dict[str, NDArray[np.bool_]] = {}
     strange = verdict != 0
     if artifact:
-        outside = beyond(situation, artifact.experience)
+        outside = outside_conditions(situation, artifact.experience)
         strange = reduce(np.logical_or, outside.values())
         if strange.any():
             verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
@@ -285,7 +285,7 @@ def hysteresis(artifact: Artifact | None) -> float:
     return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 
-def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
+def outside_conditions(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
     """Return masks [B] of the runs outside the conditions that model and policy were trained for, by cause.
 
     Causes: allocation, features, run_effect, targets, weights, prices and probabilities."""

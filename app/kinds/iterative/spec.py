@@ -289,7 +289,7 @@ class IterativePatch(BaseModel):
     ] = {}
 
 
-def changed(spec: Spec, patch: IterativePatch) -> Spec:
+def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

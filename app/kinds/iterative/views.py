@@ -35,7 +35,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import decide
-from app.kinds.iterative.prediction import reached, state_of, target
+from app.kinds.iterative.prediction import metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
 from app.kinds.iterative.spec import Metric
@@ -85,7 +85,7 @@ def _slice(layout: Layout, resource: int) -> Slice:
     return Slice(resource, rows, layout.allocations[rows, resource])
 
 
-def _usual(table: ModelTable, count: int) -> Floats:
+def _middle_features(table: ModelTable, count: int) -> Floats:
     middle = (table.feature_low + table.feature_high) / 2
     return np.tile(middle, (count, 1))
 
@@ -104,17 +104,17 @@ def _response(projector: Projector, one: Slice, metric: int, samples: Floats | N
         f"{name} by {resource.name}",
         amounts,
         f"{name} ({unit})" if unit else name,
-        _fitted(projector, one, metric),
+        _fitted_points(projector, one, metric),
         _points(projector, one.resource, metric, samples),
         _caption(projector),
     )
 
 
-def _fitted(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
+def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
     table = projector.table
     if not table.informed:
         return []
-    logs = _logs(projector, one.rows, _usual(table, len(one.rows)))[:, metric]
+    logs = _logs(projector, one.rows, _middle_features(table, len(one.rows)))[:, metric]
     low, high = logs + table.marginal_low[metric], logs + table.marginal_high[metric]
     columns = zip(one.amounts, *(np.exp(part) for part in (logs, low, high)), strict=True)
     return [Fitted(*map(float, row)) for row in columns]
@@ -124,7 +124,7 @@ def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
     if not table.informed:
         return "Points: samples. No domain model is fitted yet."
-    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _usual(table, 1)[0], strict=True))
+    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
     carried = f", as they would be at {at}" if at else ""
     level = f"{100 * table.level:.0f} % of cases"
     return f"Points: samples{carried}. Line and band: what is expected of a new run ({level})."
@@ -141,14 +141,17 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
     if projector.table.informed and len(layout.features):
         steps = [one.step for one in layout.spec.resources]
         rows = layout.index(np.rint((amounts - layout.allocations[0]) / steps).astype(np.int32))
-        usual = _logs(projector, rows, _usual(projector.table, len(some)))
+        usual = _logs(projector, rows, _middle_features(projector.table, len(some)))
         values = values * np.exp(usual - _logs(projector, rows, features))[:, metric]
     return [Sample(*map(float, pair)) for pair in zip(amounts[:, resource], values, strict=True)]
 
 
 def _doubt(projector: Projector, one: Slice) -> Figure:
     """Draw the relative standard deviation of expected seconds between ensemble members, by amount."""
-    usual, at = _usual(projector.table, len(one.rows)), np.full(len(one.rows), projector.layout.iterations // 2)
+    usual, at = (
+        _middle_features(projector.table, len(one.rows)),
+        np.full(len(one.rows), projector.layout.iterations // 2),
+    )
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
     best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
@@ -275,7 +278,7 @@ def facts(compiled: Compiled, shown: RunHistory) -> list[Fact]:
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
-    over = reached(compiled.layout, state, shown.start) if state is not None and done else {}
+    over = metrics_so_far(compiled.layout, state, shown.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
     return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
 

@@ -184,11 +184,11 @@ class ReportSamples(ReportCodec):
         """
         told = [msgspec.convert(report, self.report) for report in reports]
         rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
-        return self.packed(run, 0, np.array(rows)) if rows else None
+        return self.pack(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:
         """Return every report of stored bytes, in order, as numbers by name of the field."""
-        return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
+        return [dict(zip(self.fields, row, strict=True)) for row in self.unpack(data).tolist()]
 
     def as_json(self, execution: Stored) -> Iterator[str]:
         """Yield a stored execution as one line of JSON, with its name and reports."""

@@ -11,7 +11,7 @@ import numpy as np
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.reading import LATEST_ORIGIN, LONG_MEDIAN, Edges, cycle_issue
 from app.kinds.workflow.formats.reading import SHOWN as CHECK_SHOWN
-from app.kinds.workflow.plans import reported
+from app.kinds.workflow.plans import plan_after_report
 from app.kinds.workflow.queue import (
     COLUMNS,
     GIGA,
@@ -123,10 +123,10 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
     _few_edges(report)
     _raise(draft)
     _nodes(draft)
-    _queued(draft)
+    _apply_queued(draft)
     _running(draft)
-    _finished(draft)
-    _withdrawn(draft)
+    _apply_finished(draft)
+    _apply_withdrawn(draft)
     _raise(draft)
     _few(draft)
     _parents(draft)
@@ -209,7 +209,7 @@ def _nodes(draft: Draft) -> None:
             draft.nodes[index] = (NODE_STATES[node.state], since)
 
 
-def _queued(draft: Draft) -> None:
+def _apply_queued(draft: Draft) -> None:
     node, start = draft.columns["node"], draft.columns["start"]
     for i, task in enumerate(draft.report.queued):
         row = draft.row.get(task.id)
@@ -242,7 +242,7 @@ def _running(draft: Draft) -> None:
             (draft.against if known else draft.wrong).append(FieldIssue(f"{pointer}/node", message, task.node))
 
 
-def _finished(draft: Draft) -> None:
+def _apply_finished(draft: Draft) -> None:
     for i, task in enumerate(draft.report.finished):
         pointer, row = f"/finished/{i}", draft.row.get(task.id)
         if row is None:
@@ -292,7 +292,7 @@ def _learn(regression: Regression, ended: Finished) -> None:
         remember(regression, 0, length, ended.processors, ran)
 
 
-def _withdrawn(draft: Draft) -> None:
+def _apply_withdrawn(draft: Draft) -> None:
     report, where = draft.report, draft.columns["node"]
     for i, name in enumerate(report.withdrawn):
         row = draft.row.get(name)
@@ -398,19 +398,19 @@ def _next_state(draft: Draft) -> State:
         now=draft.report.now,
         before=state.now,
         queue=queue,
-        ended=_remembered(draft.ended, queue),
+        ended=_needed_parents(draft.ended, queue),
         nodes=_node_status(draft),
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
         weight=draft.regression.weight,
         covariance=draft.regression.covariance,
-        plan=reported(state.plan, draft.report.finished, queue.row),
+        plan=plan_after_report(state.plan, draft.report.finished, queue.row),
         reserved=state.reserved,
     )
 
 
-def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
+def _needed_parents(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
     """Return those finished tasks that are a parent of a task in the queue, or whose workflow still has tasks there.
     Values are node index and workflow, by name."""
     needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()

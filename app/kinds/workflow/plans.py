@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -79,15 +79,15 @@ class SearchResult:
     took: float
 
 
-def encoded(message: Remaining | SearchResult) -> bytes:
+def encode(message: Remaining | SearchResult) -> bytes:
     """Serialise a message to or from the search process as safetensors."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}
-    return written(arrays, {"numbers": json.dumps(numbers)})
+    return write_tensors(arrays, {"numbers": json.dumps(numbers)})
 
 
-def decoded(data: bytes) -> dict[str, Any]:
-    """Return the fields of a message serialised by ``encoded``.
+def decode(data: bytes) -> dict[str, Any]:
+    """Return the fields of a message serialised by ``encode``.
 
     Raises:
         ValueError, KeyError, SafetensorError: ``data`` is no such message.
@@ -148,7 +148,7 @@ class QueuePlan(NamedTuple):
     departed: tuple[str, float] | tuple[()] = ()
 
 
-def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
+def plan_after_report(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
     """Return the plan after the tasks ``finished``; None if there was no plan, or no planned task is left in ``queue``.
     ``queue`` has the names of waiting and running tasks."""
     if plan is None:

@@ -294,7 +294,7 @@ def unpack(stored: list[Any]) -> State:
         {name: tuple(where) for name, where in ended.items()},
         {node: (status, since) for node, status, since in nodes},
         tuple(head),
-        {user: tuple(map(_finished, tasks)) for user, tasks in history.items()},
+        {user: tuple(map(_parse_finished, tasks)) for user, tasks in history.items()},
         done,
         np.array(weight),
         np.array(covariance),
@@ -303,7 +303,7 @@ def unpack(stored: list[Any]) -> State:
     )
 
 
-def _finished(stored: Any) -> Finished:
+def _parse_finished(stored: Any) -> Finished:
     if not isinstance(stored, list):
         return Finished(stored, np.nan, 1)
     seconds, estimate, processors = stored
@@ -354,9 +354,9 @@ class _Reading:
         """Apply one more report of the run: descriptions, starts and ends of its tasks."""
         known, now = len(self.tasks), report["now"]
         for told in report.get("queued", ()):
-            self._described(told, now).pop("begun", None)
+            self._task_of(told, now).pop("begun", None)
         for told in report.get("running", ()):
-            _record_start(self._described(told, now), told)
+            _record_start(self._task_of(told, now), told)
         for told in report.get("finished", ()):
             task = self._by_id[told["id"]]
             _record_start(task, told)
@@ -364,7 +364,7 @@ class _Reading:
         for task in self.tasks[known:]:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
-    def _described(self, told: Mapping[str, Any], now: float) -> Task:
+    def _task_of(self, told: Mapping[str, Any], now: float) -> Task:
         """Return the task that a report describes, as it was first described; ``now``: time of the report in
         seconds."""
         task = self._by_id.get(told["id"])

@@ -143,7 +143,7 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
         for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
         if part
     )
-    scored = _scored(situation, decided)
+    scored = _top_scores(situation, decided)
     own = "waiting" if decided.order else "nothing_ready"
     if decided.started.starts or any(decided.renting):
         own = "started"
@@ -174,7 +174,7 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
     }
 
 
-def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
+def _top_scores(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
     """Return at most two tasks, the most urgent ones, with their scores."""
     score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
     return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]

@@ -132,7 +132,7 @@ class WorkflowPatch(BaseModel):
     ] = {}
 
 
-def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
+def apply_patch(spec: Spec, patch: WorkflowPatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

@@ -60,7 +60,7 @@ def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
         return Hindsight([], PROMISED.format(spec.backfilling))
     if len(shown.steps) < shown.iterations:
         return Hindsight([], too_long(len(shown.steps)))
-    stood = [(step.decision, state) for step, state in zip(shown.steps, _replayed(compiled, shown), strict=False)]
+    stood = [(step.decision, state) for step, state in zip(shown.steps, _replay(compiled, shown), strict=False)]
     if len(stood) < len(shown.steps):
         return Hindsight([], TOO_MANY)
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
@@ -86,7 +86,7 @@ def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, s
     return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
 
 
-def _replayed(compiled: Compiled, shown: RunHistory) -> Iterator[State]:
+def _replay(compiled: Compiled, shown: RunHistory) -> Iterator[State]:
     """Yield the state after each report, until the queue exceeds ``MOST_TASKS``."""
     state = begin(compiled.layout)
     for step in shown.steps:
@@ -189,7 +189,7 @@ class WorkflowViews(Views):
     def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
         if not shown.steps:
             return []
-        queue, used, waits = _played(shown.steps)
+        queue, used, waits = _reconstruct(shown.steps)
         counted = [step for step in shown.steps if step.decision.get("waiting") is not None]
         if counted:
             used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
@@ -239,7 +239,7 @@ class WorkflowViews(Views):
         ]
 
 
-def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
+def _reconstruct(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
     """Return the reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each
     report."""
     queue, used, waits = _Queue(), Course(), Course()

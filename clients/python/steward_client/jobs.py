@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from .answers import document
 from .errors import StewardError
-from .live import Service, connected
+from .live import Service, open_http
 from .progress import Progress
 from .retry import Retry
 
@@ -123,7 +123,7 @@ class Job:
     def _call(
         self, method: str, path: str, json: dict[str, Any] | None = None, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        with connected(self._client) as http:
+        with open_http(self._client) as http:
             return self._retry.call(http, method, path, document, json, headers)
 
 

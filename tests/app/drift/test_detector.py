@@ -22,7 +22,7 @@ from app.drift.detector import (
     observed,
     restored,
 )
-from app.kinds.contract.engine import FACTORS, Residual, Residuals, count_residual, measured
+from app.kinds.contract.engine import FACTORS, Residual, Residuals, count_residual, ratio_residual
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05
@@ -31,7 +31,7 @@ SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05
 def seconds(rng: np.random.Generator, factor: float) -> Residual:
     """Four batches that take ``factor`` times as long as is expected."""
     logs = rng.normal(log(factor), SPREAD, 4)
-    return measured("seconds", float(logs.sum()), 4, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
+    return ratio_residual("seconds", float(logs.sum()), 4, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
 
 
 def arrivals(rng: np.random.Generator, factor: float) -> Residual:

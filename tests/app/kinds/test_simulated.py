@@ -164,4 +164,4 @@ def test_a_domain_model_is_read_back_and_what_is_none_is_refused() -> None:
 
 def test_a_patch_that_makes_no_spec_is_refused() -> None:
     with pytest.raises(ValidationError, match="lowest must be less than highest"):
-        KIND.changed(SPEC, KIND.patch.model_validate({"lowest": 30}))
+        KIND.apply_patch(SPEC, KIND.patch.model_validate({"lowest": 30}))

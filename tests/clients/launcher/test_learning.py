@@ -152,7 +152,7 @@ def test_a_training_that_was_left_is_gone_on_with(
     made, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
     made._service = made._jobs._service = SimpleNamespace(call=call)
     made._jobs.trained = lambda job: begun.append(job["id"])
-    assert (made._learned(), begun) == (bool(followed), followed)
+    assert (made._has_agent(), begun) == (bool(followed), followed)
 
 
 def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:

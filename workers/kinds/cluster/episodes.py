@@ -11,7 +11,7 @@ from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_S
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import Ahead, CurvePoints, LearningCurves, ahead
-from app.kinds.cluster.lookahead import Converging, Progress, Tolerance, judged, none
+from app.kinds.cluster.lookahead import Converging, Progress, Tolerance, none, update_convergence
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.spec import Convergence
@@ -460,6 +460,6 @@ def limited(
     level, gain, half = (np.where(runs, column, np.nan) for column in left)
     floor = np.full_like(clusters.gpus, layout.spec.minimum)
     progress = Progress(level, gain, half, clusters.gpus, floor, layout.sizes)
-    after = judged(before, progress, clusters.now[:, None], tolerance)
+    after = update_convergence(before, progress, clusters.now[:, None], tolerance)
     clusters.ceiling[:] = after.ceiling
     return after

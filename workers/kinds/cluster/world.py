@@ -395,7 +395,7 @@ class PlayedSource(Source):
         found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
-        found.worth[at] = believed.lengths.sized(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
+        found.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
         step = believed.step_seconds(drawn.believed[at], none, jobs.requested[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans import WORTHWHILE, Remaining, SearchResult, decoded, encoded
+from app.kinds.workflow.plans import WORTHWHILE, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
 from workers.kinds.workflow.simulator.annealing import (
@@ -237,7 +237,7 @@ def main(descriptor: int) -> None:
                 asked = parent.recv_bytes()
             except EOFError:
                 return
-            parent.send_bytes(encoded(searched(Remaining(**decoded(asked)))))
+            parent.send_bytes(encode(searched(Remaining(**decode(asked)))))
 
 
 if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.iterative.commands.ask import Questions, ask
-from app.kinds.iterative.commands.guess import guess, read
+from app.kinds.iterative.commands.guess import guess, read_log
 from app.kinds.iterative.spec import IterativeSpec
 
 
@@ -36,7 +36,7 @@ def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, not
         raise InvalidInput(
             [FieldIssue(f"/{out}", "is there already; name another with --out, or replace it with --force", None)]
         )
-    spec = _checked(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
+    spec = _check_spec(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
     text = json.dumps(spec, indent=2)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -45,20 +45,20 @@ def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, not
         raise InvalidInput([FieldIssue(f"/{out}", str(error.strerror), None)]) from error
     if as_json:
         Console().print(json.dumps(spec), soft_wrap=True, markup=False, highlight=False)
-    _say(notes, f"wrote {out}; next:")
-    _say(notes, f"  steward workload create {out}")
+    _print_note(notes, f"wrote {out}; next:")
+    _print_note(notes, f"  steward workload create {out}")
     if given.log is not None:
-        _say(notes, f"  steward samples create {spec['name']} {given.log}")
+        _print_note(notes, f"  steward samples create {spec['name']} {given.log}")
 
 
-def _say(notes: Console, words: str) -> None:
+def _print_note(notes: Console, words: str) -> None:
     notes.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 def _from_log(given: CommandArguments, log: Path, notes: Console) -> dict[str, Any]:
-    found = guess(read(log), given.iterations, given.deadline)
+    found = guess(read_log(log), given.iterations, given.deadline)
     for reason in found.reasons:
-        _say(notes, reason)
+        _print_note(notes, reason)
     return {"name": given.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **found.spec}
 
 
@@ -73,7 +73,7 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:63] or "my-training"
 
 
-def _checked(spec: dict[str, Any]) -> dict[str, Any]:
+def _check_spec(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         IterativeSpec.model_validate(spec)
     except ValidationError as error:

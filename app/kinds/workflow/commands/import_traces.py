@@ -146,7 +146,7 @@ def _issue(issue: FieldIssue) -> Json:
 def _export(reading: Reading, path: Path, options: Options, target: Path) -> Json:
     form = FORMATS[options.export_format]
     machine = max(reading.machines, default=None)
-    text = "".join(form.write(reading.trace, reading.name or _called(path), machine)).encode()
+    text = "".join(form.write(reading.trace, reading.name or _stem(path), machine)).encode()
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
     return {"file": str(target), "format": options.export_format, "without": list(form.omits(reading.trace))}
@@ -157,7 +157,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
     form = FORMATS[options.format]
     text = "".join(form.write(reading.trace, reading.name, max(reading.machines, default=None)))
     headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
-    name = options.name or _called(path)
+    name = options.name or _stem(path)
     with Service(options.url) as service:
         reply = service.call(
             "POST",
@@ -169,7 +169,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
     return {"workload": workload, "execution": name, "duplicate": reply["duplicate"] == 1}
 
 
-def _called(path: Path) -> str:
+def _stem(path: Path) -> str:
     """Return the file name without the suffixes of trace formats and gzip."""
     while path.suffix in SUFFIXES:
         path = path.with_suffix("")

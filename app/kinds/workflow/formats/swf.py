@@ -338,13 +338,13 @@ def read_swf(
     whole, dropped = _usable(table, warnings)
     if not len(whole.line):
         refuse([FieldIssue("", "holds no job with a run time and processors", len(table.line))])
-    whole = _ordered(whole, warnings, sort=sort)
+    whole = _sort_by_submission(whole, warnings, sort=sort)
     if preceding and skipping is not None:
-        whole = _preceded(whole, skipping)
+        whole = _drop_orphans(whole, skipping)
     trace = _trace(whole)
     if preceding:
         trace = _with_parents(trace, whole)
-    trace = _clipped(trace, whole.where, warnings, clip=clip)
+    trace = _clip_runtimes(trace, whole.where, warnings, clip=clip)
     warnings += doubtful_units(trace, whole.where)
     machine = int(_number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes")) or 0)
     warnings += _too_large(trace, machine, whole.where)
@@ -396,7 +396,7 @@ def _processors(cells: Floats) -> Floats:
     return np.where(cells[:, REQUESTED] > 0, cells[:, REQUESTED], cells[:, ALLOCATED])
 
 
-def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
+def _sort_by_submission(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
     submit = table.cells[:, SUBMIT]
     falls = np.flatnonzero(np.diff(submit) < 0) + 1
     if not len(falls):
@@ -458,7 +458,7 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
     return trace._replace(parent_start=start, parents=edges.parents, data=np.zeros(len(found)))
 
 
-def _preceded(table: Table, skipping: Skipping) -> Table:
+def _drop_orphans(table: Table, skipping: Skipping) -> Table:
     """Return the rows without jobs whose preceding job is missing, repeated until none is; record these in
     ``skipping``."""
     while True:
@@ -471,7 +471,7 @@ def _preceded(table: Table, skipping: Skipping) -> Table:
         table = table.take(~lost)
 
 
-def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bool) -> Trace:
+def _clip_runtimes(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bool) -> Trace:
     over = np.flatnonzero(trace.runtime > trace.estimate)
     if not len(over):
         return trace

@@ -211,13 +211,13 @@ def _take(document: Document, found: PointerValue) -> None:
         document.place = parent
         _take_task(document, found)
     elif parent == f"{EXECUTION}/tasks":
-        if (executed := _parsed(_ExecutedTask, document, found)) is not None:
+        if (executed := _parse(_ExecutedTask, document, found)) is not None:
             document.executed.append(executed)
     elif parent == f"{SPECIFICATION}/files":
-        if (file := _parsed(_File, document, found)) is not None:
+        if (file := _parse(_File, document, found)) is not None:
             _take_size(document, file.id, file.size, f"{found.pointer}/sizeInBytes")
     elif parent in (f"{EXECUTION}/machines", "/workflow/machines"):
-        machine = _parsed(_Machine, document, found)
+        machine = _parse(_Machine, document, found)
         if machine is not None and (cores := machine.cpu.cores or machine.cpu.count):
             document.machines += (int(cores),)
     elif found.pointer in INTO:
@@ -243,10 +243,10 @@ def _take_scalar(document: Document, found: PointerValue, name: str, kind: TypeA
 
 def _take_task(document: Document, found: PointerValue) -> None:
     if not document.flat:
-        if (task := _parsed(_SpecifiedTask, document, found)) is not None:
+        if (task := _parse(_SpecifiedTask, document, found)) is not None:
             document.tasks.append(task)
         return
-    flat = _parsed(_FlatTask, document, found)
+    flat = _parse(_FlatTask, document, found)
     if flat is None:
         return
     for number, file in enumerate(flat.files):
@@ -266,7 +266,7 @@ def _take_size(document: Document, name: str, size: float, pointer: str) -> None
         document.issues.append(FieldIssue(pointer, message, size))
 
 
-def _parsed(model: type[AnyPart], document: Document, found: PointerValue) -> AnyPart | None:
+def _parse(model: type[AnyPart], document: Document, found: PointerValue) -> AnyPart | None:
     try:
         return model.model_validate(found.value)
     except ValidationError as error:
@@ -313,7 +313,7 @@ def read_wfformat(source: Source) -> Reading:
         OSError: the file can't be read.
     """
     document = read_document(source)
-    index = _identified(document)
+    index = _positions_by_id(document)
     warnings: list[FieldIssue] = []
     edges = _edges(document, index, warnings)
     names = tuple(task.identifier for task in document.tasks)
@@ -328,7 +328,7 @@ def read_wfformat(source: Source) -> Reading:
     return Reading(trace, where, _lacks(trace, document), tuple(warnings), document.name, document.machines)
 
 
-def _identified(document: Document) -> dict[str, int]:
+def _positions_by_id(document: Document) -> dict[str, int]:
     """Return the position of every task by id, and by name if that is unique. Raises InvalidInput if an id is given
     twice, or there is no task."""
     if not document.tasks:

@@ -64,18 +64,18 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
 def decide(situation: QueueSituation, choose: Chooser) -> Decided:
     """Make one decision: order the ready tasks by ``choose``, start tasks, and select nodes to order and release."""
     choice = choose(situation)
-    order = _sorted(situation, choice.scores)
-    fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
+    order = _order_by_score(situation, choice.scores)
+    fill = situation.ready if choice.fill is None else _order_by_score(situation, choice.fill)
     if choice.fill is None:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
-    started = _started(situation, choice, order, fill)
+    started = _start_tasks(situation, choice, order, fill)
     rented = fleet.rent(situation, started.starts, order.tolist())
     state = situation.state
     state = state._replace(head=_head(situation, choice, started), reserved=started.reserved)
     return Decided(choice, order.tolist(), started, rented, state)
 
 
-def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
+def _order_by_score(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
     return situation.ready[np.argsort(scores, kind="stable")]
 
 
@@ -88,7 +88,7 @@ def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[
     return situation.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
 
 
-def _started(situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+def _start_tasks(situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
     if choice.mechanism == CONSERVATIVE:
         return reserving(situation, order) if is_pool(situation) else fleet.conservative(situation, order.tolist())
     if is_pool(situation):

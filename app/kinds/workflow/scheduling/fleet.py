@@ -192,14 +192,14 @@ class Dispatcher:
     def window(self, task: int) -> Window:
         """Return the reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
-        for node in self._rented():
+        for node in self._rented_nodes():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
             if at < found.until:
                 left = processors - self.need[task], memory - self.memory[task]
                 found = Window(task, node, max(at, situation.now), *left)
         return found
 
-    def _rented(self) -> list[int]:
+    def _rented_nodes(self) -> list[int]:
         return [
             *self.free.processors,
             *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
@@ -402,10 +402,10 @@ def rent(situation: QueueSituation, starts: Sequence[tuple[int, int]], order: Se
     most urgent first."""
     started = {task for task, _ in starts}
     left = [task for task in order if task not in started]
-    return Renting(_ordered(situation, left), _released(situation, {node for _, node in starts}, left))
+    return Renting(_nodes_to_order(situation, left), _nodes_to_release(situation, {node for _, node in starts}, left))
 
 
-def _ordered(situation: QueueSituation, left: Sequence[int]) -> list[int]:
+def _nodes_to_order(situation: QueueSituation, left: Sequence[int]) -> list[int]:
     nodes, first, rented = situation.layout.nodes, situation.layout.first, situation.state.nodes
     coming = [Node(j, int(nodes.processors[j]), float(nodes.memory[j])) for j in rented if rented[j][0] == STARTING]
     kinds = sorted(range(len(first) - 1), key=lambda kind: (nodes.price[first[kind]] / nodes.speed[first[kind]], kind))
@@ -439,7 +439,7 @@ def _fits(situation: QueueSituation, node: int, need: int, memory: float) -> boo
     return bool(nodes.processors[node] >= need and nodes.memory[node] >= memory)
 
 
-def _released(situation: QueueSituation, taken: set[int], left: Sequence[int]) -> list[int]:
+def _nodes_to_release(situation: QueueSituation, taken: set[int], left: Sequence[int]) -> list[int]:
     nodes, state = situation.layout.nodes, situation.state
     busy = taken | set(situation.queue.node[situation.running].tolist())
     soon = state.now - state.before if state.before >= 0 else PATIENCE_SECONDS

@@ -67,7 +67,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def ignore_signals() -> Iterator[None]:
     """Context manager: the signals are ignored in the block, for short work that must not be interrupted."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in NUMBERS}
     try:

@@ -138,6 +138,6 @@ class Service:
         self.http.close()
 
 
-def refused(error: StewardError | Unreachable) -> str:
+def error_line(error: StewardError | Unreachable) -> str:
     """An error's message in one line."""
     return " ".join(str(error).split())

@@ -58,11 +58,11 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     tell = unless(wishes.quiet, say)
     data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
     turn = _turn(service.url, stack)
-    if _ours(service, turn):
+    if _must_serve(service, turn):
         if turn is not None:
             turn.data = data
         with defer_interrupts():
-            own = stack.enter_context(closing(_started(service, data, log, say, turn)))
+            own = stack.enter_context(closing(_start_service(service, data, log, say, turn)))
         _await(service, own)
         _keep(service, own, data)
     elif turn is not None and turn.take():  # no launcher runs the one that answers
@@ -83,7 +83,7 @@ def _turn(url: str, stack: ExitStack) -> Turn | None:
         return None
 
 
-def _ours(service: Service, turn: Turn | None) -> bool:
+def _must_serve(service: Service, turn: Turn | None) -> bool:
     """Whether this launcher must run the service; False once one responds.
 
     Raises:
@@ -99,7 +99,7 @@ def _ours(service: Service, turn: Turn | None) -> bool:
     return False
 
 
-def _started(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
+def _start_service(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
     left = turn.release if turn else lambda: None
     try:
         return Embedded(_command(service.url, data), log, say, left)
@@ -115,7 +115,7 @@ def _keep(service: Service, own: Embedded, data: Path) -> None:
 def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, data: Path) -> Embedded | None:
     """Continue another launcher's service on its data folder; None, with a message, if it can't be started here."""
     try:
-        own = _started(service, data, log, say, turn)
+        own = _start_service(service, data, log, say, turn)
     except Misuse as error:
         say(str(error))
         return None

@@ -43,7 +43,7 @@ def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -
     try:
         asyncio.run(_serve(Scaler(decided, poll), address, _credentials(tls)))
     except (OSError, ValueError) as error:
-        return _failed("scaler", error)
+        return _print_failure("scaler", error)
     return DONE
 
 
@@ -92,14 +92,14 @@ def run_recommender(
     except KeyboardInterrupt:
         return DONE
     except KubernetesError as error:
-        return _failed("recommender", error)
+        return _print_failure("recommender", error)
 
 
 def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
     """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
-        return _failed("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
+        return _print_failure("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
     _log()
     reader = _reader(url)
     by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *kept)
@@ -118,6 +118,6 @@ def _log() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
 
-def _failed(command: str, error: object) -> int:
+def _print_failure(command: str, error: object) -> int:
     print(f"steward {command}: {error}", file=sys.stderr)
     return FAILED

@@ -52,7 +52,7 @@ class RecommendationRequest(NamedTuple):
         return cls(subject, notes[ANNOTATIONS + "container"], conversions)
 
 
-def ours(vpa: Object, name: str = RECOMMENDER) -> bool:
+def is_addressed(vpa: Object, name: str = RECOMMENDER) -> bool:
     """Whether an object names this recommender."""
     return any(one.get("name") == name for one in vpa["spec"].get("recommenders") or ())
 
@@ -69,7 +69,7 @@ def recommendation(vpa: Object, wanted: RecommendationRequest, decided: Amounts)
     if missing:
         raise SubjectError(f"annotation {ANNOTATIONS}resources: {missing[0]!r} is none of {', '.join(sorted(decided))}")
     uncapped = {one.name: one.of(decided[one.resource]) for one in wanted.conversions}
-    target = {name: _within(text, name, _policy(vpa, wanted.container)) for name, text in uncapped.items()}
+    target = {name: _clamp(text, name, _policy(vpa, wanted.container)) for name, text in uncapped.items()}
     bounds = {"target": target, "lowerBound": target, "upperBound": target, "uncappedTarget": uncapped}
     return {"containerRecommendations": [{"containerName": wanted.container, **bounds}]}
 
@@ -82,7 +82,7 @@ def _policy(vpa: Object, container: str) -> Object:
     return found
 
 
-def _within(text: str, name: str, policy: Object) -> str:
+def _clamp(text: str, name: str, policy: Object) -> str:
     amount = parse_quantity(text)
     for bound, nearest in (("minAllowed", max), ("maxAllowed", min)):
         limit = (policy.get(bound) or {}).get(name)

@@ -75,10 +75,10 @@ def on(job: str, seconds: float, **told: Any) -> dict[str, Any]:
 def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
     shown = ApplicationMeasurements(64)
     for gpus, local in ((1, 32), (1, 64), (2, 32), (4, 32)):
-        shown = experience.measured(shown, step(1, gpus, local))
+        shown = experience.add_step(shown, step(1, gpus, local))
     known = len(shown.places)
-    assert experience.measured(shown, step(1, 4, 40)).places == shown.places
-    across = experience.measured(shown, step(2, 8, 32))
+    assert experience.add_step(shown, step(1, 4, 40)).places == shown.places
+    across = experience.add_step(shown, step(2, 8, 32))
     assert len(across.places) == known + 1  # nothing was known of several nodes
     parameters = across.parameters
     assert parameters is not None
@@ -87,23 +87,23 @@ def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
 
 
 def test_noisy_steps_at_a_place_are_averaged_and_places_are_bounded() -> None:
-    shown, noise = experience.measured(ApplicationMeasurements(64), step(1, 4, 32, 1.5)), np.random.default_rng(0)
+    shown, noise = experience.add_step(ApplicationMeasurements(64), step(1, 4, 32, 1.5)), np.random.default_rng(0)
     for _ in range(200):
-        shown = experience.measured(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
+        shown = experience.add_step(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
     (one,) = shown.places
     assert one.seconds == pytest.approx(step(1, 4, 32).seconds, rel=0.1)
     for _ in range(20):
-        shown = experience.measured(shown, step(1, 4, 32, 1.15))
+        shown = experience.add_step(shown, step(1, 4, 32, 1.15))
     assert shown.places[0].seconds == pytest.approx(step(1, 4, 32, 1.15).seconds, rel=0.03)  # they have become slower
     for number in range(200):
-        shown = experience.measured(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
+        shown = experience.add_step(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
     assert len(shown.places) <= experience.MOST_PLACES
 
 
 def test_of_two_jobs_that_differ_in_their_noise_alone_the_noisier_scales_further() -> None:
     shown = ApplicationMeasurements(64)
     for place in ((1, 1, 32), (1, 1, 64), (1, 4, 32), (2, 8, 32), (4, 16, 32)):
-        shown = experience.measured(shown, step(*place))
+        shown = experience.add_step(shown, step(*place))
     batches = Batches(64, 4_096, 8, 128)
     quiet, noisy = (experience.goodput(shown, batches, noise, (4, 16)) for noise in (10.0, 10_000.0))
     assert noisy.goodput[16] / noisy.goodput[1] > 2 * quiet.goodput[16] / quiet.goodput[1]
@@ -311,7 +311,7 @@ def test_a_job_that_asks_for_more_gpus_than_its_batch_has_samples_runs_all_the_s
 
 
 def test_no_batch_is_larger_than_the_largest() -> None:
-    shown = experience.measured(ApplicationMeasurements(10), step(1, 1, 10))
+    shown = experience.add_step(ApplicationMeasurements(10), step(1, 1, 10))
     course = experience.goodput(shown, Batches(10, 100, 1, 64), 1e6, (4, 16))
     assert course.batch[1:].max() == 100
     run = Live()

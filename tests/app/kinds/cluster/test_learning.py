@@ -49,7 +49,7 @@ def documented() -> ClusterModel:
     codec = ClusterSamples(Layout(spec()))
     [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
     assert isinstance(read, Sample)
-    return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpacked(read.data))]), 0).model)
+    return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpack(read.data))]), 0).model)
 
 
 def model(ended: int) -> ClusterModel:

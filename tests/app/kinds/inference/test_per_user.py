@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.inference.awarding import Client, Together, awarded, clients
+from app.kinds.inference.awarding import Client, Together, award, clients
 from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, view_of
 from app.kinds.inference.heuristics import OFFERING
 from app.kinds.inference.kind import KIND
@@ -105,7 +105,7 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
         ],
         axis=1,
     )
-    action = awarded(projector, here, chosen)
+    action = award(projector, here, chosen)
     legal = mask(MADE, here)
     assert legal[np.arange(len(action)), action].all()
     wanted = (chosen != WAIT).any(axis=1) & (here.asked != CONTROL)
@@ -153,7 +153,7 @@ def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, w
         quality=np.array([[0.8, 0.7, 0.3]]),
         asked=np.zeros(1, np.int64),
     )
-    action = awarded(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
+    action = award(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
     assert made.dispatch_of(action).user.tolist() == [winner]
 
 
@@ -171,7 +171,7 @@ def test_what_takes_the_server_longer_is_charged_more() -> None:
     one, two, accurate = offer(), offer(size=1), offer(variant=1, size=1)
     projector = Projector.of(made, model(made))
     for chosen, winner in (([one, two, two], 1), ([accurate, two, one], 1), ([accurate, WAIT, one], 0)):
-        action = awarded(projector, here, np.array([chosen]))
+        action = award(projector, here, np.array([chosen]))
         assert made.dispatch_of(action).user.tolist() == [winner]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.kinds.contract.policy import Situation
 from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
-from app.kinds.inference.heuristics import Composed, paced
+from app.kinds.inference.heuristics import Composed, scale_by_pace
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import WEIGHT, spread
 from app.kinds.inference.scaling import Arriving, ExpectedReturn, Lookahead, candidates, expected_quality, waits
@@ -107,15 +107,15 @@ def test_servers_that_have_been_slow_are_expected_to_be() -> None:
     batch[1:, -8:], pace[1, -8:], pace[2, -8:] = 0, 2.0, 0.5
     recent = Transitions(batch, pace, np.full((count, 1, PARTS), NONE))
     projector = Projector(made, SECONDS, np.array([60.0]), np.array([numbers(0.0)]), recent)
-    factor = np.asarray(paced(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
+    factor = np.asarray(scale_by_pace(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
     assert factor[0] == 1
     assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
     assert factor[2] == pytest.approx(1 / factor[1])
     one = state(made, 20.0, on=2)
     several = one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
-    counts = ExpectedReturn().target_servers(paced(projector), several)[:, 0]
+    counts = ExpectedReturn().target_servers(scale_by_pace(projector), several)[:, 0]
     assert counts[1] > counts[0] > counts[2]
-    assert paced(projector._replace(recent=None)).seconds is SECONDS
+    assert scale_by_pace(projector._replace(recent=None)).seconds is SECONDS
 
 
 def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:

@@ -12,7 +12,7 @@ import pytest
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.engine import RunMemory
-from app.kinds.iterative.announced import MOST_UPCOMING, padded
+from app.kinds.iterative.announced import MOST_UPCOMING, pad_announced
 from app.kinds.iterative.engine import ENGINE, Read
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
@@ -48,7 +48,7 @@ def after_one(projector: Projector, batch: float, upcoming: Sequence[float] = ()
     state = begin(projector, np.array([[4]]))
     seconds = (2 + 60 / 8 + 0.8) * batch / 128
     state = advance(projector, state, np.array([[4]], np.int16), np.array([[seconds]]), np.array([[batch]]))
-    return state._replace(upcoming=padded([np.array(upcoming).reshape(-1, 1)], 1))
+    return state._replace(upcoming=pad_announced([np.array(upcoming).reshape(-1, 1)], 1))
 
 
 def rest(state: State, projector: Projector) -> float:
@@ -112,7 +112,7 @@ def test_a_batch_of_runs_is_each_run_by_itself() -> None:
     projector = Projector(LAYOUT, table([GROWING], members=3))
     told = [[], [64.0] * 29, [512.0, 256.0]]
     alone = [after_one(projector, 128.0, one) for one in told]
-    upcoming = padded([state.upcoming[0] for state in alone], 1)
+    upcoming = pad_announced([state.upcoming[0] for state in alone], 1)
     fields = zip(*(state[:-1] for state in alone), strict=True)
     together = State(*[*(np.concatenate(parts) for parts in fields), upcoming])
     seen = view(projector, together)

@@ -16,7 +16,7 @@ from typing_extensions import override
 from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Situation, View
-from app.kinds.inference.awarding import Client, awarded, clients
+from app.kinds.inference.awarding import Client, award, clients
 from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
@@ -579,7 +579,7 @@ class Clients(JointSimulator):
         """
         world = self.world
         chosen = np.stack([actions[name] for name in self.clients], axis=1)
-        common = world.step(awarded(world.projector, world.state, chosen))
+        common = world.step(award(world.projector, world.state, chosen))
         shared = world.terms[:, UNFAIR:] @ world.weights[UNFAIR:]
         own = world.weights[QUALITY] * (world.before.missed - world.after.missed)  # [B, U]
         pay = (world.requests * (own - shared[:, None])).astype(np.float32)

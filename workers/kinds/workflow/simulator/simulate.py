@@ -21,7 +21,7 @@ from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISM
 from app.kinds.workflow.scheduling.planning import PREDICTION
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
-from app.kinds.workflow.trace import Seconds, Trace, selected
+from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, opened, play_conservative, play_priority, play_rules
 
 SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
@@ -387,7 +387,7 @@ def played(arguments: Namespace, reading: Reading) -> list[SimulatedSequence]:
     found = []
     parts = sequences(arguments.sequences, reading.trace.tasks)
     for name, (first, count) in watched([(name, part) for name in names for part in parts]):
-        part = selected(reading.trace, slice(first, first + count))
+        part = select_tasks(reading.trace, slice(first, first + count))
         if name == AGENT:
             schedule = picked(part, nodes, arguments, limits)
         else:

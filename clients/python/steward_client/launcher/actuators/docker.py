@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
-from steward_client.trust import trusted
+from steward_client.trust import ssl_context
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
 from .leftovers import Leaving, Leftover, launcher
@@ -153,11 +153,13 @@ def _client(address: str) -> httpx.Client:
     if scheme == "unix":
         if not Path(rest).is_socket():
             raise Unavailable(f"there is no socket {rest}: is Docker's daemon running? --option host=unix:///path")
-        transport = httpx.HTTPTransport(uds=rest, verify=trusted())
-        return httpx.Client(base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS, verify=trusted())
+        transport = httpx.HTTPTransport(uds=rest, verify=ssl_context())
+        return httpx.Client(
+            base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS, verify=ssl_context()
+        )
     if scheme != "tcp" or not rest:
         raise ActuatorError(f"host={address}: unix:///path or tcp://host:port is accepted")
-    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=trusted())
+    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=ssl_context())
 
 
 def _settable(cores: int, memory: int) -> dict[str, Settable]:

@@ -59,7 +59,7 @@ class KubernetesPod(Remote, Leaving):
             "memory": Settable(UNITS["memory"], 4.0, None, IN_PLACE),
         }
         super().__init__(settable, wanted)
-        self._api = connected(api)
+        self._api = connect(api)
         self._image, self._account = image, account
         self._pods, self._pod = f"/api/v1/namespaces/{namespace}/pods", ""
         self._stopping = False
@@ -175,7 +175,7 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:50].rstrip("-") or "run"
 
 
-def connected(api: str) -> KubernetesApi:
+def connect(api: str) -> KubernetesApi:
     """Client of the cluster's API; ``api``: address of ``kubectl proxy``, empty: the cluster of this process's pod.
 
     Raises:

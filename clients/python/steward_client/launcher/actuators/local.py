@@ -68,12 +68,12 @@ class LocalProcesses(Actuator):
         try:
             self._cpu = _cpu_limit(wanted["cpu"], cpu_method, self._groups.get("cpu")) if "cpu" in wanted else None
             self._memory = _memory_limit(self._groups.get("memory")) if "memory" in wanted else None
-            self._settable = self._described(wanted)
+            self._settable = self._settable_resources(wanted)
         except ActuatorError:
             self.close()
             raise
 
-    def _described(self, wanted: Mapping[str, Range]) -> dict[str, Settable]:
+    def _settable_resources(self, wanted: Mapping[str, Range]) -> dict[str, Settable]:
         found: dict[str, Settable] = {}
         if self._cpu is not None:
             least = CORE if isinstance(self._cpu, Affinity) else LEAST_PERCENT

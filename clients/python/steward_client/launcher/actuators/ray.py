@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
-from steward_client.trust import trusted
+from steward_client.trust import ssl_context
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
 from .leftovers import Leaving, Leftover, launcher
@@ -60,7 +60,7 @@ class RayJob(Remote, Leaving):
         address = address or os.environ.get("RAY_API_SERVER_ADDRESS", "") or ADDRESS
         settable = {name: Settable(UNITS[name], 1.0, None, HOW) for name in ("workers", "cpu", "gpus", "memory")}
         super().__init__(settable, wanted)
-        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=trusted())
+        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=ssl_context())
         self._address = address
         self._python, self._job = python, f"steward-{secrets.token_hex(8)}"
         try:

@@ -189,12 +189,12 @@ def _job_status(job: str) -> JobStatus:
     try:
         told = _run(["scontrol", "show", "job", job, "--oneliner"])
     except ActuatorError:
-        return _recorded(job)
+        return _accounted_status(job)
     fields = dict(re.findall(r"(\w+)=(\S*)", told))
     return JobStatus(fields.get("JobState", "UNKNOWN"), _status(fields.get("ExitCode", "0:0")))
 
 
-def _recorded(job: str) -> JobStatus:
+def _accounted_status(job: str) -> JobStatus:
     rows = _run(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"]).split("\n")
     state, _, code = rows[0].partition("|")
     if not code:

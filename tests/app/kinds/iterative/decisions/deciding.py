@@ -117,7 +117,9 @@ class AsGiven(IterativeServing):
         """The states put together."""
         columns: Any = zip(*(one.report for one in pending), strict=True)
         state = State(*(np.concatenate(column) for column in columns))
-        return decider.observed(compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending))
+        return decider.make_batch(
+            compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending)
+        )
 
     def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
         """The state's allocation."""

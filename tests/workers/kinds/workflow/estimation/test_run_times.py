@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.workflow.run_times import Finished, Predictor
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.estimators.base import TooLittleData
 from workers.kinds.workflow.run_times import fit_run_times, predicted, refitted
 
@@ -16,7 +16,7 @@ UNKNOWN = float("nan")
 def trace(runtime: Floats, estimate: Floats, user: NDArray[np.int64]) -> Trace:
     """Tasks a day apart: each has ended before the next comes."""
     count = len(runtime)
-    return independent(1e6 * np.arange(count, dtype=np.float64), runtime, estimate, np.ones(count, np.int64), user)
+    return independent_jobs(1e6 * np.arange(count, dtype=np.float64), runtime, estimate, np.ones(count, np.int64), user)
 
 
 def planted(kind: str, count: int = 400) -> Trace:
