@@ -130,7 +130,7 @@ class _Wanted:
     def __init__(self, servers: NDArray[np.int64]) -> None:
         self.servers = servers
 
-    def wanted(self, projector: object, state: State) -> NDArray[np.int64]:
+    def target_servers(self, projector: object, state: State) -> NDArray[np.int64]:
         del projector, state
         return self.servers[:, None]
 
@@ -165,7 +165,7 @@ class Concurrency:
         self.target, self.variant, self.name = target, variant, f"concurrency_{target:g}_{variant}"
         self._p90 = float(np.exp(NORMAL_80 * spread))
 
-    def wanted(self, projector: Projector, state: State) -> NDArray[np.int64]:
+    def target_servers(self, projector: Projector, state: State) -> NDArray[np.int64]:
         """Servers of the only class, [B, 1]."""
         assert projector.seconds is not None  # noqa: S101 - peers are played with a domain model
         seconds = projector.seconds[0, self.variant, 0] * self._p90

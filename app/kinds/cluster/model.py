@@ -48,7 +48,7 @@ class ClusterModel:
         curves: learning curves by application.
         interference: slowdown of jobs that share nodes.
         arrivals: arrival process of jobs.
-        forecasts: serialised forecasters of arrivals by queue (``app.kinds.forecasting.answer.serialise``); empty: none.
+        forecasts: serialised forecasters of arrivals by queue (``forecasting.answer.serialise``); empty: none.
     """
 
     applications: tuple[str, ...]

@@ -78,7 +78,7 @@ def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "beside", at_once)
     made: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.said.append)  # type: ignore[arg-type]
     made.spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
-    made._fitted, made._train = fit, lambda model: watching.said.append(f"trained {model}")
+    made._fit_model, made._train = fit, lambda model: watching.said.append(f"trained {model}")
     return made
 
 
