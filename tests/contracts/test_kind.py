@@ -404,7 +404,7 @@ class TestViews:
             self.check(figures)
             assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
             before = kind.views.hindsight(on, shown)
-            assert before.told.endswith(".")
+            assert before.explanation.endswith(".")
             self.check(before.figures)
             last = shown.steps[-1].decision if shown.steps else shown.first
             assert all(isinstance(part, str) for part in kind.views.details(last))

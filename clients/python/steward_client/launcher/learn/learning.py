@@ -105,7 +105,7 @@ class Learning:
         most = {one.name: one.maximum for one in self._resources}
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
         self._tell(f"measured: the command goes on with {held} until a model is fitted")
-        fitted = beside(self._fitted)
+        fitted = beside(self._fit_model)
         try:
             holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
         except Interrupted as error:
@@ -228,7 +228,7 @@ class Learning:
         left = self._jobs.unfinished_training()
         if left is not None:
             self._tell("measured before; the training that was left goes on")
-            self._training = beside(partial(self._jobs.trained, left))
+            self._training = beside(partial(self._jobs.wait_for_training, left))
         return left is not None
 
     def _enough(self) -> bool:
