@@ -82,19 +82,19 @@ class ReplayedReport(NamedTuple):
     allocation: Integers
 
 
-def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
+def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports and decisions, and compare every rule's decision at up to ``POINTS`` of them.
     Without a figure, the result has the reason as text: no report, too many reports or jobs."""
-    if not shown.steps:
+    if not history.steps:
         return Hindsight([], NOTHING_YET)
-    if len(shown.steps) < shown.iterations:
-        return Hindsight([], too_long(len(shown.steps)))
-    stood = [one for one in _replay(compiled, shown) if one.judged.names]
+    if len(history.steps) < history.iterations:
+        return Hindsight([], too_long(len(history.steps)))
+    stood = [one for one in _replay(compiled, history) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
     asked = evenly(stood, POINTS)
     decided, others = [one.allocation for one in asked], _allocations_by_rule(compiled, asked)
-    told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
+    told = f"Of {len(asked):,} decisions of {history.iterations:,}, where jobs were there."
     same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
         name: float(np.mean([held.any(axis=1).sum() for held in every]))
@@ -122,11 +122,11 @@ def _allocations_by_rule(compiled: Compiled, asked: Sequence[ReplayedReport]) ->
     return found
 
 
-def _replay(compiled: Compiled, shown: RunHistory) -> Iterator[ReplayedReport]:
+def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]:
     """Yield the run's state and decided allocation after each report."""
     layout = compiled.layout
     state = begin(layout)
-    for step in shown.steps:
+    for step in history.steps:
         reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
         judged = compiled.update_ceilings(reported)
         held = _allocation_after(compiled, judged, step.decision["changes"])
@@ -155,24 +155,24 @@ MOST_JOBS = 8
 REST = "not told apart"
 
 
-def part(shown: RunHistory) -> str:
+def part(history: RunHistory) -> str:
     """Return a note for a chart if only every n-th report is shown; empty otherwise."""
-    return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
+    return "" if history.every == 1 else f" Over the whole run: every {history.every:,}th report."
 
 
-def gpus_by_job(shown: RunHistory, whole: float) -> list[tuple[float, Mapping[str, float]]]:
+def gpus_by_job(history: RunHistory, whole: float) -> list[tuple[float, Mapping[str, float]]]:
     """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it. Skipped
     reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole`` GPUs;
     GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
-    last = _last(shown)
+    last = _last(history)
     found: list[tuple[float, Mapping[str, float]]] = []
-    for at, step in enumerate(shown.steps):
+    for at, step in enumerate(history.steps):
         there, gone = _reported_jobs(step), {one["job"] for one in step.report.get("ended", ())}
         if step.report.get("whole"):
             gone |= has.keys() - there
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
-        has = {job: gpus for job, gpus in has.items() if job not in gone and (shown.every == 1 or last[job] >= at)}
+        has = {job: gpus for job, gpus in has.items() if job not in gone and (history.every == 1 or last[job] >= at)}
         found.append((step.report["at"], _cut_to_total(has, whole - step.decision["free"])))
     return found
 
@@ -182,13 +182,13 @@ def _reported_jobs(step: Step) -> set[str]:
     return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
 
 
-def _last(shown: RunHistory) -> dict[str, int]:
+def _last(history: RunHistory) -> dict[str, int]:
     """Return, by job, the index of the last step that mentions it; the number of steps for jobs present now."""
     found: dict[str, int] = {}
-    for at, step in enumerate(shown.steps):
+    for at, step in enumerate(history.steps):
         found |= dict.fromkeys([*_reported_jobs(step), *(one["job"] for one in step.decision["changes"])], at)
-    there = () if shown.state is None else shown.state.names
-    return found | dict.fromkeys(there, len(shown.steps))
+    there = () if history.state is None else history.state.names
+    return found | dict.fromkeys(there, len(history.steps))
 
 
 def _cut_to_total(has: Mapping[str, float], used: float) -> dict[str, float]:
@@ -225,10 +225,10 @@ def given_back(steps: Sequence[Step]) -> Course:
 # Pages: allocations, waiting jobs, learning curves, released GPUs.
 
 
-def _free(compiled: Compiled, shown: RunHistory, free: int) -> Fact:
+def _free(compiled: Compiled, history: RunHistory, free: int) -> Fact:
     """Return the fact on free GPUs: their number, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
-    there = whole if shown.state is None else int(shown.state.capacity.sum())
+    there = whole if history.state is None else int(history.state.capacity.sum())
     lost = f"{whole - there:,} more are reported lost" if there < whole else ""
     return Fact("free", f"{free:,} of {there:,} GPUs", lost)
 
@@ -239,34 +239,34 @@ class ClusterViews(Views):
     most = 1_000
 
     @override
-    def facts(self, compiled: Compiled, shown: RunHistory) -> Sequence[Fact]:
-        decision: Json = shown.steps[-1].decision if shown.steps else shown.first
+    def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
+        decision: Json = history.steps[-1].decision if history.steps else history.first
         found = [
-            Fact("reports", f"{shown.iterations:,}"),
+            Fact("reports", f"{history.iterations:,}"),
             Fact("time", f"{number(decision['at'])} s"),
             Fact("jobs", f"{decision['running']} run, {decision['waiting']} wait"),
-            _free(compiled, shown, decision["free"]),
+            _free(compiled, history, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
-        given = given_back(shown.steps) if shown.every == 1 else []
+        given = given_back(history.steps) if history.every == 1 else []
         if given:
             found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
         return found
 
     @override
-    def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
-        if not shown.steps:
+    def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        if not history.steps:
             return []
         whole = float(compiled.layout.capacity.sum())
-        which = part(shown)
+        which = part(history)
         told = f"GPUs of each job, one on top of the other.{which} Dashed: all there are."
-        found = [shares("Who had how many GPUs", "GPUs", gpus_by_job(shown, whole), whole, told)]
-        waiting = [(step.report["at"], float(step.decision["waiting"])) for step in shown.steps]
+        found = [shares("Who had how many GPUs", "GPUs", gpus_by_job(history, whole), whole, told)]
+        waiting = [(step.report["at"], float(step.decision["waiting"])) for step in history.steps]
         found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{which}", steps=True))
-        curves = learning(shown.steps)
+        curves = learning(history.steps)
         if curves:
             found.append(courses("What jobs have learnt", "loss or metric", curves, f"As reported, by job.{which}"))
-        given = given_back(shown.steps)
+        given = given_back(history.steps)
         if given:
             told = f"By jobs that have little left to gain, summed; others have had them since.{which}"
             found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
@@ -282,10 +282,10 @@ class ClusterViews(Views):
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
     @override
-    def alternatives(self, compiled: Compiled, shown: RunHistory) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
         """Return the allocation of the present jobs by each rule; none if there are no jobs or more than
         ``MOST_ASKED``."""
-        state = shown.state
+        state = history.state
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
         outlook = compiled.outlook(state)
@@ -298,8 +298,8 @@ class ClusterViews(Views):
         return found
 
     @override
-    def hindsight(self, compiled: Compiled, shown: RunHistory) -> Hindsight:
-        return hindsight(compiled, shown)
+    def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
+        return hindsight(compiled, history)
 
     @override
     def details(self, decision: Json) -> Sequence[str]:

@@ -168,22 +168,22 @@ POINTS = 60
 ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
 
 
-def hindsight(compiled: Compiled, shown: RunHistory) -> Hindsight:
+def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
 
     Returns a text alone without reports, if some are left out, or if the run announced iterations."""
-    if not shown.steps:
+    if not history.steps:
         return Hindsight([], NOTHING_YET)
-    if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
-        return Hindsight([], too_long(len(shown.steps)))
-    if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
+    if len(history.steps) < history.iterations - history.start.get("first_iteration", 0):
+        return Hindsight([], too_long(len(history.steps)))
+    if history.start.get("upcoming") or any(one.report.get("upcoming") for one in history.steps):
         return Hindsight([], ANNOUNCED)
-    asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
-    return Hindsight(list(_figures(compiled, shown, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
+    asked = [one for one in history.steps if one.iteration + 1 < compiled.layout.iterations]
+    return Hindsight(list(_figures(compiled, history, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
 
 
-def _figures(compiled: Compiled, shown: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
-    state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
+def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
+    state, layout = _states(compiled, history, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
     for position, resource in enumerate(layout.spec.resources):
@@ -193,16 +193,16 @@ def _figures(compiled: Compiled, shown: RunHistory, asked: Sequence[Step]) -> It
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        told = f"Of {len(asked):,} decisions of {len(shown.steps):,}, for the iterations after them."
+        told = f"Of {len(asked):,} decisions of {len(history.steps):,}, for the iterations after them."
         yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
 
 
-def _states(compiled: Compiled, shown: RunHistory, chosen: set[int]) -> State:
-    start, projector = shown.start, compiled.projector
+def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
+    start, projector = history.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
     found = []
-    for one in shown.steps:
+    for one in history.steps:
         report = one.report
         levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
         given = np.array([features]).reshape(1, len(compiled.layout.features))
@@ -263,33 +263,33 @@ BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % 
 TARGET = " Dashed: the target."
 
 
-def last(shown: RunHistory) -> Any:
+def last(history: RunHistory) -> Any:
     """Return the last decision of a run as stored; the first one before any report."""
-    return shown.steps[-1].decision if shown.steps else shown.first
+    return history.steps[-1].decision if history.steps else history.first
 
 
-def facts(compiled: Compiled, shown: RunHistory) -> list[Fact]:
+def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
-    decision, state = last(shown), state_of(compiled, shown.state)
+    decision, state = last(history), state_of(compiled, history.state)
     found = [
-        Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
+        Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
         Fact("allocated", _amounts(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
-    over = metrics_so_far(compiled.layout, state, shown.start) if state is not None and done else {}
-    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
-    return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
+    over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
+    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
+    return found + [_chance(decision, metric, history, over.get(metric.name)) for metric in aimed_at]
 
 
 def _amounts(allocation: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
-def _chance(decision: Any, metric: Metric, shown: RunHistory, came_to: float | None) -> Fact:
+def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float | None) -> Fact:
     """Return the probability that a target is met or, for a complete run (``came_to``), whether it was, as text."""
-    goal = target(shown.start, metric) or 0.0
+    goal = target(history.start, metric) or 0.0
     wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
         verdict = "met" if metric.is_met(came_to, goal) else "missed"
@@ -299,49 +299,49 @@ def _chance(decision: Any, metric: Metric, shown: RunHistory, came_to: float | N
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
 
 
-def run_figures(compiled: Compiled, shown: RunHistory) -> Iterator[Figure]:
+def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
     """Yield charts of each metric, each allocation, and progress to targets for the whole run."""
-    if not shown.steps:
+    if not history.steps:
         return
-    note = "" if shown.every == 1 else f" Every {shown.every}th iteration is drawn."
+    note = "" if history.every == 1 else f" Every {history.every}th iteration is drawn."
     spec = compiled.layout.spec
     for metric in spec.metrics:
-        yield _metric(compiled, shown, metric, note)
+        yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
-        points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in shown.steps]
+        points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in history.steps]
         unit = resource.unit or resource.name
         yield allocated(
             f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"What was allocated.{note}"
         )
     for metric in spec.metrics:
-        wanted = target(shown.start, metric)
+        wanted = target(history.start, metric)
         if metric.scope == "run" and wanted is not None:
-            yield _progress(compiled, shown, metric, wanted)
+            yield _progress(compiled, history, metric, wanted)
 
 
-def _metric(compiled: Compiled, shown: RunHistory, metric: Metric, note: str) -> Figure:
-    points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in shown.steps]
-    band = list(_bands(shown, metric.name))
-    wanted = target(shown.start, metric) if metric.scope == "iteration" else None
+def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) -> Figure:
+    points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in history.steps]
+    band = list(_bands(history, metric.name))
+    wanted = target(history.start, metric) if metric.scope == "iteration" else None
     told = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
     title = f"{metric.name.replace('_', ' ')} ({metric.unit})" if metric.unit else metric.name.replace("_", " ")
     return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
 
 
-def _bands(shown: RunHistory, name: str) -> Iterator[Expected]:
-    for decision in [shown.first, *(one.decision for one in shown.steps)]:
+def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
+    for decision in [history.first, *(one.decision for one in history.steps)]:
         found = decision.get("predicted", {}).get(name)
-        if found and decision["iteration"] < shown.iterations:
+        if found and decision["iteration"] < history.iterations:
             yield Expected(decision["iteration"], found["low"], found["high"])
 
 
-def _progress(compiled: Compiled, shown: RunHistory, metric: Metric, wanted: float) -> Figure:
+def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: float) -> Figure:
     """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
-    values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
-    at = np.array([one.iteration for one in shown.steps])
+    values = np.array([one.report["metrics"][metric.name] for one in history.steps])
+    at = np.array([one.iteration for one in history.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
-    state = state_of(compiled, shown.state)
-    if state is not None and shown.every > 1 and sums[-1] > 0:
+    state = state_of(compiled, history.state)
+    if state is not None and history.every > 1 and sums[-1] > 0:
         sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
     points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
     name = metric.name.replace("_", " ")
@@ -349,13 +349,13 @@ def _progress(compiled: Compiled, shown: RunHistory, metric: Metric, wanted: flo
     return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
 
 
-def alternatives(compiled: Compiled, shown: RunHistory) -> list[Alternative]:
+def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
     """Return what the heuristics would decide now; empty if the run is complete or its state unknown."""
-    state = state_of(compiled, shown.state)
+    state = state_of(compiled, history.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
-    taken = last(shown)["allocation"]
+    taken = last(history)["allocation"]
     found = []
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
@@ -371,20 +371,20 @@ class IterativeViews(Views):
     """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
 
     @override
-    def facts(self, compiled: Compiled, shown: RunHistory) -> Sequence[Fact]:
-        return facts(compiled, shown)
+    def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
+        return facts(compiled, history)
 
     @override
-    def run(self, compiled: Compiled, shown: RunHistory) -> Sequence[Figure]:
-        return list(run_figures(compiled, shown))
+    def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        return list(run_figures(compiled, history))
 
     @override
-    def alternatives(self, compiled: Compiled, shown: RunHistory) -> Sequence[Alternative]:
-        return alternatives(compiled, shown)
+    def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
+        return alternatives(compiled, history)
 
     @override
-    def hindsight(self, compiled: Compiled, shown: RunHistory) -> Hindsight:
-        return hindsight(compiled, shown)
+    def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
+        return hindsight(compiled, history)
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:
