@@ -433,7 +433,7 @@ class Compiled:
             rule: allocation rule.
             outlook: expected step times and remaining work of the jobs.
             state: state after the report, with ceilings.
-            before: the state before ``judged``, to find ceilings that are new.
+            before: the state before ``update_ceilings``, to find ceilings that are new.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
         power = self.layout.spec.data_power

@@ -130,7 +130,7 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """The one-hot entries of ``told`` as nested lists."""
+        """The one-hot entries of ``one_hot_context`` as nested lists."""
         numbers: list[list[list[float]]] = self.one_hot_context.tolist()
         return numbers
 
