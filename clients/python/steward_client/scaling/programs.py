@@ -19,7 +19,7 @@ from steward_client.retry import Retry
 
 from .amounts import Amounts, Reader
 from .keda.server import Scaler, serving
-from .kept import CachedFunction
+from .cached import CachedFunction
 from .metrics import MetricsAdapter
 from .recommender import Recommender
 
