@@ -37,9 +37,9 @@ from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.lengths import (
     AGES,
     POINTS,
-    Ahead,
     CurvePoints,
     LearningCurves,
+    RemainingGain,
     ahead,
     parametric,
     thinned_indices,
@@ -177,7 +177,7 @@ def learned(table: Floats) -> LearningCurves:
     return classes([0], [True], [fit_class([Curve(epochs, one) for one in table], SEED)])
 
 
-def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> Ahead:
+def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> RemainingGain:
     """What is left of curves [n, E] of which ``told`` epochs [n] are over; by each alone where nothing is known."""
     count, epochs = table.shape
     seen = CurvePoints(*np.full((2, count, POINTS), np.nan))

@@ -126,7 +126,7 @@ class Choices(msgspec.Struct, frozen=True):
     memory: Memory | None = None
 
 
-class Written(msgspec.Struct, frozen=True):
+class KindDecision(msgspec.Struct, frozen=True):
     """A decision without the fields common to all kinds.
 
     Attributes:
@@ -174,7 +174,7 @@ class Serving(ABC):
         """Return the kind's ``Compiled`` of a snapshot: all that decisions need and that reports don't change."""
 
     @abstractmethod
-    def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
+    def begin(self, compiled: Any, start: Any, now: datetime) -> KindDecision:
         """Return the first decision of a run that was started at ``now`` (UTC) with ``start``, the kind's ``RunStart``.
 
         Raises:
@@ -197,11 +197,11 @@ class Serving(ABC):
         ``memory`` [B, H] holds the agent's hidden states; None: all zeros, or the policy has none."""
 
     @abstractmethod
-    def write(self, compiled: Any, batch: Any, choices: Choices, decided_by: DecidedBy) -> list[Written]:
+    def write(self, compiled: Any, batch: Any, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
         """Return B decisions for the choices, in the order of the batch; ``decided_by``: the deciding policy."""
 
     @abstractmethod
-    def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Any, one: Pending, failure: str) -> KindDecision:
         """Return a decision that keeps the run's allocation after every policy failed. Should not raise.
 
         ``failure`` describes what failed; the text of the decision's reason begins with it."""
@@ -240,7 +240,7 @@ class Serving(ABC):
         """
         return made
 
-    def query(self, compiled: Any, query: Query) -> Pending | Written:
+    def query(self, compiled: Any, query: Query) -> Pending | KindDecision:
         """Parse the full state of a run from query parameters; by default, the kind supports no such queries.
 
         Returns:
@@ -294,12 +294,14 @@ class Engine:
         """
         return self._first_decision(compiled, run, self.serving.begin(compiled, start, now), now)
 
-    def _first_decision(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> EncodedDecision:
+    def _first_decision(
+        self, compiled: Compiled, run: str | None, first: KindDecision, now: datetime
+    ) -> EncodedDecision:
         return _encoded_decision(
             self._envelope(compiled, compiled.decided_by, now), run, None, first, None, artifact.NOTHING
         )
 
-    def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
+    def parse_state(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
         """Parse the full state of a run from query parameters, for ``answer_states``.
 
         Raises:
@@ -307,7 +309,7 @@ class Engine:
         """
         return self.serving.query(compiled, query)
 
-    def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
+    def answer_states(self, compiled: Compiled, given: Sequence[Pending | KindDecision], now: datetime) -> list[bytes]:
         """Return JSON decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
@@ -364,7 +366,7 @@ class Engine:
         batch = serving.gather(compiled, pending)
         memory = None if agent is None else artifact.recalled(before, version)
         choices = serving.choose(compiled, batch, agent, memory, now)
-        shadows: list[_Consulted | None] = [None] * len(pending)
+        shadows: list[_ShadowEntry | None] = [None] * len(pending)
         wanted = {id(one.shadow): one.shadow for one in pending if one.shadow is not None}
         for shadow in wanted.values():
             rows = [row for row, one in enumerate(pending) if one.shadow is shadow]
@@ -392,7 +394,7 @@ class Engine:
         choices: Choices,
         shadow: Shadow,
         now: datetime,
-    ) -> list[_Consulted]:
+    ) -> list[_ShadowEntry]:
         """Return a shadow's entry in the decision of each of ``rows``; entries of failed runs name the exception."""
         if shadow.artifact is None:
             return [self._failed_shadow(shadow, shadow.problem)] * len(rows)
@@ -414,12 +416,12 @@ class Engine:
             ]
         kept = [None] * len(rows) if other.memory is None else other.memory
         return [
-            _Consulted({"agent": shadow.version, **fields, "problem": None}, own)
+            _ShadowEntry({"agent": shadow.version, **fields, "problem": None}, own)
             for fields, own in zip(compared, kept, strict=True)
         ]
 
-    def _failed_shadow(self, shadow: Shadow, problem: str) -> _Consulted:
-        return _Consulted({"agent": shadow.version, **self.serving.failed_shadow, "problem": problem or None})
+    def _failed_shadow(self, shadow: Shadow, problem: str) -> _ShadowEntry:
+        return _ShadowEntry({"agent": shadow.version, **self.serving.failed_shadow, "problem": problem or None})
 
     def _envelope(self, compiled: Compiled, decided_by: DecidedBy, now: datetime) -> _Envelope:
         snapshot = compiled.snapshot
@@ -450,7 +452,7 @@ class Engine:
         return self.serving.weight(kept.state) + artifact.weight(kept.memories)
 
 
-class _Consulted(msgspec.Struct, frozen=True):
+class _ShadowEntry(msgspec.Struct, frozen=True):
     """A shadow's entry ``fields`` in a decision, and its hidden state for the run, [H] (None: not recurrent)."""
 
     fields: dict[str, Any]
@@ -476,7 +478,7 @@ def _encoded_decision(
     envelope: _Envelope,
     run: str | None,
     reported: int | None,
-    made: Written,
+    made: KindDecision,
     shadow: dict[str, Any] | None,
     memories: Memories,
 ) -> EncodedDecision:
@@ -503,7 +505,7 @@ def _encoded_decision(
 
 
 def _next_memories(
-    before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
+    before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _ShadowEntry | None
 ) -> Memories:
     """Return the hidden states of champion and shadow after a report; an agent that failed keeps its previous one."""
     found = artifact.kept(before, (champion, None if shadow is None else shadow.version))

@@ -52,7 +52,7 @@ from app.kinds.contract.inputs import (
     repeated_place,
     tabular,
 )
-from app.kinds.contract.samples import FILE, Export, Format, SampleCodec, Stored
+from app.kinds.contract.samples import FILE, ExecutionColumns, Export, Format, SampleCodec
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
 MOST_ISSUES = 20
@@ -503,14 +503,14 @@ def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
     columns = all_columns(forms)
     lists = [name for name, column in columns.items() if column.schema["type"] == "array"]
 
-    def lines(codec: Any, execution: Stored) -> Iterator[str]:
+    def lines(codec: Any, execution: ExecutionColumns) -> Iterator[str]:
         write = csv_writer()
         for row in codec.rows(execution.data):
             for name in lists:
                 row[name] = BETWEEN.join(row.get(name) or ())
             yield write(map(row.get, columns))
 
-    def objects(codec: Any, execution: Stored) -> Iterator[str]:
+    def objects(codec: Any, execution: ExecutionColumns) -> Iterator[str]:
         return (json.dumps(row) + "\n" for row in codec.rows(execution.data))
 
     return {

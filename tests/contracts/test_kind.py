@@ -24,7 +24,7 @@ from app.charts.figures import Figure
 from app.kinds.contract.engine import ADDED, DecisionBase, EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import Contradiction, InvalidInput, Sample
 from app.kinds.contract.kind import Kind, RunStart, changed_terms
-from app.kinds.contract.run_outcome import Ended
+from app.kinds.contract.run_outcome import EndedRun
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Learnt, RunHistory, Step
 from app.kinds.engine import HOLD, Choices, Compiled, DecidedBy
@@ -368,7 +368,7 @@ class TestOutcomes:
         answered, reports = begin(kind, on), list[dict[str, Any]]()
         for n in range(len(kind.example.reports) + 1):
             state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
-            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
+            run = EndedRun(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
             found = kind.judge(on, run)
             assert found.met in (True, False, None)
             assert found.reason

@@ -34,7 +34,7 @@ OCTAVES = 8
 """Steps per doubling to which noise scales are rounded."""
 
 
-class Measured(NamedTuple):
+class MeasuredStep(NamedTuple):
     """A measured step.
 
     Attributes:
@@ -65,7 +65,7 @@ class ApplicationMeasurements(NamedTuple):
 
     initial: int
     noise_scale: float = np.inf
-    places: tuple[Measured, ...] = ()
+    places: tuple[MeasuredStep, ...] = ()
     needed: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -86,7 +86,7 @@ Experience = Mapping[str, ApplicationMeasurements]
 """Measurements of each application, by its name."""
 
 
-def add_step(shown: ApplicationMeasurements, step: Measured) -> ApplicationMeasurements:
+def add_step(shown: ApplicationMeasurements, step: MeasuredStep) -> ApplicationMeasurements:
     """Return ``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts the
     step. Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
@@ -106,12 +106,12 @@ def add_step(shown: ApplicationMeasurements, step: Measured) -> ApplicationMeasu
     return shown._replace(places=(*shown.places[:at], step, *shown.places[at + 1 :]))
 
 
-def _key(one: Measured) -> tuple[int, int, int]:
+def _key(one: MeasuredStep) -> tuple[int, int, int]:
     """Return the place of a step: nodes, GPUs, and twice the base 2 logarithm of samples per GPU, rounded."""
     return one.nodes, one.gpus, round(2 * np.log2(max(one.local, 1)))
 
 
-def _predicts_step(shown: ApplicationMeasurements, step: Measured) -> bool:
+def _predicts_step(shown: ApplicationMeasurements, step: MeasuredStep) -> bool:
     """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
     steps."""
     if shown.parameters is None:
@@ -119,7 +119,7 @@ def _predicts_step(shown: ApplicationMeasurements, step: Measured) -> bool:
     return matches_prediction(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
-def times(shown: ApplicationMeasurements, step: Measured) -> tuple[float, float]:
+def times(shown: ApplicationMeasurements, step: MeasuredStep) -> tuple[float, float]:
     """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``. Raises
     AssertionError if ``shown`` has no measured step."""
     parameters = shown.parameters
@@ -229,7 +229,7 @@ def unpack(stored: list[Any]) -> Experience:
         name: ApplicationMeasurements(
             initial,
             np.inf if noise is None else noise,
-            tuple(Measured(*place) for place in places),
+            tuple(MeasuredStep(*place) for place in places),
             tuple((samples, data) for samples, data in needed),
         )
         for name, initial, noise, places, needed in stored

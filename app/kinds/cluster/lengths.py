@@ -76,7 +76,7 @@ class CurvePoints(NamedTuple):
     value: Floats
 
 
-class Ahead(NamedTuple):
+class RemainingGain(NamedTuple):
     """Predicted remaining gain of J jobs, in the unit of their (rising) values; NaN: unknown.
 
     Attributes:
@@ -91,7 +91,7 @@ class Ahead(NamedTuple):
     half: Floats
 
 
-def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Floats) -> Ahead:
+def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until their last iterations, by the family of each job's class.
 
     Args:
@@ -103,7 +103,7 @@ def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Flo
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
     done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
     age = np.searchsorted(AGES, done + SMALLEST, side="right") - 1
-    left = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    left = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     for own in np.unique(np.where(alike, which, -1)).tolist():
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
         part = CurvePoints(seen.iteration[at], seen.value[at])
@@ -130,7 +130,7 @@ def thinned_indices(count: int) -> Integers:
     return np.array(points, np.int64)
 
 
-def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floats) -> Ahead:
+def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
     ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
@@ -147,7 +147,7 @@ def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floa
     more = end_basis - now_basis
     variance = np.einsum("jr,jrs,js->j", more, spread, more) + blur
     level = now + np.einsum("jr,jr->j", now_basis, factors)
-    return Ahead(level, end - now + np.einsum("jr,jr->j", more, factors), NORMAL_90 * np.sqrt(variance))
+    return RemainingGain(level, end - now + np.einsum("jr,jr->j", more, factors), NORMAL_90 * np.sqrt(variance))
 
 
 def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Floats]:
@@ -157,7 +157,7 @@ def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Flo
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
-def parametric(seen: CurvePoints, until: Floats) -> Ahead:
+def parametric(seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)
@@ -182,7 +182,7 @@ def parametric(seen: CurvePoints, until: Floats) -> Ahead:
     apart = (share * (more - gain[:, None]) ** 2).sum(axis=1) + noise + astray**2
     level = (share * (offset + slope * last)).sum(axis=1)
     told = number >= FEWEST
-    return Ahead(*(np.where(told, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
+    return RemainingGain(*(np.where(told, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
 
 
 def _shapes(place: Floats) -> Floats:

@@ -23,7 +23,7 @@ UNENDING = 1e9
 ROUNDED = 1e-6
 
 
-class Ahead(NamedTuple):
+class SimulationInputs(NamedTuple):
     """Inputs of the simulation of J jobs, each with K sizes (numbers of GPUs); times are seconds.
 
     Attributes:
@@ -63,7 +63,7 @@ class _Shares(NamedTuple):
     seconds: Floats
 
 
-def costs(ahead: Ahead, first: Integers) -> Floats:
+def costs(ahead: SimulationInputs, first: Integers) -> Floats:
     """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
     jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
     allocates."""
@@ -85,14 +85,14 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
     return cost
 
 
-def _work_seconds(ahead: Ahead, gpus: Integers) -> Floats:
+def _work_seconds(ahead: SimulationInputs, gpus: Integers) -> Floats:
     """Return the seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0
     GPUs."""
     at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
     return np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
 
 
-def _shares(ahead: Ahead) -> _Shares:
+def _shares(ahead: SimulationInputs) -> _Shares:
     fair = np.maximum(ahead.total // np.maximum(np.arange(len(ahead.worth) + 1), 1), 1)[:, None, None]
     share = np.where(ahead.sizes <= fair, ahead.seconds, np.inf).min(axis=2)
     share = np.where(np.isfinite(share), share, ahead.seconds.min(axis=1))
@@ -100,7 +100,7 @@ def _shares(ahead: Ahead) -> _Shares:
     return _Shares((share[:, :, None] / ahead.seconds) ** ahead.constants.damping, share)
 
 
-def _allocated_gpus(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
+def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
     """Return the GPUs of each job in C candidates by the rule ``completing``, [C, J].
 
     Args:
@@ -131,7 +131,7 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
     return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)
 
 
-def _start_sizes(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
+def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Integers:
     """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
     minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
     ``there``, whether a job is present, [C, J]."""
@@ -146,7 +146,7 @@ def _start_sizes(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
     return np.where(fits & there, early.astype(np.int64), -1)
 
 
-def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
+def _marginal(ahead: SimulationInputs, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
     ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_start_sizes``, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
@@ -221,12 +221,14 @@ def rolled_out(
     return rule
 
 
-def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers], interval: float) -> Ahead:
+def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers], interval: float) -> SimulationInputs:
     jobs, restart = situation.jobs, situation.restart_seconds
     legal = (sizes > 0) & (sizes >= jobs.minimum[:, None]) & (sizes <= jobs.maximum[:, None])
     seconds = np.where(legal, situation.outlook.seconds_left(sizes), np.inf)
     restarting = np.where(jobs.gpus > 0, jobs.restarting, 0.0)
-    return Ahead(sizes, seconds, *worth, jobs.gpus, restarting, situation.gpus, restart, interval, AFTERWARDS)
+    return SimulationInputs(
+        sizes, seconds, *worth, jobs.gpus, restarting, situation.gpus, restart, interval, AFTERWARDS
+    )
 
 
 def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation) -> Integers:

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from app.kinds.cluster import experience
-from app.kinds.cluster.experience import ApplicationMeasurements, Measured
+from app.kinds.cluster.experience import ApplicationMeasurements, MeasuredStep
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.records import Records
@@ -73,14 +73,14 @@ def _measurements_of(
     return known
 
 
-def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> Measured:
+def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
     held = jobs.allocation[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
     local, most = -(-int(told.batch[at]) // gpus), int(told.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1
-    step = Measured(nodes, gpus, -(-local // parts), seconds, seconds, 1)
+    step = MeasuredStep(nodes, gpus, -(-local // parts), seconds, seconds, 1)
     if one.computing is not None:
         computing = min(one.computing, seconds) / parts
     elif gpus == 1 or not known.places:

@@ -152,7 +152,7 @@ def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
 
 
-class _Tried(NamedTuple):
+class _Candidates(NamedTuple):
     """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
     [J, R, K]."""
 
@@ -161,7 +161,7 @@ class _Tried(NamedTuple):
     legal: NDArray[np.bool_]
 
 
-def _candidates(limits: Limits, gpus: Integers) -> _Tried:
+def _candidates(limits: Limits, gpus: Integers) -> _Candidates:
     initial, largest, low, high = (np.asarray(column)[:, None, None] for column in limits)
     first = np.maximum(initial, low * gpus)
     local = first * (largest / first) ** np.linspace(0, 1, TRIED) / gpus  # [J, R, K]
@@ -169,10 +169,10 @@ def _candidates(limits: Limits, gpus: Integers) -> _Tried:
     alone = (gpus == 1) & (local > initial + TOLERANCE)
     accumulated = np.where(alone, np.maximum(accumulated, 1), accumulated)
     atomic = np.ceil(local / (accumulated + 1) - TOLERANCE)
-    return _Tried(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
+    return _Candidates(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
 
 
-def _choose_best(tried: _Tried, value: Floats) -> Best:
+def _choose_best(tried: _Candidates, value: Floats) -> Best:
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)

@@ -24,7 +24,7 @@ from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.throughput import Place, interval
-from app.kinds.contract.run_outcome import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
@@ -354,7 +354,7 @@ def _more(jobs: Sequence[object]) -> str:
     return f", and {len(jobs) - 1:,} more" if len(jobs) > 1 else ""
 
 
-def judge(compiled: Compiled, run: Ended) -> Judgement:
+def judge(compiled: Compiled, run: EndedRun) -> Judgement:
     """Count the jobs of members that ended within their target, and those that failed or were late. Jobs that have not
     ended count as late once their deadline has passed."""
     allowed = _deadline_seconds(compiled)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.kinds.forecasting.answer import Coming
+from app.kinds.forecasting.answer import NextHour
 from app.policies.artifact import Artifact
 
 # Evidence of drift in a report: how far measurements are from the domain model's expectation.
@@ -51,7 +51,7 @@ class Residual(NamedTuple):
     expected: float
 
 
-class Reached(NamedTuple):
+class Performance(NamedTuple):
     """Performance of the decisions before a report, to be compared with the agent's evaluation.
 
     Attributes:
@@ -76,7 +76,7 @@ class Residuals(NamedTuple):
 
     streams: int
     by_stream: Sequence[Residual]
-    reached: Reached | None = None
+    reached: Performance | None = None
 
 
 def count_residual(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
@@ -203,7 +203,7 @@ class Snapshot:
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: Shadow | None = None
-    coming: Mapping[str, Coming] = field(default_factory=dict)
+    coming: Mapping[str, NextHour] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0

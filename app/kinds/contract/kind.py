@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.text import MONEY, currency, number
 from app.kinds.contract.engine import DEFAULT_ROLE, Member, Query
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
@@ -217,7 +217,7 @@ def no_terms(spec: Any) -> Terms:  # noqa: ARG001
     return {}
 
 
-def not_judged(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def not_judged(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Return an undetermined judgement: runs of this kind have no target."""
     return Judgement(None, "no target is set")
 
@@ -288,7 +288,7 @@ class Kind:
     artifact: Callable[[bytes], Artifact] = artifact.load
     check: Callable[[Artifact, Any], None] = same_layout
     terms: Callable[[Any], Terms] = no_terms
-    judge: Callable[[Any, Ended], Judgement] = not_judged
+    judge: Callable[[Any, EndedRun], Judgement] = not_judged
     state_parameters: Sequence[Parameter] = ()
     prediction: Prediction | None = None
     training: TrainingOptions = OPTIONS

@@ -14,7 +14,7 @@ DEFAULT_PROBABILITY = 0.5
 """Probability of meeting a target below which a run is at risk, if the target sets none."""
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """A finished run.
 
     Attributes:

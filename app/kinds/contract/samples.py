@@ -17,7 +17,7 @@ from app.kinds.contract.inputs import Reader, Sample
 FILE: Mapping[str, Any] = {"type": "string", "format": "binary"}  # generated clients send it as it is
 
 
-class Stored(Protocol):
+class ExecutionColumns(Protocol):
     """Columns of a stored execution's row that codecs read."""
 
     @property
@@ -97,7 +97,7 @@ class Export(NamedTuple):
     """
 
     head: Callable[[Any], str]
-    body: Callable[[Any, Stored], Iterator[str]]
+    body: Callable[[Any, ExecutionColumns], Iterator[str]]
     single: bool = False
 
 
@@ -145,7 +145,7 @@ class SampleCodec(ABC):
         """Return the report of each iteration in stored bytes; raises NotImplementedError unless ``tells_reports``."""
         raise NotImplementedError
 
-    def read(self, execution: Stored, *, reports: bool) -> Any:
+    def read(self, execution: ExecutionColumns, *, reports: bool) -> Any:
         """Return a stored execution as the API shows it; with every iteration if ``reports`` and ``tells_reports``.
 
         Raises:

@@ -24,7 +24,7 @@ Forward = Family | Stacked
 origins, positions of the last known interval."""
 
 
-class Expected(NamedTuple):
+class ExpectedCounts(NamedTuple):
     """Forecast counts per interval of a series, arrays of equal shape.
 
     Attributes:
@@ -61,28 +61,28 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     errors: Floats
     history: Series
 
-    def expected(self, series: Series, origins: Integers) -> Expected:
+    def expected(self, series: Series, origins: Integers) -> ExpectedCounts:
         """Forecast counts per interval at H horizons after each of m ``origins`` (positions in ``series``), [m, H]."""
         series = series._replace(unit=self.history.unit)
         told = [family.medians(series, origins) for family in self.families]
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
         return forecast_bounds(np.stack(columns, axis=1), self.errors, series.unit)
 
-    def ahead(self, since: ArrayLike = ()) -> Expected:
+    def ahead(self, since: ArrayLike = ()) -> ExpectedCounts:
         """Forecast counts per interval at H horizons after the history, extended by the counts ``since``, [H]."""
         series = self.history.then(since)
-        return Expected(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
+        return ExpectedCounts(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
 
 
 Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
-def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> Expected:
+def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> ExpectedCounts:
     """Return forecast counts [..., H] by log-scale ``medians`` [..., H] and ``errors`` [H, 4] as in ``Forecaster``."""
     told = unscale(medians, unit)
     low, high = unscale(medians + errors[:, 0], unit), unscale(medians + errors[:, 1], unit)
     mean = errors[:, 2] * told + errors[:, 3]
-    return Expected(told, mean, np.minimum(low, told), np.maximum(high, told))
+    return ExpectedCounts(told, mean, np.minimum(low, told), np.maximum(high, told))
 
 
 def serialise(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
@@ -187,7 +187,7 @@ def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRo
         )
 
 
-class Coming(NamedTuple):
+class NextHour(NamedTuple):
     """Forecast for the hour after the last known interval of a series.
 
     Attributes:
@@ -199,7 +199,7 @@ class Coming(NamedTuple):
     mean: float
 
 
-def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:
+def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, NextHour]:
     """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
     history."""
     found = {}
@@ -209,7 +209,7 @@ def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str
             intervals = np.arange(1, max(round(HOUR / one.history.seconds), 1) + 1)
             expected = np.interp(intervals, one.horizons, one.ahead(since).mean)
             count = float(expected.mean() * HOUR / one.history.seconds)
-            found[one.name] = Coming(one.history.end + one.history.seconds * len(since), count)
+            found[one.name] = NextHour(one.history.end + one.history.seconds * len(since), count)
     return found
 
 

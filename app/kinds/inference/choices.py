@@ -138,14 +138,14 @@ class Start(NamedTuple):
     waiting: int
 
 
-class Decided(NamedTuple):
+class DecisionChanges(NamedTuple):
     """Changes of a decision: batches that start, and servers turned on (True) or off by position."""
 
     starts: list[Start]
     turns: list[tuple[int, bool]]
 
 
-def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
+def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[DecisionChanges]:
     """Decide several runs at once until no more batches start, one result per ledger; updates the ledgers in place.
 
     Raises:
@@ -153,7 +153,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
     """
     if len(ledgers) == 1:
         return [_alone(ledgers[0], chooser)]
-    asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
+    asking, found = [_asking(ledger) for ledger in ledgers], [DecisionChanges([], [])] * len(ledgers)
     actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
     while actions:
         rows: dict[int, Row] = {}
@@ -168,7 +168,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
     return found
 
 
-def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
+def _alone(ledger: Ledger, chooser: Chooser) -> DecisionChanges:
     asking = _asking(ledger)
     try:
         row = next(asking)
@@ -176,7 +176,7 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
             recent = ledger.recent() if chooser.adapts else None
             row = asking.send(chooser.choose([row], recent)[0])
     except StopIteration as done:
-        decided: Decided = done.value
+        decided: DecisionChanges = done.value
         return decided
 
 
@@ -185,11 +185,11 @@ def concatenate(recent: Sequence[Transitions]) -> Transitions:
     return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
-def _asking(ledger: Ledger) -> Asking[Decided]:
+def _asking(ledger: Ledger) -> Asking[DecisionChanges]:
     """Decide one run as a coroutine, which yields rows to decide and receives actions."""
     turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
     starts = yield from _starts(ledger)
-    return Decided(starts, turns)
+    return DecisionChanges(starts, turns)
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from app.charts.text import seconds
 from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
-from app.kinds.inference.choices import Decided, Start
+from app.kinds.inference.choices import DecisionChanges, Start
 from app.kinds.inference.report import Ledger
 
 
@@ -89,7 +89,7 @@ class InferenceStart(RunStart):
 SHOWN = 3
 
 
-def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
+def reason(ledger: Ledger, decided: DecisionChanges, failure: str) -> dict[str, str]:
     """Return ``code`` and ``text`` of a decision's reason; ``failure`` of a policy ("": none) goes before the text."""
     code = "fallback" if failure else _code(ledger, decided)
     text = "; ".join(
@@ -104,7 +104,7 @@ def carried_reason(ledger: Ledger, version: int | None) -> dict[str, str]:
     return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_waiting_text(ledger)}"}
 
 
-def _code(ledger: Ledger, decided: Decided) -> str:
+def _code(ledger: Ledger, decided: DecisionChanges) -> str:
     if decided.starts or decided.turns:
         return "started"
     if not ledger.anyone_waits:
@@ -112,7 +112,7 @@ def _code(ledger: Ledger, decided: Decided) -> str:
     return "waiting" if ledger.idle() else "busy"
 
 
-def _starts(ledger: Ledger, decided: Decided) -> str:
+def _starts(ledger: Ledger, decided: DecisionChanges) -> str:
     shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
     more = len(decided.starts) - len(shown)
     return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
@@ -145,7 +145,7 @@ def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
     return f"; {name} would come to {worth_text(others[best])}"
 
 
-def _turns(ledger: Ledger, decided: Decided) -> str:
+def _turns(ledger: Ledger, decided: DecisionChanges) -> str:
     parts = []
     for word, wanted in (("on", True), ("off", False)):
         names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.engine import Reached, Residual, Residuals, count_residual, ratio_residual
+from app.kinds.contract.engine import Performance, Residual, Residuals, count_residual, ratio_residual
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
 from app.kinds.inference.report import InferenceReport, Ledger
@@ -53,7 +53,7 @@ class Watch:
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
-        return Residuals(self.streams, found, Reached(REACHED, ledger.worth, ledger.judged))
+        return Residuals(self.streams, found, Performance(REACHED, ledger.worth, ledger.judged))
 
     def _seconds(self, ledger: Ledger, report: InferenceReport) -> list[Residual]:
         sums = dict[int, tuple[float, int, float, float]]()

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from app.charts.text import seconds
 from app.kinds.contract.engine import Pending, Residuals, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, DecidedBy, Engine, Serving, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, Serving
 from app.kinds.inference.advance import CARRIED, advance
-from app.kinds.inference.choices import Chooser, Decided, Start, decide
+from app.kinds.inference.choices import Chooser, DecisionChanges, Start, decide
 from app.kinds.inference.decision import (
     InferenceDecision,
     InferenceStart,
@@ -22,15 +22,15 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.policies import Compiled, check
 from app.kinds.inference.queue import Fleet, RunState, begin, pack, unpack, weight
-from app.kinds.inference.report import TOO_OLD, Dropped, InferenceReport, Ledger
+from app.kinds.inference.report import TOO_OLD, DroppedRequest, InferenceReport, Ledger
 from app.kinds.inference.views import risk
 from app.policies.artifact import Artifact, Memory
 
-NOTHING = Decided([], [])
+NOTHING = DecisionChanges([], [])
 FEW_EVENTS = 1_000  # reading them takes some 6 ms
 
 
-class Read:
+class CheckedReport:
     """A validated report of a run in the state ``before``, with the queues and servers after it.
 
     Attributes:
@@ -63,7 +63,7 @@ class Read:
 
 
 class InferenceServing(Serving):
-    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``Read`` holds a report with
+    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``CheckedReport`` holds a report with
     the state after it."""
 
     report = InferenceReport
@@ -77,7 +77,7 @@ class InferenceServing(Serving):
         """Return the names of the heuristics (dispatcher and scaler); without a domain model, of the one for that."""
         return tuple(compiled.rules)
 
-    def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> KindDecision:
         """Return the first decision of a run that starts at ``now`` (UTC), before any report: no batch starts.
 
         Raises:
@@ -90,7 +90,7 @@ class InferenceServing(Serving):
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
         own = _kind_fields(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
-        return Written(
+        return KindDecision(
             own,
             {"code": "begun", "text": why},
             noop=True,
@@ -104,7 +104,7 @@ class InferenceServing(Serving):
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> CheckedReport:
         """Validate a report and compute the state after it.
 
         Raises:
@@ -113,7 +113,7 @@ class InferenceServing(Serving):
         """
         if report.started and not state.carried:
             raise invalid("/started", CARRIED, len(report.started))
-        return Read(compiled, state, report)
+        return CheckedReport(compiled, state, report)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
         """Return a chooser that uses the agent in every role it was made for.
@@ -146,16 +146,16 @@ class InferenceServing(Serving):
 
     def write(
         self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, decided_by: DecidedBy
-    ) -> list[Written]:
+    ) -> list[KindDecision]:
         """Return one decision per run: batches that start, dropped requests, and changes of servers."""
         failure, rows = decided_by.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
         return [_written_decision(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after ``failure`` (its text): no batch starts, and the servers stay as they are."""
         ledger = one.report.ledger()
         own = _kind_fields(compiled, ledger, NOTHING)
-        return Written(
+        return KindDecision(
             own,
             {"code": "fallback", "text": f"{failure}; nothing starts"},
             noop=not ledger.dropped,
@@ -189,9 +189,11 @@ class InferenceServing(Serving):
 ENGINE = Engine("inference", InferenceDecision, InferenceServing())
 
 
-def _written_decision(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger, failure: str) -> Written:
+def _written_decision(
+    compiled: Compiled, one: Pending, decided: DecisionChanges, ledger: Ledger, failure: str
+) -> KindDecision:
     own = _kind_fields(compiled, ledger, decided)
-    return Written(
+    return KindDecision(
         own,
         carried_reason(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
         noop=not (decided.starts or decided.turns or ledger.dropped),
@@ -203,7 +205,7 @@ def _written_decision(compiled: Compiled, one: Pending, decided: Decided, ledger
     )
 
 
-def _kind_fields(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]:
+def _kind_fields(compiled: Compiled, ledger: Ledger, decided: DecisionChanges) -> dict[str, Any]:
     layout, names, (starts, turns) = compiled.layout, compiled.fleet.names, decided
     return {
         "at": ledger.now,
@@ -236,7 +238,7 @@ def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:
     }
 
 
-def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
+def _drops(layout: Layout, dropped: Sequence[DroppedRequest]) -> list[dict[str, Any]]:
     groups: dict[tuple[int, str], list[str]] = {}
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.forecasting.answer import Forecaster, deserialise
 from app.kinds.inference import views
 from app.kinds.inference.awarding import roles
@@ -31,7 +31,7 @@ def terms(spec: InferenceSpec) -> Terms:
     return price_terms({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
 
-def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Judge a finished run by the mean quality (0 to 1) of recent answers to each user."""
     return views.judge(run)
 

@@ -26,7 +26,7 @@ _NEVER = (0,) * (PARTS + 1)
 TOO_OLD, TOO_MANY = "too_old", "too_many"
 
 
-class Dropped(NamedTuple):
+class DroppedRequest(NamedTuple):
     """A dropped request: position of its user, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
 
     user: int
@@ -64,7 +64,7 @@ class Ledger:
     def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:
         self.layout, self.fleet = layout, fleet
         self.now, self.control, self.requests = state.now, state.control, state.requests
-        self.dropped: list[Dropped] = []
+        self.dropped: list[DroppedRequest] = []
         self.servers: dict[int, Server] = dict(state.servers)
         self._seconds, self.carried = seconds, state.carried
         self._at = [deque(queue.at) for queue in state.queues]
@@ -321,7 +321,7 @@ class Ledger:
 
     def _drop(self, user: int, why: str, at: float) -> None:
         self._at[user].popleft()
-        self.dropped.append(Dropped(user, self._ids[user].popleft(), why))
+        self.dropped.append(DroppedRequest(user, self._ids[user].popleft(), why))
         self._count(user, 1, 0.0, at)
 
     def _return(self, batch: Batch) -> None:

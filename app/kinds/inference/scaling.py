@@ -276,7 +276,7 @@ def _quality_after(layout: Layout, rate: Floats, delay: Floats) -> Floats:
 POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
 
 
-class Expected(NamedTuple):
+class ExpectedResults(NamedTuple):
     """Expected result of each start (user, variant, batch size) on the idle server of B runs.
 
     Attributes:
@@ -290,7 +290,7 @@ class Expected(NamedTuple):
     quality: Floats
 
 
-def expected_results(projector: Projector, state: State) -> Expected:
+def expected_results(projector: Projector, state: State) -> ExpectedResults:
     """Return the expected result of each start in B runs; raises ValueError without a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
@@ -300,7 +300,7 @@ def expected_results(projector: Projector, state: State) -> Expected:
     users = np.arange(len(layout.users))[:, None, None, None]
     kept = layout.quality.by_delay(users, delay).mean(axis=-1)
     worth = layout.quality.weight[:, None] * layout.quality.accuracy  # [U, V]
-    return Expected(seconds, size, worth[:, :, None] * kept * size[:, :, None])
+    return ExpectedResults(seconds, size, worth[:, :, None] * kept * size[:, :, None])
 
 
 def seconds_of(projector: Projector, state: State) -> Floats:
@@ -377,7 +377,7 @@ class Lookahead(Dispatcher):
         top = score.argmax(axis=1)
         return np.where(tried.any(axis=1), 1 + top, WAIT)
 
-    def _worth(self, layout: Layout, state: State, each: Expected, row: Integers, start: Integers) -> Floats:
+    def _worth(self, layout: Layout, state: State, each: ExpectedResults, row: Integers, start: Integers) -> Floats:
         """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
         weights = layout.spec.weights
         user, variant, size = np.unravel_index(start, layout.shape)
@@ -424,7 +424,7 @@ class _Ways(NamedTuple):
     rate: Floats
 
 
-def _candidate_mask(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
@@ -451,7 +451,7 @@ def _servers(state: State) -> Integers:
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
 
 
-def _ways(layout: Layout, each: Expected) -> _Ways:
+def _ways(layout: Layout, each: ExpectedResults) -> _Ways:
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
     seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
     rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds

@@ -11,7 +11,7 @@ from typing_extensions import override
 from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.contract.views import Fact, Learnt, RunHistory, Views, errors
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
@@ -159,7 +159,7 @@ def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
     return f"mean quality of recent answers below {GOOD:g}: {', '.join(poor)}"
 
 
-def judge(run: Ended) -> Judgement:
+def judge(run: EndedRun) -> Judgement:
     """Judge a finished run by the qualities in its last decision; undetermined (None) if nothing was reported."""
     quality = run.decision.get("quality")
     if not quality or run.decision.get("reported") is None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.engine import Choices, DecidedBy, Written
+from app.kinds.engine import Choices, DecidedBy, KindDecision
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
 from app.kinds.iterative.chance import has_probability, meets_targets
@@ -22,7 +22,7 @@ from app.kinds.iterative.compiled import NONE, Compiled, add_notices
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
-from app.kinds.iterative.policies import Decided, Verdict
+from app.kinds.iterative.policies import GuardedChoice, Verdict
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
 from app.kinds.iterative.spec import SECONDS
@@ -48,10 +48,10 @@ class Batch(NamedTuple):
     upcoming: Sequence[NDArray[np.float64]]
 
 
-class Chosen(NamedTuple):
+class PolicyChoice(NamedTuple):
     """The guard's result ``decided`` for a policy's actions; ``agent`` is None if the heuristic chose."""
 
-    decided: Decided
+    decided: GuardedChoice
     agent: Artifact | None
 
 
@@ -66,7 +66,7 @@ class Steps(NamedTuple):
     """
 
     levels: Levels
-    decided: Decided
+    decided: GuardedChoice
     required: float
     then: NDArray[np.integer]
 
@@ -88,7 +88,7 @@ def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Mem
     ``memory`` [B, H] holds a recurrent policy's hidden states; None: all zeros, or none."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
     decided = guard.decide(situation, agent, compiled.chosen)
-    return Choices(decided.action.tolist(), Chosen(decided, agent), decided.memory)
+    return Choices(decided.action.tolist(), PolicyChoice(decided, agent), decided.memory)
 
 
 def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
@@ -105,10 +105,10 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
     }
 
 
-def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[Written]:
+def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
     """Return the decisions for the chosen actions, one per run of the batch; ``decided_by``: what decides."""
     state: State = batch.situation.state
-    chosen: Chosen = choices.detail
+    chosen: PolicyChoice = choices.detail
     decided, agent = chosen
     rules, then = compiled.heuristics(state), continuation(batch.situation)
     if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
@@ -148,7 +148,7 @@ class _Responder(NamedTuple):
     notices: list[str]
 
 
-def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[Written]:
+def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[KindDecision]:
     state = batch.situation.state
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
@@ -172,7 +172,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         strict=True,
     )
     return [
-        Written(
+        KindDecision(
             {
                 "allocation": context.decided.encoded,
                 "delta": compiled.delta(held, taken),
@@ -319,7 +319,7 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
-def begin(compiled: Compiled, state: State) -> Written:
+def begin(compiled: Compiled, state: State) -> KindDecision:
     """Return the first decision of one run (``state`` with B = 1): the model's best allocation, or the spec's initial
     one without a model."""
     projector, layout = compiled.projector, compiled.layout
@@ -335,7 +335,7 @@ def begin(compiled: Compiled, state: State) -> Written:
     )
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
-    return Written(
+    return KindDecision(
         {
             "allocation": context.decided.encoded,
             "delta": compiled.delta(int(hold[0]), int(after[0])),
@@ -353,13 +353,13 @@ def begin(compiled: Compiled, state: State) -> Written:
     )
 
 
-def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> Written:
+def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
     ``upcoming`` [U, F] are its announced features; ``failure`` begins the reason's text."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
-    return Written(
+    return KindDecision(
         {**own, "predicted": {}, "chances": {}},
         {"code": "fallback", "text": f"{failure}; the allocation is held"},
         noop=True,

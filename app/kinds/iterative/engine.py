@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, DecidedBy, Engine, RunMemory, Serving, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, RunMemory, Serving
 from app.kinds.fields import decoded
 from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
@@ -34,7 +34,7 @@ NOTHING: Array = np.zeros((0, 0))
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
-class Read(msgspec.Struct, frozen=True):
+class CheckedReport(msgspec.Struct, frozen=True):
     """A report in the layout's order of names.
 
     Attributes:
@@ -79,7 +79,7 @@ class IterativeServing(Serving):
             report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming)
         return report
 
-    def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run: the model's best allocation, or the spec's initial one without a model.
 
         Raises:
@@ -100,7 +100,7 @@ class IterativeServing(Serving):
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> CheckedReport:
         """Return the report in the layout's order, whatever the run's state.
 
         Raises:
@@ -111,9 +111,9 @@ class IterativeServing(Serving):
             raise invalid("/path/iteration", accepted, iteration)
         encoded = compiled.encode(report.allocation, report.metrics, report.features)
         if not isinstance(report.upcoming, list):
-            return Read(*encoded)
+            return CheckedReport(*encoded)
         given = [one.features for one in report.upcoming]
-        return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
+        return CheckedReport(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return all runs with their states advanced by their reports, as input of policies."""
@@ -142,11 +142,11 @@ class IterativeServing(Serving):
         """Choose an action for each run by ``agent``, or by the heuristic if None, and apply the guard."""
         return decide.choose(compiled, batch, agent, memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
         """Return one decision per run: allocation, predicted metrics, and probabilities of meeting targets."""
         return decide.write(compiled, batch, choices, decided_by)
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
         given = one.state.state
         if isinstance(given, GivenState):
@@ -159,7 +159,7 @@ class IterativeServing(Serving):
         return over ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
-    def query(self, compiled: Compiled, query: Query) -> Pending | Written:
+    def query(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
         """Parse a run's last iteration from query parameters; without one, return the first decision of a run.
 
         Raises:

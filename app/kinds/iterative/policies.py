@@ -228,7 +228,7 @@ class Verdict(IntEnum):
     FINISHED = 3
 
 
-class Decided(NamedTuple):
+class GuardedChoice(NamedTuple):
     """Guarded decisions of B runs.
 
     Attributes:
@@ -248,7 +248,7 @@ class Decided(NamedTuple):
     memory: NDArray[np.float32] | None = None
 
 
-def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> Decided:
+def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> GuardedChoice:
     """Choose by the artifact's policy, or a heuristic without one, and apply the guard.
 
     Args:
@@ -277,7 +277,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
         stays = over | still
     verdict[over] = Verdict.FINISHED
     action = np.where(stays, layout.noop, action)
-    return Decided(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
+    return GuardedChoice(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
 def hysteresis(artifact: Artifact | None) -> float:

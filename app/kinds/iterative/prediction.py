@@ -14,7 +14,7 @@ from app.charts.text import amount
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
-from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, Ended, Judgement
+from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, EndedRun, Judgement
 from app.kinds.iterative.announced import announced_iterations
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.layout import Layout
@@ -54,7 +54,7 @@ def metrics_so_far(layout: Layout, state: State, start: Mapping[str, Any]) -> di
     return {one.name: float(state.elapsed[0, at]) / (1 if one.scope == "run" else done) for at, one in metrics}
 
 
-def judge(compiled: Compiled, run: Ended) -> Judgement:
+def judge(compiled: Compiled, run: EndedRun) -> Judgement:
     """Judge a finished run by its targets; the reason states each deviation, and iterations if it ended early."""
     layout = compiled.layout
     state = state_of(compiled, run.state)

@@ -28,7 +28,7 @@ from app.kinds.contract.inputs import (
     plain,
     tabular,
 )
-from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.contract.samples import ExecutionBase, ExecutionColumns, Export, Format
 from app.kinds.iterative.layout import Layout
 from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_formats
 
@@ -404,7 +404,7 @@ class IterationSamples(ReportCodec):
         """Return every iteration of stored bytes as JSON: its number, allocation, metrics and features."""
         return [{"iteration": int(values[0]), **self.checker.split_row(values)} for values in self.unpack(data)]
 
-    def csv_rows(self, execution: Stored) -> Iterator[str]:
+    def csv_rows(self, execution: ExecutionColumns) -> Iterator[str]:
         """Yield a stored execution as lines of CSV; numbers are the shortest text that parses to the same value."""
         name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpack(execution.data).tolist():

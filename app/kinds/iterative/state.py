@@ -110,7 +110,7 @@ def begin(
     )
 
 
-class Expected(NamedTuple):
+class ExpectedLogs(NamedTuple):
     """Expected natural logarithms ``logs`` of M metrics in an iteration of B runs, [B, M], and seconds ``pause`` added
     by changes, [B]."""
 
@@ -118,11 +118,11 @@ class Expected(NamedTuple):
     pause: Array
 
 
-def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
+def expect(projector: Projector, state: State, levels: Levels, features: Array) -> ExpectedLogs:
     """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F]; run effect 1."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
-    return Expected(logs, pause * (state.iteration > 0))
+    return ExpectedLogs(logs, pause * (state.iteration > 0))
 
 
 def advance(
@@ -131,7 +131,7 @@ def advance(
     levels: Levels,
     metrics: Array,
     features: Array,
-    expected: Expected | None = None,
+    expected: ExpectedLogs | None = None,
 ) -> State:
     """Return the states after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, create_model
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import InvalidInput, Sample, invalid, plain
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.contract.samples import ExecutionBase, ExecutionColumns, Export, Format
 from app.kinds.fields import Part, converted
 from app.kinds.records import JSON, NDJSON, ReportCodec, report_formats
 
@@ -190,7 +190,7 @@ class ReportSamples(ReportCodec):
         """Return every report of stored bytes, in order, as numbers by name of the field."""
         return [dict(zip(self.fields, row, strict=True)) for row in self.unpack(data).tolist()]
 
-    def as_json(self, execution: Stored) -> Iterator[str]:
+    def as_json(self, execution: ExecutionColumns) -> Iterator[str]:
         """Yield a stored execution as one line of JSON, with its name and reports."""
         yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 

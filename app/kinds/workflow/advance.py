@@ -30,7 +30,7 @@ from app.kinds.workflow.queue import (
     RunningTask,
     State,
 )
-from app.kinds.workflow.run_times import LAST, SHORTEST, Finished, Regression, remember, table
+from app.kinds.workflow.run_times import LAST, SHORTEST, PastTask, Regression, remember, table
 
 SHOWN = 5
 NOBODY = table([])
@@ -276,7 +276,7 @@ def _end(draft: Draft, row: int, end: float) -> None:
         took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
         before, ended = (
             draft.history.pop(user, ()),
-            Finished(took, columns["estimate"][row], columns["processors"][row]),
+            PastTask(took, columns["estimate"][row], columns["processors"][row]),
         )
         _learn(draft.regression._replace(history=table([before])), ended)
         draft.history[user] = (*before, ended)[-LAST:]
@@ -285,7 +285,7 @@ def _end(draft: Draft, row: int, end: float) -> None:
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
 
 
-def _learn(regression: Regression, ended: Finished) -> None:
+def _learn(regression: Regression, ended: PastTask) -> None:
     """Update the regression, of a single user, by a finished task with an estimate."""
     if ended.estimate > 0.0:
         length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))

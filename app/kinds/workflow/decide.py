@@ -17,9 +17,9 @@ from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchRes
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.run_times import Predictor
-from app.kinds.workflow.scheduling.decide import Choice, Chooser, Decided, by_strategy, decide
+from app.kinds.workflow.scheduling.decide import Choice, Chooser, DispatchDecision, by_strategy, decide
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS, NONE
-from app.kinds.workflow.scheduling.fleet import OPEN, Allowed, Free, Renting, Started, rent
+from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Free, Renting, UserLimits, rent
 from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
 from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, Spec
 from app.policies.artifact import Artifact
@@ -106,32 +106,32 @@ def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
 Search = Callable[[Remaining], SearchResult]
 
 
-class Planned(NamedTuple):
+class PlanChoice(NamedTuple):
     """Plan of a queue, None if there is none, and a text about it for the decision's reason."""
 
     plan: QueuePlan | None
     text: str
 
 
-def make_plan(situation: QueueSituation, search: Search) -> Planned:
+def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     """Return the plan to follow: the present one, or one that ``search`` finds anew if the queue deviates from it.
     While no search is possible, a plan that is only late continues to be followed, and the result has no plan if the
     present one can't be followed."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
-        return Planned(plan, describe_plan(plan) if plan else "nothing is left to plan")
+        return PlanChoice(plan, describe_plan(plan) if plan else "nothing is left to plan")
     unfit = plan_obstacle(situation, plan) if plan else "the first one"
     because = unfit or (plan_deviation(situation, plan) if plan else "")
     if plan is not None and not because:
-        return Planned(plan, describe_plan(plan))
+        return PlanChoice(plan, describe_plan(plan))
     try:
         left = left_of(situation, plan)
         made = _queue_plan(situation, left, search(left.remaining), because)
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
-            return Planned(None, f"HEFT answers without a plan: {problem}")
-        return Planned(plan, f"{describe_plan(plan)}; now {because}, but {problem}")
-    return Planned(made, describe_plan(made))
+            return PlanChoice(None, f"HEFT answers without a plan: {problem}")
+        return PlanChoice(plan, f"{describe_plan(plan)}; now {because}, but {problem}")
+    return PlanChoice(made, describe_plan(made))
 
 
 def _queue_plan(situation: QueueSituation, left: SearchInput, found: SearchResult, because: str) -> QueuePlan:
@@ -208,7 +208,7 @@ class Compiled:
         """Return the quantities that decisions need, derived from a run's ``state``."""
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
-    def find_plan(self, situation: QueueSituation) -> Planned | None:
+    def find_plan(self, situation: QueueSituation) -> PlanChoice | None:
         """Return the plan of a workflow, searched if necessary; None without an agent, or if no task depends on
         another."""
         return make_plan(situation, self._search) if self.agent and situation.queue.linked else None
@@ -231,7 +231,7 @@ class Compiled:
 PLAN = "plan"
 
 
-def follow_plan(situation: QueueSituation, plan: QueuePlan) -> Decided:
+def follow_plan(situation: QueueSituation, plan: QueuePlan) -> DispatchDecision:
     """Return the decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a
     startup. Raises KeyError if a ready task is not in the plan."""
     starts, turns = _starts(situation, plan), list(plan.turns)
@@ -240,13 +240,13 @@ def follow_plan(situation: QueueSituation, plan: QueuePlan) -> Decided:
     order = situation.ready[np.argsort(scores)].tolist()
     state = situation.state._replace(head=(), plan=plan)
     renting = _renting(situation, plan, starts, order)
-    return Decided(Choice(PLAN, scores, NONE), order, Started(starts, [], OPEN), renting, state)
+    return DispatchDecision(Choice(PLAN, scores, NONE), order, DispatchResult(starts, [], OPEN), renting, state)
 
 
 def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
     """Return (row, node) of the tasks to start by the plan. A task that can't start blocks later ones on its node,
     except if only its user's limits forbid it."""
-    queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
+    queue, free, allowed = situation.queue, Free(situation), UserLimits(situation)
     ready = set(situation.ready.tolist())
     held, starts = set[int](), list[tuple[int, int]]()
     for name, turn in plan.turns.items():
@@ -284,8 +284,8 @@ def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int,
 class Answer(NamedTuple):
     """A decision, and the plan that was considered for it (None: no plan was sought)."""
 
-    decided: Decided
-    planned: Planned | None
+    decided: DispatchDecision
+    planned: PlanChoice | None
 
 
 class Case(NamedTuple):
@@ -293,7 +293,7 @@ class Case(NamedTuple):
 
     situation: QueueSituation
     warnings: Sequence[FieldIssue]
-    plans: list[Planned | None]
+    plans: list[PlanChoice | None]
 
 
 def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
@@ -311,7 +311,7 @@ def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
     return Answer(by_plan(compiled, case.situation, planned), planned)
 
 
-def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
+def by_plan(compiled: Compiled, situation: QueueSituation, planned: PlanChoice) -> DispatchDecision:
     """Return the decision by the plan if it is better than HEFT's, else by HEFT."""
     if planned.plan is not None and planned.plan.followed:
         return follow_plan(situation, planned.plan)
@@ -319,7 +319,7 @@ def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> 
     return decided._replace(state=decided.state._replace(plan=planned.plan))
 
 
-def decide_by_policy(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
+def decide_by_policy(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> DispatchDecision:
     """Return the decision by the artifact's policy, or by the strategy if None. Raises ValueError if a score of a ready
     task isn't finite."""
     decided = decide(situation, compiled.chooser(artifact))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.kinds.contract.kind import Description, Kind, Terms, TrainingOptions, price_terms
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.workflow import policies, views
 from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.example import EXAMPLE
@@ -19,7 +19,7 @@ def terms(spec: WorkflowSpec) -> Terms:
     return price_terms({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
-def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Return the outcome of a finished run: numbers of tasks that met or missed their deadlines."""
     return views.judge(run)
 

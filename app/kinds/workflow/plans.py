@@ -99,7 +99,7 @@ def decode(data: bytes) -> dict[str, Any]:
 # Plans as stored in runs, and their updates by reports. Seconds are those of the reports' clock.
 
 
-class Ended(Protocol):
+class EndedTask(Protocol):
     """A finished task, as reported."""
 
     @property
@@ -148,7 +148,7 @@ class QueuePlan(NamedTuple):
     departed: tuple[str, float] | tuple[()] = ()
 
 
-def plan_after_report(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
+def plan_after_report(plan: QueuePlan | None, finished: Iterable[EndedTask], queue: Container[str]) -> QueuePlan | None:
     """Return the plan after the tasks ``finished``; None if there was no plan, or no planned task is left in ``queue``.
     ``queue`` has the names of waiting and running tasks."""
     if plan is None:

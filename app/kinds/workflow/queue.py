@@ -16,7 +16,7 @@ from app.kinds.contract.inputs import FieldIssue
 from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
 from app.kinds.workflow.plans import QueuePlan
-from app.kinds.workflow.run_times import Finished, blank
+from app.kinds.workflow.run_times import PastTask, blank
 from app.kinds.workflow.spec import MAXIMUM_NODES, NodeType, Spec
 from app.kinds.workflow.trace import Trace
 
@@ -209,7 +209,7 @@ COLUMNS = (
 )
 
 
-class Reserved(NamedTuple):
+class Reservations(NamedTuple):
     """Reservations of waiting tasks, and the state they were made in, to detect when they may move forward.
 
     Attributes:
@@ -223,7 +223,7 @@ class Reserved(NamedTuple):
     starts: dict[str, float]
 
 
-NOTHING_RESERVED = Reserved(0, 0, {})
+NOTHING_RESERVED = Reservations(0, 0, {})
 
 
 class State(NamedTuple):
@@ -249,12 +249,12 @@ class State(NamedTuple):
     ended: dict[str, tuple[int, str]]
     nodes: dict[int, tuple[int, float]]
     head: tuple[str, float, int] | tuple[()]
-    history: dict[str, tuple[Finished, ...]]
+    history: dict[str, tuple[PastTask, ...]]
     done: int
     weight: Floats
     covariance: Floats
     plan: QueuePlan | None = None
-    reserved: Reserved = NOTHING_RESERVED
+    reserved: Reservations = NOTHING_RESERVED
 
 
 def begin(layout: Layout) -> State:
@@ -299,15 +299,15 @@ def unpack(stored: list[Any]) -> State:
         np.array(weight),
         np.array(covariance),
         plans.unpack(more[2]) if len(more) > 2 else None,
-        Reserved(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
+        Reservations(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
     )
 
 
-def _parse_finished(stored: Any) -> Finished:
+def _parse_finished(stored: Any) -> PastTask:
     if not isinstance(stored, list):
-        return Finished(stored, np.nan, 1)
+        return PastTask(stored, np.nan, 1)
     seconds, estimate, processors = stored
-    return Finished(seconds, np.nan if estimate is None else estimate, processors)
+    return PastTask(seconds, np.nan if estimate is None else estimate, processors)
 
 
 # Log of a run: its tasks as a trace, with node and start of each, from its reports.

@@ -14,7 +14,7 @@ from typing_extensions import override
 from app.charts.figures import DECIDED, Figure, beside_decided
 from app.charts.text import number
 from app.charts.timeline import Bar, courses, gantt
-from app.kinds.contract.run_outcome import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
@@ -284,7 +284,7 @@ def risk(compiled: Compiled, state: State) -> str:
     return f"{task} may miss {moment} by {source}{more}"
 
 
-def judge(run: Ended) -> Judgement:
+def judge(run: EndedRun) -> Judgement:
     """Count the tasks that ended by their deadline, and those late; unfinished ones count as late once overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf

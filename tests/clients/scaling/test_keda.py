@@ -12,9 +12,9 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_tools import protoc
+from steward_client.scaling.cached import CachedFunction
 from steward_client.scaling.keda.externalscaler_pb2 import GetMetricsRequest, ScaledObjectRef
 from steward_client.scaling.keda.server import Scaler, serving
-from steward_client.scaling.cached import CachedFunction
 
 from tests.clients.scaling.conftest import WORKLOAD, Service
 

@@ -18,9 +18,9 @@ from app.kinds.cluster.lengths import (
     ALIKE,
     FAMILIES,
     PARAMETRIC,
-    Ahead,
     CurvePoints,
     LearningCurves,
+    RemainingGain,
     like_others,
     parametric,
     thinned_indices,
@@ -187,7 +187,7 @@ def _tested(known: Sequence[Curve], curves: Sequence[Curve], asked: Integers) ->
     seen, until = _cut(own, [*AGES] * len(asked))
     end = np.array([one.value[-1] for one in own])
     lone = parametric(seen, until)
-    others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    others = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     if len(known):
         learned = classes([0], [True], [Fitted(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
         others = like_others(learned, 0, seen, until)

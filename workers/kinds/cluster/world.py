@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import Ahead
+from app.kinds.cluster.lengths import RemainingGain
 from app.kinds.cluster.lookahead import UNLIMITED, Converging
 from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Rule, Situation
@@ -401,7 +401,7 @@ class PlayedSource(Source):
         iterations = believed.iterations(drawn.believed[at])
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
-    def ahead(self, drawn: Drawn, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: Drawn, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The
         result is None if the spec has no convergence.
         """

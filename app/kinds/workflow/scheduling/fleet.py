@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reserved
+from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reservations
 from app.kinds.workflow.scheduling import dispatch
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
@@ -38,7 +38,7 @@ class Window(NamedTuple):
 OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 
-class Started(NamedTuple):
+class DispatchResult(NamedTuple):
     """Result of a dispatch, by rows of tasks and indices of nodes.
 
     Attributes:
@@ -51,10 +51,10 @@ class Started(NamedTuple):
     starts: list[tuple[int, int]]
     overtook: list[int]
     window: Window
-    reserved: Reserved = NOTHING_RESERVED
+    reserved: Reservations = NOTHING_RESERVED
 
 
-class Allowed:
+class UserLimits:
     """Waiting tasks and remaining user limits; tasks are rows of the queue."""
 
     def __init__(self, situation: QueueSituation) -> None:
@@ -134,7 +134,7 @@ class Dispatcher:
 
     def __init__(self, situation: QueueSituation, *, thrifty: bool) -> None:
         self.situation, self.thrifty = situation, thrifty
-        self.free, self.allowed = Free(situation), Allowed(situation)
+        self.free, self.allowed = Free(situation), UserLimits(situation)
         nodes, first = situation.layout.nodes, situation.layout.first[:-1]
         self.speed = [float(nodes.speed[j]) for j in first]
         self.price = [float(nodes.price[j]) for j in first]
@@ -242,7 +242,7 @@ class Dispatcher:
 
 def decide(
     situation: QueueSituation, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
-) -> Started:
+) -> DispatchResult:
     """Choose the tasks that start now, and their nodes.
 
     Args:
@@ -266,7 +266,7 @@ def decide(
     first = len(engine.starts)
     if window.task >= 0 and mechanism != NONE:
         _overtake(engine, fill, window, spare=mechanism == EASY)
-    return Started(engine.starts, [task for task, _ in engine.starts[first:]], window)
+    return DispatchResult(engine.starts, [task for task, _ in engine.starts[first:]], window)
 
 
 def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare: bool) -> None:
@@ -288,7 +288,7 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
             )
 
 
-def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
+def conservative(situation: QueueSituation, order: Sequence[int]) -> DispatchResult:
     """Choose tasks and nodes by conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
 
     Each task of ``order`` (rows) in turn gets the earliest time at which a rented node has room besides all earlier
@@ -297,7 +297,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
-    calendar, allowed = _calendar(situation, nodes), Allowed(situation)
+    calendar, allowed = _calendar(situation, nodes), UserLimits(situation)
     up = set(situation.up)
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
@@ -322,7 +322,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
         window = window if window.task >= 0 else Window(task, nodes[where], best, 0, 0.0)
         if reserved == reach:
             break
-    return Started(starts, overtook, window)
+    return DispatchResult(starts, overtook, window)
 
 
 def _first_place(

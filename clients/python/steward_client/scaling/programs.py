@@ -18,8 +18,8 @@ from steward_client.live import http_client
 from steward_client.retry import Retry
 
 from .amounts import Amounts, Reader
-from .keda.server import Scaler, serving
 from .cached import CachedFunction
+from .keda.server import Scaler, serving
 from .metrics import MetricsAdapter
 from .recommender import Recommender
 

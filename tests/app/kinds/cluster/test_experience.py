@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from app.kinds.cluster import experience
 from app.kinds.cluster.advance import advance
 from app.kinds.cluster.engine import ENGINE
-from app.kinds.cluster.experience import ApplicationMeasurements, Measured
+from app.kinds.cluster.experience import ApplicationMeasurements, MeasuredStep
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.report import ClusterReport
@@ -35,9 +35,9 @@ TRUE = np.array([0.05, 0.002, 0.06, 0.002, 0.01, 0.001, 2.0])
 """Parameters of a throughput."""
 
 
-def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> Measured:
+def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> MeasuredStep:
     seconds = float(step_seconds(TRUE, np.array(nodes), np.array(gpus), np.array(float(local))))
-    return Measured(nodes, gpus, local, seconds * factor, min(TRUE[0] + TRUE[1] * local, seconds) * factor, 1)
+    return MeasuredStep(nodes, gpus, local, seconds * factor, min(TRUE[0] + TRUE[1] * local, seconds) * factor, 1)
 
 
 class Live:

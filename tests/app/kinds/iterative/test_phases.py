@@ -16,7 +16,7 @@ from app.kinds.iterative.heuristics import HEURISTICS, best_held, continuation, 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import Decided
+from app.kinds.iterative.policies import GuardedChoice
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, begin
@@ -71,7 +71,7 @@ def runs(projector: Projector, iterations: list[int], announced: list[int], lost
     return state._replace(iteration=done.astype(np.int32), elapsed=elapsed, upcoming=upcoming)
 
 
-def decided(projector: Projector, state: State) -> tuple[Decided, NDArray[np.int_], NDArray[np.int_]]:
+def decided(projector: Projector, state: State) -> tuple[GuardedChoice, NDArray[np.int_], NDArray[np.int_]]:
     """What the guarded rule does: the decision, percent of the next iteration, and of those after it (0: the same)."""
     situation = Situation(projector, state, view(projector, state))
     found = policies.decide(situation, None)

@@ -13,7 +13,7 @@ from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.engine import RunMemory
 from app.kinds.iterative.announced import MOST_UPCOMING, pad_announced
-from app.kinds.iterative.engine import ENGINE, Read
+from app.kinds.iterative.engine import ENGINE, CheckedReport
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -256,4 +256,4 @@ def test_an_empty_announcement_reads_as_one() -> None:
     report = ENGINE.decode(
         b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}'
     )
-    assert ENGINE.read(on, RunMemory(None), 0, report) == Read([4], [1.0], [64.0], None)
+    assert ENGINE.read(on, RunMemory(None), 0, report) == CheckedReport([4], [1.0], [64.0], None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from app.kinds.contract.engine import EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.engine import Engine, RunMemory, Written
+from app.kinds.engine import Engine, KindDecision, RunMemory
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative.compiled import NONE, Compiled
 from app.kinds.iterative.engine import NOTHING, IterativeServing
@@ -121,7 +121,7 @@ class AsGiven(IterativeServing):
             compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending)
         )
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """The state's allocation."""
         return decider.hold(compiled, one.report, NOTHING, failure)
 

@@ -10,7 +10,7 @@ import pytest
 
 from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
-from app.kinds.workflow.decide import Planned, follow_plan, make_plan
+from app.kinds.workflow.decide import PlanChoice, follow_plan, make_plan
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
 from app.kinds.workflow.plans import QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import Layout, QueueReport, State, pack, unpack
@@ -41,7 +41,7 @@ def none(left: Remaining) -> SearchResult:
     raise SearchUnavailableError("another search goes on")
 
 
-def planned_of(on: Layout, state: State) -> Planned:
+def planned_of(on: Layout, state: State) -> PlanChoice:
     return make_plan(QueueSituation(on, state), one_after_another)
 
 

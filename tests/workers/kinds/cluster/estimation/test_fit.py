@@ -22,7 +22,7 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Sample
-from app.kinds.forecasting.answer import Coming, deserialise
+from app.kinds.forecasting.answer import NextHour, deserialise
 from app.kinds.records import JSON
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
@@ -273,6 +273,6 @@ def test_a_forecast_of_what_was_counted_lately_is_seen_and_an_old_one_is_not(mod
     beliefs = Beliefs(model)
     usual = Compiled(plain).coming(beliefs, now)
     for known_until, expected in ((now - 900.0, 50 * float(beliefs.mean_asked[0])), (now - 7_200.0, usual)):
-        told = Compiled(replace(plain, coming={"q0": Coming(known_until, 50.0)}))
+        told = Compiled(replace(plain, coming={"q0": NextHour(known_until, 50.0)}))
         assert told.coming(beliefs, now) == pytest.approx(expected)
-    assert Compiled(replace(plain, coming={"other": Coming(now, 50.0)})).coming(beliefs, now) == usual
+    assert Compiled(replace(plain, coming={"other": NextHour(now, 50.0)})).coming(beliefs, now) == usual
