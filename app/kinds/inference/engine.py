@@ -63,8 +63,8 @@ class CheckedReport:
 
 
 class InferenceServing(Serving):
-    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``CheckedReport`` holds a report with
-    the state after it."""
+    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``CheckedReport`` holds a
+    report with the state after it."""
 
     report = InferenceReport
     failed_shadow: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
