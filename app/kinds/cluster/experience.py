@@ -102,7 +102,7 @@ def add_step(shown: ApplicationMeasurements, step: MeasuredStep) -> ApplicationM
         seen = min(known.measurements + 1, REMEMBERED)
         each = ((known.seconds, step.seconds), (known.computing, step.computing))
         seconds, computing = (old * (new / old) ** (1 / seen) for old, new in each)
-        step = known._replace(seconds=seconds, computing=min(computing, seconds), seen=seen)
+        step = known._replace(seconds=seconds, computing=min(computing, seconds), measurements=seen)
     return shown._replace(places=(*shown.places[:at], step, *shown.places[at + 1 :]))
 
 
