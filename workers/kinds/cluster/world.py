@@ -384,20 +384,20 @@ class PlayedSource(Source):
         own, names = self._first[follows] + known, np.array([*beliefs.applications, ""], object)
         rate = self.rules.rate[own, :, 0]
         of_member = np.append(beliefs.iterations(np.arange(len(beliefs.applications))), np.nan)[known]
-        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.requested]
+        lasting = jobs.seconds * rate[np.arange(len(own)), jobs.asked]
         steps = np.clip(np.where(np.isnan(of_member), lasting, of_member), 1.0, WHOLE)
         found.time[at], found.application[at], found.queue[at], found.asked[at] = (
             jobs.time,
             own,
             jobs.queue,
-            jobs.requested,
+            jobs.asked,
         )
         found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
         found.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
-        step = believed.step_seconds(drawn.believed[at], none, jobs.requested[:, None])[:, 0]
+        step = believed.step_seconds(drawn.believed[at], none, jobs.asked[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
