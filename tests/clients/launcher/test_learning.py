@@ -151,7 +151,7 @@ def test_a_training_that_was_left_is_gone_on_with(
 
     made, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
     made._service = made._jobs._service = SimpleNamespace(call=call)
-    made._jobs.trained = lambda job: begun.append(job["id"])
+    made._jobs.wait_for_training = lambda job: begun.append(job["id"])
     assert (made._has_agent(), begun) == (bool(followed), followed)
 
 
