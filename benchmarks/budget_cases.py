@@ -22,7 +22,7 @@ from app.domain_models import service as domain_models
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import Verdict
 from app.evaluations.service import EvaluationResult
-from app.kinds.forecasting.answer import Forecaster, written
+from app.kinds.forecasting.answer import Forecaster, serialise
 from app.kinds.forecasting.families import Last
 from app.kinds.forecasting.series import Series
 from app.kinds.inference.layout import Layout
@@ -627,7 +627,7 @@ def _forecast(world: World) -> Sent:
         ]
         with world.database.session() as session:
             workload = workloads.require(session, TENANT, name)
-            table = replace(belief, forecasts=written(made)).to_bytes()
+            table = replace(belief, forecasts=serialise(made)).to_bytes()
             return domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, table)
 
     return Sent("GET", f"/workloads/inference/models/{world.once('forecast', make)}/forecast", headers={})

@@ -34,8 +34,17 @@ from sklearn.neural_network import MLPClassifier
 from threadpoolctl import threadpool_limits
 
 from app.kinds.cluster.jobs import Floats, Integers
-from app.kinds.cluster.lengths import AGES, POINTS, Ahead, LearningCurves, Seen, ahead, kept, parametric
-from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
+from app.kinds.cluster.lengths import (
+    AGES,
+    POINTS,
+    CurvePoints,
+    LearningCurves,
+    RemainingGain,
+    ahead,
+    parametric,
+    thinned_indices,
+)
+from app.kinds.cluster.lookahead import Progress, Tolerance, none, update_convergence
 from benchmarks.problems import data
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.cluster.fit import Curve, classes, fit_class
@@ -168,12 +177,12 @@ def learned(table: Floats) -> LearningCurves:
     return classes([0], [True], [fit_class([Curve(epochs, one) for one in table], SEED)])
 
 
-def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> Ahead:
+def foretold(table: Floats, told: Integers, known: LearningCurves | None) -> RemainingGain:
     """What is left of curves [n, E] of which ``told`` epochs [n] are over; by each alone where nothing is known."""
     count, epochs = table.shape
-    seen = Seen(*np.full((2, count, POINTS), np.nan))
+    seen = CurvePoints(*np.full((2, count, POINTS), np.nan))
     for job, number in enumerate(told.tolist()):
-        own = kept(number)
+        own = thinned_indices(number)
         seen.iteration[job, : len(own)], seen.value[job, : len(own)] = own + 1.0, table[job, own]
     until = np.full(count, float(epochs))
     return parametric(seen, until) if known is None else ahead(known, np.zeros(count, np.int64), seen, until)
@@ -200,7 +209,7 @@ def played(table: Floats, known: LearningCurves, tolerance: Tolerance) -> Played
         done += gpus / GPUS
         used += gpus
         left, before = foretold(table, np.floor(done + 1e-9).astype(np.int64), known), state
-        state = judged(state, Progress(*left, gpus, floor), now + 1.0, tolerance)
+        state = update_convergence(state, Progress(*left, gpus, floor), now + 1.0, tolerance)
         turns += (before.restored != state.restored).astype(np.int64)
         gpus = np.minimum(state.ceiling, GPUS)
     reached = np.maximum(np.floor(done + 1e-9).astype(np.int64), 1)

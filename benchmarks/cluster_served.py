@@ -108,7 +108,7 @@ class _Served(ClusterSimulator):
             "progressed": [*self._progressed()] if self.told.steps else [],
             "ended": [{"job": name} for name in sorted(self._names - names)],
         }
-        self._names, held = names, self.jobs.held.copy()
+        self._names, held = names, self.jobs.allocation.copy()
         at = {self.log[number].name: row for row, number in enumerate(self.which)}
         answer = self.service(report)
         for change in answer["changes"]:
@@ -118,7 +118,7 @@ class _Served(ClusterSimulator):
             bounds = None if low is None else (low, high)
             self.waits.append(Predicted(one["job"], self.now, one["seconds"], bounds))
         assert (held.sum(axis=0) <= self.capacity).all()  # noqa: S101 - else the service gave what isn't there
-        moved = np.flatnonzero((held != self.jobs.held).any(axis=1) & held.any(axis=1))
+        moved = np.flatnonzero((held != self.jobs.allocation).any(axis=1) & held.any(axis=1))
         self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
         self.started(moved)
 
@@ -174,7 +174,7 @@ class Choosing(_Served, AdaptiveSimulator):
 
     def _progressed(self) -> Iterator[Json]:
         for at, number in enumerate(self.which):
-            name, held = self.log[number].name, self.jobs.held[at]
+            name, held = self.log[number].name, self.jobs.allocation[at]
             if name in self._names and held.any() and self._batches[number].atomic:
                 yield {"job": name, **self._measured(at, number, held)}
 

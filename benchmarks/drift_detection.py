@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.drift.detector import NOTHING, Report, observe_residuals
-from app.kinds.contract.engine import Residual, Residuals, counted, measured
+from app.kinds.contract.engine import Residual, Residuals, count_residual, ratio_residual
 
 Row = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ class Stream(NamedTuple):
 def seconds(rng: np.random.Generator, factor: float) -> Residual:
     """Of four batches."""
     logs = rng.normal(log(factor), SPREAD, BATCHES)
-    return measured("x", float(logs.sum()), BATCHES, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
+    return ratio_residual("x", float(logs.sum()), BATCHES, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
 
 
 def hiccups(rng: np.random.Generator, factor: float) -> Residual:
@@ -64,7 +64,7 @@ def load(variation: float) -> Callable[[np.random.Generator, float], Residual]:
 
     def draw(rng: np.random.Generator, factor: float) -> Residual:
         rate = factor * EXPECTED * (rng.gamma(1 / variation, variation) if variation else 1.0)
-        return counted("x", float(rng.poisson(rate)), EXPECTED, variation, TOLERATED)
+        return count_residual("x", float(rng.poisson(rate)), EXPECTED, variation, TOLERATED)
 
     return draw
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from app.kinds.iterative.announced import announced
+from app.kinds.iterative.announced import announced_iterations
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.projector import Projector
@@ -49,7 +49,7 @@ def answers(m: Measurements, table: ModelTable, rows: Mask) -> Prediction:
     units, features = m.X[rows, :count], m.X[rows, count:]
     levels = np.rint((units - projector.minima) / projector.steps).astype(np.int16)
     state = begin(projector, levels, features=features)._replace(upcoming=features[:, None])
-    known = announced(projector, state)
+    known = announced_iterations(projector, state)
     mean, low, high = next_iteration(projector, state, layout.index(levels), known, np.zeros(len(levels)))
     return Prediction(*(np.asarray(values[:, 0], np.float64) for values in (mean, low, high)))
 

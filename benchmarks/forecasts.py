@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from app.kinds.forecasting.answer import Forecaster, Forward
-from app.kinds.forecasting.series import DAY, Floats, Series, unscaled
+from app.kinds.forecasting.series import DAY, Floats, Series, unscale
 from benchmarks.problems import data
 from workers.estimators.forecasting.back_test import DAILY, back_test, build_forecaster, daily_course, replay_family
 from workers.estimators.forecasting.families import (
@@ -127,7 +127,7 @@ def errors(task: Task, families: dict[str, Forward]) -> dict[str, float]:
     found = {}
     for name, family in families.items():
         ((medians, came),) = replay_family(family, asked, task.known, len(task.series.counts))
-        found[name] = float(np.abs(unscaled(medians, task.series.unit) - unscaled(came, task.series.unit)).mean())
+        found[name] = float(np.abs(unscale(medians, task.series.unit) - unscale(came, task.series.unit)).mean())
     return found
 
 

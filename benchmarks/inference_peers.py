@@ -18,7 +18,7 @@ from app.kinds.inference.heuristics import (
     Fixed,
     LargestBatch,
     Utilisation,
-    scaled,
+    scaling_action,
 )
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.scaling import Dispatcher, Lookahead, best, seconds_of
@@ -67,7 +67,7 @@ class AdaptiveBatch:
         self._most = np.where(asked, np.clip(changed, 1, layout.batches[-1]), self._most)
         start = layout.action_of(user, self.variant, size)
         legal = view.mask[rows, start]
-        turned = scaled(layout, state, self.scaler, projector, view.mask)
+        turned = scaling_action(layout, state, self.scaler, projector, view.mask)
         return Choice(np.where(asked, np.where(legal, start, WAIT), turned).astype(np.int64))
 
 
@@ -114,7 +114,7 @@ class InfAdapter:
         start = layout.action_of(user, variant, size)
         starts = ~controlled & view.mask[rows, start]
         self.used[rows[starts], variant[starts]] += layout.batches[size[starts]]
-        turned = scaled(layout, state, _Wanted(self.servers), projector, view.mask)
+        turned = scaling_action(layout, state, _Wanted(self.servers), projector, view.mask)
         return Choice(np.where(controlled, turned, np.where(starts, start, WAIT)).astype(np.int64))
 
     def _choose(self, state: State, rows: NDArray[np.int64]) -> None:
@@ -130,7 +130,7 @@ class _Wanted:
     def __init__(self, servers: NDArray[np.int64]) -> None:
         self.servers = servers
 
-    def wanted(self, projector: object, state: State) -> NDArray[np.int64]:
+    def target_servers(self, projector: object, state: State) -> NDArray[np.int64]:
         del projector, state
         return self.servers[:, None]
 
@@ -165,7 +165,7 @@ class Concurrency:
         self.target, self.variant, self.name = target, variant, f"concurrency_{target:g}_{variant}"
         self._p90 = float(np.exp(NORMAL_80 * spread))
 
-    def wanted(self, projector: Projector, state: State) -> NDArray[np.int64]:
+    def target_servers(self, projector: Projector, state: State) -> NDArray[np.int64]:
         """Servers of the only class, [B, 1]."""
         assert projector.seconds is not None  # noqa: S101 - peers are played with a domain model
         seconds = projector.seconds[0, self.variant, 0] * self._p90

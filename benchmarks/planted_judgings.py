@@ -46,7 +46,7 @@ from app.kinds.workflow.policies import PriorityPolicy, save
 from app.kinds.workflow.scheduling.dispatch import EASY
 from app.kinds.workflow.scheduling.planning import AGEING
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from app.policies.base import Arrays
 from benchmarks.inference_small import SYSTEMS
 from benchmarks.inference_small import planted as crowded
@@ -345,7 +345,7 @@ def _example(name: str) -> tuple[Any, Workload]:
     cluster, spec = LearnedCluster(), ClusterSpec.model_validate(EXAMPLE.spec)
     codec = ClusterSamples(ClusterLayout(spec))
     read: Any = next(iter(codec.formats[JSON].reader(codec, None).read(iter([EXAMPLE.samples[JSON]]))))
-    return cluster, Workload(spec, cluster.fit(Workload(spec, samples=[("march", codec.unpacked(read.data))]), 0).model)
+    return cluster, Workload(spec, cluster.fit(Workload(spec, samples=[("march", codec.unpack(read.data))]), 0).model)
 
 
 def workflow() -> Planted:
@@ -389,7 +389,7 @@ def log(seed: int) -> Trace:
     runtime = np.round(rng.lognormal(5, 1.3, jobs)) + 1
     need = 2 ** rng.integers(0, 6, jobs)
     submit = np.cumsum(rng.exponential(float((runtime * need).mean()) / PROCESSORS / 0.85, jobs))
-    return independent(submit, runtime, runtime * rng.uniform(1, 5, jobs), need, rng.integers(0, 30, jobs))
+    return independent_jobs(submit, runtime, runtime * rng.uniform(1, 5, jobs), need, rng.integers(0, 30, jobs))
 
 
 def cost(name: str) -> Row:

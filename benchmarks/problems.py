@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.spec import Spec
 from workers.kinds.iterative.fit import fit_domain_model
 from workers.kinds.iterative.grid import Executions
@@ -306,7 +306,7 @@ def _spec(
 
 
 def _planted(layout: Layout, log_seconds: np.ndarray[Any, Any]) -> ModelTable:
-    table = uninformed(layout)
+    table = initial_table(layout)
     every = np.ones(len(layout.metrics))
     return replace(
         table,

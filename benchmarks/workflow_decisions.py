@@ -33,7 +33,7 @@ import numpy as np
 
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.registry import layout_of, read_spec
 from app.kinds.workflow.decide import Compiled
 from app.kinds.workflow.engine import ENGINE
@@ -96,7 +96,7 @@ def queue(tasks: int, largest: int, *, linked: bool, seed: int = 0) -> list[dict
     ]
 
 
-def reported(on: Compiled, kept: Kept, report: dict[str, Any]) -> tuple[bytes, Kept]:
+def reported(on: Compiled, kept: RunMemory, report: dict[str, Any]) -> tuple[bytes, RunMemory]:
     """A report all the way, but for the disk."""
     read = ENGINE.read(on, kept, 0, ENGINE.decode(msgspec.json.encode(report)))
     [answered] = all_answered(ENGINE.answer(on, [Pending("run", 1, kept, read, {}, None)], NOW))
@@ -104,7 +104,7 @@ def reported(on: Compiled, kept: Kept, report: dict[str, Any]) -> tuple[bytes, K
     return answered.decision, answered.state
 
 
-def busy(on: Compiled, tasks: int, *, linked: bool) -> Kept:
+def busy(on: Compiled, tasks: int, *, linked: bool) -> RunMemory:
     """A state in which the nodes are full, and so many tasks wait."""
     largest = int(on.layout.nodes.processors.max())
     now = float(2 * tasks)
@@ -169,7 +169,7 @@ def timed(call: Callable[[], object]) -> float:
     return float(np.median(taken[2:]))
 
 
-def measured(on: Compiled, kept: Kept) -> dict[str, float]:
+def measured(on: Compiled, kept: RunMemory) -> dict[str, float]:
     """Milliseconds of each part."""
     state: State = kept.state
     some, every = delta(state), whole(state, on)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from app.kinds.workflow.scheduling.dispatch import EASY, Head, Pool, Tasks, decide
 from app.kinds.workflow.scheduling.rules import FCFS
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.kinds.workflow.simulator.pool import initial_play, play_rules
 
 GOAL_MS, PROCESSORS, REPEATS, QUEUE = 20.0, 100, 21, 5000
@@ -32,7 +32,7 @@ def log() -> tuple[Trace, Floats]:
         rows = np.array([line.split() for line in lines if line.strip() and not line.startswith(";")], np.float64)
     rows = rows[np.lexsort((rows[:, 0], rows[:, 1]))]
     processors, nobody = rows[:, 4].astype(np.int64), np.full(len(rows), -1)
-    trace = independent(rows[:, 1].copy(), rows[:, 3].copy(), rows[:, 8].copy(), processors, nobody)
+    trace = independent_jobs(rows[:, 1].copy(), rows[:, 3].copy(), rows[:, 8].copy(), processors, nobody)
     return trace, rows[:, 1] + rows[:, 2]
 
 

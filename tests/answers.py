@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.kinds.contract.engine import Answered
+from app.kinds.contract.engine import EncodedDecision
 
 
-def all_answered(found: Sequence[Answered | Exception]) -> list[Answered]:
+def all_answered(found: Sequence[EncodedDecision | Exception]) -> list[EncodedDecision]:
     """All of ``found``; raises the first error among them."""
     for one in found:
         if isinstance(one, Exception):
             raise one
-    return [one for one in found if isinstance(one, Answered)]
+    return [one for one in found if isinstance(one, EncodedDecision)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.spec import Spec
 
 
@@ -26,7 +26,7 @@ def planted_spec(**changes: Any) -> Spec:
 def planted_table(spec: Spec, *, effect: float = 0.15, noise: float = 0.15, drift: float = 0.0) -> ModelTable:
     """Seconds = 2 + 60/a + a/10 over the sum a of all resources; any other metric is constant at 1."""
     layout = Layout(spec)
-    table = uninformed(layout)
+    table = initial_table(layout)
     log_mean = np.zeros_like(table.log_mean)
     total = layout.allocations.sum(axis=1)
     log_mean[layout.seconds, :, :, :] = np.log(2 + 60 / total + 0.1 * total)[:, None, None]

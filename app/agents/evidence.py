@@ -19,7 +19,7 @@ from app.database.engine import check_deadline
 from app.database.tables import Agent, Evaluation, Iteration, Run, Workload
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.inputs import BrokenRow
-from app.kinds.contract.kind import Terms, left
+from app.kinds.contract.kind import Terms, changed_terms
 from app.kinds.registry import KINDS, MissingKind, read_spec
 
 # Whether an agent's verdict holds now, and what serves decisions in its place.
@@ -98,7 +98,7 @@ class Present:
         if self._untrainable:
             return f"{OUTDATED}: {self._untrainable}"
         known = agent.report.get(TRAINED_FOR)
-        changes = left(known, self._terms) if known and self._terms else []
+        changes = changed_terms(known, self._terms) if known and self._terms else []
         more = f" and {len(changes) - MOST_NAMED} more" if len(changes) > MOST_NAMED else ""
         return f"{RETRAIN} ({'; '.join(changes[:MOST_NAMED])}{more})" if changes else ""
 

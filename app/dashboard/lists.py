@@ -24,7 +24,7 @@ from app.jobs import service as jobs
 from app.jobs.service import FINAL_STATES, JobRead, JobState
 from app.kinds.contract.inputs import BrokenRow
 from app.kinds.contract.run_outcome import RunOutcome
-from app.kinds.contract.views import MOST_STEPS, Shown, Step, Views
+from app.kinds.contract.views import MOST_STEPS, RunHistory, Step, Views
 from app.kinds.registry import KINDS, MissingKind
 from app.runs import service as runs
 from app.runs.outcomes import Staleness, stale_reason
@@ -82,13 +82,13 @@ def numbers(iterations: int, most: int = MOST_STEPS) -> tuple[list[int], int]:
     return found, every
 
 
-def run_with_reports(session: Session, loaded: LoadedRun) -> Shown:
+def run_with_reports(session: Session, loaded: LoadedRun) -> RunHistory:
     """A run with the reports to show; deleted ones are missing."""
     run, kind = loaded.run, views(loaded.kind)
     chosen, every = numbers(run.next_iteration, MOST_STEPS if kind is None else kind.most)
     found = repository.iterations(session, run.id, chosen)
     steps = [Step(row.iteration, row.report, row.decision, row.reported_at) for row in found]
-    return Shown(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every)
+    return RunHistory(run.start, run.decision, state(loaded.kind, run.state_vector), run.next_iteration, steps, every)
 
 
 def state(kind: str, stored: Any) -> Any:

@@ -163,7 +163,7 @@ def _learnt(database: Database, row: Workload, compiled: Any) -> Learnt:
         version = compiled.snapshot.model_version
         model = None if version is None else models.find(session, row.id, version)
         codec = codec_of(row)
-        found = [codec.unpacked(data) for data in repository.data(session, row.id, EXECUTIONS)]
+        found = [codec.unpack(data) for data in repository.data(session, row.id, EXECUTIONS)]
         return Learnt(None if model is None else model.report, found)
 
 

@@ -107,10 +107,10 @@ def observe_residuals(kept: Drift, residuals: Residuals, report: Report, reports
     reached, blocks = residuals.reached, kept.blocks
     if reached is not None:
         blocks = count_report(blocks, report.agent, reached, report.iteration)
-    if not residuals.found:
+    if not residuals.by_stream:
         return kept if blocks is kept.blocks else Drift(kept.model, kept.streams, kept.notices, blocks)
     streams, threshold, notices = dict(kept.streams), reports * residuals.streams, list[Notice]()
-    for residual in residuals.found:
+    for residual in residuals.by_stream:
         before = streams.get(residual.stream, _FRESH)
         if before.noticed:
             continue

@@ -11,7 +11,7 @@ import msgspec
 
 from app.agents.evidence import standard_errors
 from app.agents.schemas import GainInterval
-from app.kinds.contract.engine import Reached
+from app.kinds.contract.engine import Performance
 
 BLOCK = 50
 """Reports per block, so many that successive blocks are nearly independent."""
@@ -33,7 +33,9 @@ class Block(msgspec.Struct, array_like=True, frozen=True, gc=False):
     first: int = -1
 
 
-def count_report(blocks: tuple[Block, ...], agent: int | None, reached: Reached, iteration: int) -> tuple[Block, ...]:
+def count_report(
+    blocks: tuple[Block, ...], agent: int | None, reached: Performance, iteration: int
+) -> tuple[Block, ...]:
     """A run's blocks, oldest first, after one more report of ``iteration``; at most 24 are kept.
 
     ``reached``: the report's outcome. ``agent``: version of the deciding agent, None: a heuristic.

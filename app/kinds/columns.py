@@ -86,7 +86,7 @@ def number(
     elif minimum < 0:
         accepted = f"must be a number, {minimum:g} to {maximum:g}"
     bound = {"exclusiveMinimum" if above else "minimum": int(minimum)} if minimum >= 0 else {}
-    schema = {"type": "integer" if whole else "number", **bound, **_described(text)}
+    schema = {"type": "integer" if whole else "number", **bound, **_description_field(text)}
     return Column(name, float, lambda cells, _: numbers(cells), sound, accepted, schema, required)
 
 
@@ -99,7 +99,7 @@ def time(name: str, *, required: bool = False) -> Column:
         lambda cells, _: times(cells),
         lambda values: (values >= 0) & (values <= LATEST * MICRO),
         f"must be seconds, 0 or more, at most {LATEST:g}, or a time as 2026-01-31T12:00:00Z",
-        {"type": ["number", "string"], **_described(text)},
+        {"type": ["number", "string"], **_description_field(text)},
         required,
         ascending=True,
     )
@@ -127,7 +127,7 @@ def choice(
         lambda cells, _: np.array([known.get(cell, -1) for cell in cells], np.int64),
         lambda values: values >= 0,
         f"unknown {what}; known: {', '.join(names)}",
-        {"type": "string", **_described(text)},
+        {"type": "string", **_description_field(text)},
         required,
         empty=True,
     )
@@ -144,7 +144,7 @@ def name(name: str, book: str, text: str = "", *, required: bool = False) -> Col
         lambda cells, books: _positions(cells, books[book]),
         lambda values: values >= 0,
         f"must be 1 to {MAXIMUM_NAME} printable characters without {BETWEEN!r}",
-        {**_NAME, **_described(text)},
+        {**_NAME, **_description_field(text)},
         required,
     )
 
@@ -170,12 +170,12 @@ def names(name: str, book: str, most: int, text: str = "", *, required: bool = F
         values,
         lambda values: ~(values == -2).any(axis=1),
         f"must be at most {most} names of {book}; in CSV with {BETWEEN!r} between them",
-        {"type": "array", "items": _NAME, "maxItems": most, **_described(text)},
+        {"type": "array", "items": _NAME, "maxItems": most, **_description_field(text)},
         required,
     )
 
 
-def _described(text: str) -> dict[str, str]:
+def _description_field(text: str) -> dict[str, str]:
     return {"description": text} if text else {}
 
 
@@ -222,13 +222,13 @@ def times(cells: Sequence[Any]) -> NDArray[np.int64]:
         try:
             moments = np.array(texts, "datetime64[us]")
         except ValueError:  # a month 13, for instance
-            moments = np.array([_moment(text) for text in texts], "datetime64[us]")
+            moments = np.array([_parse_time(text) for text in texts], "datetime64[us]")
         return np.where(np.isnat(moments), -1, moments.astype(np.int64))
     seconds = numbers(cells)
     return np.rint(np.where((seconds >= 0) & (seconds <= 2 * LATEST), seconds, -1 / MICRO) * MICRO).astype(np.int64)
 
 
-def _moment(text: str) -> np.datetime64:
+def _parse_time(text: str) -> np.datetime64:
     try:
         return np.datetime64(text, "us")
     except ValueError:
@@ -272,7 +272,9 @@ class Form(NamedTuple):
     @property
     def schema(self) -> dict[str, Any]:
         """JSON schema of a row, an object with the form's columns."""
-        either = _described(f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else "")
+        either = _description_field(
+            f"Requires {' or '.join(f'`{one}`' for one in self.either)}." if self.either else ""
+        )
         properties = {column.name: dict(column.schema) for column in self.columns}
         return {"type": "object", "required": self.required, **either, "properties": properties}
 
@@ -317,13 +319,13 @@ _PLAIN = re.compile(r"(^|;)('*[=+\-@\t\r\n])")
 _ESCAPED = re.compile(r"(^|;)'('*[=+\-@\t\r\n])")
 
 
-def escaped(text: str) -> str:
+def escape_formula(text: str) -> str:
     """Return ``text`` for a CSV cell, with an apostrophe before what a spreadsheet would evaluate as a formula."""
     return _PLAIN.sub(r"\1'\2", text)
 
 
-def unescaped(cell: str) -> str:
-    """Undo ``escaped``; text without an escape is returned unchanged."""
+def unescape_formula(cell: str) -> str:
+    """Undo ``escape_formula``; text without an escape is returned unchanged."""
     return _ESCAPED.sub(r"\1\2", cell) if "'" in cell else cell
 
 
@@ -335,4 +337,6 @@ class _Echo:
 def csv_writer() -> Callable[[Iterable[object]], str]:
     """Return a function that formats cells as one line of CSV with line end; text is escaped, quoted where needed."""
     write: Any = csv.writer(_Echo()).writerow  # ends lines by \r\n, so that it quotes both
-    return lambda cells: write([escaped(one) if isinstance(one, str) and not one.isalnum() else one for one in cells])
+    return lambda cells: write(
+        [escape_formula(one) if isinstance(one, str) and not one.isalnum() else one for one in cells]
+    )

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Protocol
 import msgspec
 from pydantic import BaseModel
 
-from app.kinds.contract.engine import Answered, Pending, Query, Residuals, Shadow, Snapshot
+from app.kinds.contract.engine import EncodedDecision, Pending, Query, Residuals, Shadow, Snapshot
 from app.kinds.contract.inputs import invalid, timestamp
 from app.kinds.fields import Part, decoded
 from app.policies import artifact
@@ -37,7 +37,7 @@ NO_STATE = (
 )
 
 
-class Voice(msgspec.Struct, frozen=True):
+class DecidedBy(msgspec.Struct, frozen=True):
     """The deciding policy, as decisions describe it.
 
     Attributes:
@@ -59,7 +59,7 @@ class Voice(msgspec.Struct, frozen=True):
         return f"{self.why} {name} answers" if self.why else ""
 
 
-def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> Voice:
+def deciding_policy(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: bool = False) -> DecidedBy:
     """Describe the policy that decides for a workload unless it fails: the agent, else the heuristic. Never raises.
 
     Args:
@@ -69,14 +69,14 @@ def voice(snapshot: Snapshot, agent: str | None, heuristic: str, *, explained: b
         explained: whether the heuristic's reasons say why no agent decides, unless a rule was chosen.
     """
     if agent is not None:
-        return Voice("agent", agent)
+        return DecidedBy("agent", agent)
     if snapshot.problem:
-        return Voice("fallback", heuristic, "fallback", f"{snapshot.problem};")
+        return DecidedBy("fallback", heuristic, "fallback", f"{snapshot.problem};")
     if snapshot.rule or not explained:
-        return Voice("heuristic", heuristic)
+        return DecidedBy("heuristic", heuristic)
     if snapshot.model is None:
-        return Voice("heuristic", heuristic, "no_model", "no domain model yet,")
-    return Voice("heuristic", heuristic, "no_agent", NO_AGENT)
+        return DecidedBy("heuristic", heuristic, "no_model", "no domain model yet,")
+    return DecidedBy("heuristic", heuristic, "no_agent", NO_AGENT)
 
 
 class Compiled(Protocol):
@@ -86,20 +86,20 @@ class Compiled(Protocol):
         snapshot: the workload.
         agent: argument of ``Serving.choose`` for the promoted agent; None: the heuristic decides.
         heuristic: name of the policy that decides without an agent.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
     """
 
     snapshot: Snapshot
     agent: Any
     heuristic: str
-    voice: Voice
+    decided_by: DecidedBy
 
     def __hash__(self) -> int:
         """Hash by identity: reports of one compiled workload are decided together."""
         ...
 
 
-class Kept(msgspec.Struct, frozen=True):
+class RunMemory(msgspec.Struct, frozen=True):
     """A run between two reports.
 
     Attributes:
@@ -126,7 +126,7 @@ class Choices(msgspec.Struct, frozen=True):
     memory: Memory | None = None
 
 
-class Written(msgspec.Struct, frozen=True):
+class KindDecision(msgspec.Struct, frozen=True):
     """A decision without the fields common to all kinds.
 
     Attributes:
@@ -134,7 +134,7 @@ class Written(msgspec.Struct, frozen=True):
         reason: reason of the decision, with ``code`` and ``text``.
         noop: whether the decision leaves the allocation unchanged.
         state: the run's state after the decision, of the kind's own type.
-        source, policy: what decided, in place of the same fields of ``Voice``; None: as in ``Voice``.
+        source, policy: what decided, in place of the same fields of ``DecidedBy``; None: as in ``DecidedBy``.
         iteration: iteration that the decision is for; None: the one after the report.
         valid: number of iterations that the decision is valid for.
         residuals: evidence of drift in the report; None: the kind watches no streams, or has no domain model.
@@ -166,7 +166,7 @@ class Serving(ABC):
 
     report: type[Part]
     """Type of reports. Equal reports are encoded by ``msgspec`` to equal bytes, in sorted order."""
-    silent: ClassVar[Mapping[str, Any]]
+    failed_shadow: ClassVar[Mapping[str, Any]]
     """Values of the fields of a decision's ``shadow`` if the shadow failed, without ``agent`` and ``problem``."""
 
     @abstractmethod
@@ -174,7 +174,7 @@ class Serving(ABC):
         """Return the kind's ``Compiled`` of a snapshot: all that decisions need and that reports don't change."""
 
     @abstractmethod
-    def begin(self, compiled: Any, start: Any, now: datetime) -> Written:
+    def begin(self, compiled: Any, start: Any, now: datetime) -> KindDecision:
         """Return the first decision of a run that was started at ``now`` (UTC) with ``start``, the kind's ``RunStart``.
 
         Raises:
@@ -197,11 +197,11 @@ class Serving(ABC):
         ``memory`` [B, H] holds the agent's hidden states; None: all zeros, or the policy has none."""
 
     @abstractmethod
-    def write(self, compiled: Any, batch: Any, choices: Choices, voice: Voice) -> list[Written]:
-        """Return B decisions for the choices, in the order of the batch; ``voice`` describes the deciding policy."""
+    def write(self, compiled: Any, batch: Any, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
+        """Return B decisions for the choices, in the order of the batch; ``decided_by``: the deciding policy."""
 
     @abstractmethod
-    def hold(self, compiled: Any, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Any, one: Pending, failure: str) -> KindDecision:
         """Return a decision that keeps the run's allocation after every policy failed. Should not raise.
 
         ``failure`` describes what failed; the text of the decision's reason begins with it."""
@@ -210,7 +210,7 @@ class Serving(ABC):
     def compare(self, compiled: Any, batch: Any, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Compare a shadow's choice for run ``row`` of the batch with the choice ``done`` that was made.
 
-        Returns a value for each field of ``silent``."""
+        Returns a value for each field of ``failed_shadow``."""
 
     def decode(self, body: bytes) -> Any:
         """Decode a report from JSON.
@@ -240,7 +240,7 @@ class Serving(ABC):
         """
         return made
 
-    def query(self, compiled: Any, query: Query) -> Pending | Written:
+    def query(self, compiled: Any, query: Query) -> Pending | KindDecision:
         """Parse the full state of a run from query parameters; by default, the kind supports no such queries.
 
         Returns:
@@ -273,11 +273,11 @@ class Engine:
         self._shadowed = "shadow" in decision.model_fields
         self.compile, self.rules, self.decode = serving.compile, serving.rules, serving.decode
 
-    def takes_long(self, compiled: Compiled, kept: Kept, report: Any) -> bool:
+    def takes_long(self, compiled: Compiled, kept: RunMemory, report: Any) -> bool:
         """Return whether reading and deciding the decoded report takes so long that a thread should do it."""
         return self.serving.takes_long(compiled, kept.state, report)
 
-    def read(self, compiled: Compiled, kept: Kept, iteration: int, report: Any) -> Any:
+    def read(self, compiled: Compiled, kept: RunMemory, iteration: int, report: Any) -> Any:
         """Check a decoded report of ``iteration`` against the run's state, and convert it for ``answer``.
 
         Raises:
@@ -286,18 +286,22 @@ class Engine:
         """
         return self.serving.read(compiled, kept.state, iteration, report)
 
-    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> Answered:
+    def begin(self, compiled: Compiled, run: str | None, start: Any, now: datetime) -> EncodedDecision:
         """Return the encoded first decision and first state of a run that starts at ``now`` (UTC).
 
         Raises:
             InvalidInput: ``start`` doesn't fit the workload.
         """
-        return self._begun(compiled, run, self.serving.begin(compiled, start, now), now)
+        return self._first_decision(compiled, run, self.serving.begin(compiled, start, now), now)
 
-    def _begun(self, compiled: Compiled, run: str | None, first: Written, now: datetime) -> Answered:
-        return _answered(self._envelope(compiled, compiled.voice, now), run, None, first, None, artifact.NOTHING)
+    def _first_decision(
+        self, compiled: Compiled, run: str | None, first: KindDecision, now: datetime
+    ) -> EncodedDecision:
+        return _encoded_decision(
+            self._envelope(compiled, compiled.decided_by, now), run, None, first, None, artifact.NOTHING
+        )
 
-    def parse_state(self, compiled: Compiled, query: Query) -> Pending | Written:
+    def parse_state(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
         """Parse the full state of a run from query parameters, for ``answer_states``.
 
         Raises:
@@ -305,76 +309,83 @@ class Engine:
         """
         return self.serving.query(compiled, query)
 
-    def answer_states(self, compiled: Compiled, given: Sequence[Pending | Written], now: datetime) -> list[bytes]:
+    def answer_states(self, compiled: Compiled, given: Sequence[Pending | KindDecision], now: datetime) -> list[bytes]:
         """Return JSON decisions for results of ``parse_state``, in order; raises the first exception if any fails."""
         turns = [one for one in given if isinstance(one, Pending)]
         answers = iter(self.answer(compiled, turns, now) if turns else ())
-        found = [next(answers) if isinstance(one, Pending) else self._begun(compiled, None, one, now) for one in given]
+        found = [
+            next(answers) if isinstance(one, Pending) else self._first_decision(compiled, None, one, now)
+            for one in given
+        ]
         for one in found:
             if isinstance(one, Exception):
                 raise one
-        return [one.decision for one in found if isinstance(one, Answered)]
+        return [one.decision for one in found if isinstance(one, EncodedDecision)]
 
-    def answer(self, compiled: Compiled, pending: Sequence[Pending], now: datetime) -> list[Answered | Exception]:
+    def answer(
+        self, compiled: Compiled, pending: Sequence[Pending], now: datetime
+    ) -> list[EncodedDecision | Exception]:
         """Decide on reports of different runs of one workload at the time ``now`` (UTC). Doesn't raise.
 
         Returns:
             Decisions in order; an exception in place of a decision for which even ``Serving.hold`` failed.
         """
         try:
-            return [*self._decided(compiled, pending, compiled.agent, compiled.voice, now)]
+            return [*self._decide_all(compiled, pending, compiled.agent, compiled.decided_by, now)]
         except Exception as error:  # noqa: BLE001 - whatever a policy may raise; it is logged where one run fails
             if len(pending) > 1:
                 return [found for one in pending for found in self.answer(compiled, [one], now)]
-            _log(compiled, pending[0], compiled.voice.policy)
-            return [self._fallen_back(compiled, pending[0], f"{compiled.voice.policy} failed ({_words(error)})", now)]
+            _log(compiled, pending[0], compiled.decided_by.policy)
+            return [
+                self._fall_back(compiled, pending[0], f"{compiled.decided_by.policy} failed ({_words(error)})", now)
+            ]
 
-    def _fallen_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> Answered | Exception:
+    def _fall_back(self, compiled: Compiled, one: Pending, failure: str, now: datetime) -> EncodedDecision | Exception:
         """Return the heuristic's decision after an agent failed, else one to hold, else the exception of holding."""
         if compiled.agent is not None:
-            spare = Voice("fallback", compiled.heuristic, "fallback", f"{failure};")
+            spare = DecidedBy("fallback", compiled.heuristic, "fallback", f"{failure};")
             try:
-                return self._decided(compiled, [one], None, spare, now)[0]
+                return self._decide_all(compiled, [one], None, spare, now)[0]
             except Exception as error:  # noqa: BLE001 - logged
                 _log(compiled, one, compiled.heuristic)
                 failure += f", and {compiled.heuristic} too ({_words(error)})"
         try:
             held = self.serving.hold(compiled, one, failure)
-            envelope = self._envelope(compiled, Voice("fallback", HOLD, "fallback"), now)
-            return _answered(envelope, one.run, one.iteration, held, None, one.state.memories)
+            envelope = self._envelope(compiled, DecidedBy("fallback", HOLD, "fallback"), now)
+            return _encoded_decision(envelope, one.run, one.iteration, held, None, one.state.memories)
         except Exception as error:  # noqa: BLE001 - logged, and returned to the caller
             _log(compiled, one, HOLD)
             return error
 
-    def _decided(
-        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, speaks: Voice, now: datetime
-    ) -> list[Answered]:
+    def _decide_all(
+        self, compiled: Compiled, pending: Sequence[Pending], agent: Any, decided_by: DecidedBy, now: datetime
+    ) -> list[EncodedDecision]:
         """Decide all runs at once, by ``agent`` or, if None, the heuristic; raises whatever the policy raises."""
         serving, version = self.serving, compiled.snapshot.agent_version
         before = [one.state.memories for one in pending]
         batch = serving.gather(compiled, pending)
         memory = None if agent is None else artifact.recalled(before, version)
         choices = serving.choose(compiled, batch, agent, memory, now)
-        shadows: list[_Consulted | None] = [None] * len(pending)
+        shadows: list[_ShadowEntry | None] = [None] * len(pending)
         wanted = {id(one.shadow): one.shadow for one in pending if one.shadow is not None}
         for shadow in wanted.values():
             rows = [row for row, one in enumerate(pending) if one.shadow is shadow]
             for row, found in zip(
-                rows, self._consulted(compiled, pending, rows, batch, choices, shadow, now), strict=True
+                rows, self._consult_shadow(compiled, pending, rows, batch, choices, shadow, now), strict=True
             ):
                 shadows[row] = found
-        answers, envelope = [], self._envelope(compiled, speaks, now)
-        written = serving.write(compiled, batch, choices, speaks)
+        answers, envelope = [], self._envelope(compiled, decided_by, now)
+        written = serving.write(compiled, batch, choices, decided_by)
         for row, (one, made, other) in enumerate(zip(pending, written, shadows, strict=True)):
             memories = before[row]
             if memories or other is not None or choices.memory is not None:
                 own = None if choices.memory is None else choices.memory[row]
-                memories = _remembered(memories, version, own, one.shadow, other)
+                memories = _next_memories(memories, version, own, one.shadow, other)
             consulted = None if other is None else other.fields
-            answers.append(_answered(envelope, one.run, one.iteration, made, consulted, memories))
+            answers.append(_encoded_decision(envelope, one.run, one.iteration, made, consulted, memories))
         return answers
 
-    def _consulted(
+    def _consult_shadow(
         self,
         compiled: Compiled,
         pending: Sequence[Pending],
@@ -383,10 +394,10 @@ class Engine:
         choices: Choices,
         shadow: Shadow,
         now: datetime,
-    ) -> list[_Consulted]:
+    ) -> list[_ShadowEntry]:
         """Return a shadow's entry in the decision of each of ``rows``; entries of failed runs name the exception."""
         if shadow.artifact is None:
-            return [self._silent(shadow, shadow.problem)] * len(rows)
+            return [self._failed_shadow(shadow, shadow.problem)] * len(rows)
         serving = self.serving
         try:
             agent = serving.agent(compiled, shadow.artifact)
@@ -397,43 +408,51 @@ class Engine:
             compared = [serving.compare(compiled, part, at, choices.each[row], other) for at, row in enumerate(rows)]
         except Exception as error:
             if len(rows) > 1:
-                each = (self._consulted(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
+                each = (self._consult_shadow(compiled, pending, [row], batch, choices, shadow, now) for row in rows)
                 return [one for found in each for one in found]
             logger.exception("workload %s: shadow %d failed", compiled.snapshot.name, shadow.version)
-            return [self._silent(shadow, str(error) if isinstance(error, IncompatibleArtifact) else _words(error))]
+            return [
+                self._failed_shadow(shadow, str(error) if isinstance(error, IncompatibleArtifact) else _words(error))
+            ]
         kept = [None] * len(rows) if other.memory is None else other.memory
         return [
-            _Consulted({"agent": shadow.version, **fields, "problem": None}, own)
+            _ShadowEntry({"agent": shadow.version, **fields, "problem": None}, own)
             for fields, own in zip(compared, kept, strict=True)
         ]
 
-    def _silent(self, shadow: Shadow, problem: str) -> _Consulted:
-        return _Consulted({"agent": shadow.version, **self.serving.silent, "problem": problem or None})
+    def _failed_shadow(self, shadow: Shadow, problem: str) -> _ShadowEntry:
+        return _ShadowEntry({"agent": shadow.version, **self.serving.failed_shadow, "problem": problem or None})
 
-    def _envelope(self, compiled: Compiled, speaks: Voice, now: datetime) -> _Envelope:
+    def _envelope(self, compiled: Compiled, decided_by: DecidedBy, now: datetime) -> _Envelope:
         snapshot = compiled.snapshot
         return _Envelope(
-            self._kind, snapshot.name, snapshot.answering, speaks.source, speaks.policy, timestamp(now), self._shadowed
+            self._kind,
+            snapshot.name,
+            snapshot.answering,
+            decided_by.source,
+            decided_by.policy,
+            timestamp(now),
+            self._shadowed,
         )
 
-    def serialise(self, kept: Kept) -> msgspec.Raw:
+    def serialise(self, kept: RunMemory) -> msgspec.Raw:
         """Encode a run's state as a JSON list: the kind's packed state, and the agents' memories if there are any."""
         stored: list[Any] = [self.serving.pack(kept.state)]
         if kept.memories:
             stored.append(artifact.stored(kept.memories))
         return msgspec.Raw(msgspec.json.encode(stored))
 
-    def restore(self, stored: list[Any]) -> Kept:
+    def restore(self, stored: list[Any]) -> RunMemory:
         """Return the state from the decoded JSON of ``serialise``; may raise what ``Serving.unpack`` does."""
         own, *remembered = stored
-        return Kept(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
+        return RunMemory(self.serving.unpack(own), artifact.restored(remembered[0]) if remembered else artifact.NOTHING)
 
-    def weight(self, kept: Kept) -> int:
+    def weight(self, kept: RunMemory) -> int:
         """Approximate size of a state in memory, in bytes."""
         return self.serving.weight(kept.state) + artifact.weight(kept.memories)
 
 
-class _Consulted(msgspec.Struct, frozen=True):
+class _ShadowEntry(msgspec.Struct, frozen=True):
     """A shadow's entry ``fields`` in a decision, and its hidden state for the run, [H] (None: not recurrent)."""
 
     fields: dict[str, Any]
@@ -455,14 +474,14 @@ class _Envelope(msgspec.Struct, frozen=True):
     shadowed: bool
 
 
-def _answered(
+def _encoded_decision(
     envelope: _Envelope,
     run: str | None,
     reported: int | None,
-    made: Written,
+    made: KindDecision,
     shadow: dict[str, Any] | None,
     memories: Memories,
-) -> Answered:
+) -> EncodedDecision:
     following = 0 if reported is None else reported + 1
     fields = {
         "run": run,
@@ -481,12 +500,12 @@ def _answered(
     }
     if envelope.shadowed:
         fields["shadow"] = shadow
-    kept = Kept(made.state, memories)
-    return Answered(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
+    kept = RunMemory(made.state, memories)
+    return EncodedDecision(_encode(fields), kept, made.residuals, made.risk, made.expected_seconds, made.quiet)
 
 
-def _remembered(
-    before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _Consulted | None
+def _next_memories(
+    before: Memories, champion: int | None, own: Memory | None, shadow: Shadow | None, other: _ShadowEntry | None
 ) -> Memories:
     """Return the hidden states of champion and shadow after a report; an agent that failed keeps its previous one."""
     found = artifact.memories_of(before, (champion, None if shadow is None else shadow.version))

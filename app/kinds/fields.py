@@ -53,7 +53,7 @@ Moment = Annotated[float, Meta(ge=0, le=LATEST_MOMENT)]
 Probability = Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
 
 
-class Counted:
+class EarlyMaxLength:
     """Pydantic annotation that rejects a list with too many items before its items are validated.
 
     It stands after a ``Field(max_length=…)`` of the same type, whose limit it takes."""
@@ -111,7 +111,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return Pydantic's schema: it validates by msgspec, and serialises with all fields, defaults included."""
         return core_schema.no_info_plain_validator_function(
-            partial(_validated, cls),
+            partial(_validate, cls),
             ref=f"{cls.__module__}.{cls.__qualname__}:{id(cls)}",
             serialization=core_schema.plain_serializer_function_ser_schema(in_full),
         )
@@ -127,7 +127,7 @@ class Part(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
             if hasattr(part, "__struct_fields__")
         }
         references = handler(core_schema.typed_dict_schema(members)).get("properties", {})
-        found: dict[str, Any] = _linked(known[cls.__name__], references)
+        found: dict[str, Any] = _resolve_references(known[cls.__name__], references)
         return found
 
 
@@ -147,13 +147,13 @@ class OneOf:
         return core_schema.tagged_union_schema(choices, discriminator="kind")
 
 
-def _linked(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
+def _resolve_references(schema: Any, references: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return a JSON ``schema`` with each "$ref" replaced by its entry of ``references``; single enums become consts."""
     if isinstance(schema, list):
-        return [_linked(one, references) for one in schema]
+        return [_resolve_references(one, references) for one in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _linked(one, references) for name, one in schema.items() if name not in ("$ref", "enum")}
+    found = {name: _resolve_references(one, references) for name, one in schema.items() if name not in ("$ref", "enum")}
     if "$ref" in schema:
         found |= references[schema["$ref"]]
     if "enum" in schema:
@@ -276,7 +276,7 @@ def _message(value: Any, expected: Any, error: msgspec.ValidationError) -> str:
     return f"must be {named.removesuffix('.0')}"
 
 
-def _validated(report: type[Part], value: Any) -> Part:
+def _validate(report: type[Part], value: Any) -> Part:
     """Convert ``value`` to a report; raises Pydantic's ValidationError, with every invalid field, if it isn't one."""
     if isinstance(value, report):
         return value

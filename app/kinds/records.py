@@ -30,7 +30,7 @@ from app.kinds.columns import (
     all_columns,
     csv_writer,
     struct,
-    unescaped,
+    unescape_formula,
     words,
 )
 from app.kinds.contract.inputs import (
@@ -42,7 +42,7 @@ from app.kinds.contract.inputs import (
     InvalidInput,
     Refused,
     Sample,
-    filled,
+    filled_lines,
     first_issue,
     invalid,
     more_names,
@@ -52,7 +52,7 @@ from app.kinds.contract.inputs import (
     repeated_place,
     tabular,
 )
-from app.kinds.contract.samples import FILE, Export, Format, SampleCodec, Stored
+from app.kinds.contract.samples import FILE, ExecutionColumns, Export, Format, SampleCodec
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
 MOST_ISSUES = 20
@@ -82,30 +82,30 @@ class Rows(NamedTuple):
         columns = {name: [values[i] for i in places] for name, values in self.columns.items()}
         return Rows(columns, lambda row: self.where(places[row]))
 
-    def given(self, name: str) -> Sequence[Any]:
+    def column(self, name: str) -> Sequence[Any]:
         """Return the values of a column, [n]; all None if the block has no such column."""
         return self.columns.get(name) or [None] * self.rows
 
-    def silent(self, name: str) -> Flags:
+    def missing(self, name: str) -> Flags:
         """Return a mask [n] of the rows whose value in a column is missing (None or "")."""
-        return np.array([value in NOTHING for value in self.given(name)], np.bool_)
+        return np.array([value in NOTHING for value in self.column(name)], np.bool_)
 
     def issues(self, field: str, wrong: Flags, message: str) -> list[FieldIssue]:
         """Return an issue with ``message`` for each row marked in ``wrong`` [n], at most ``MOST_ISSUES``; ``field`` is
         the name of the column."""
-        values = self.given(field)
+        values = self.column(field)
         return [
-            FieldIssue(f"{self.where(row)}/{field}", message, shown(values[row]))
+            FieldIssue(f"{self.where(row)}/{field}", message, error_value(values[row]))
             for row in np.flatnonzero(wrong)[:MOST_ISSUES].tolist()
         ]
 
 
-def shown(value: Any) -> Any:
+def error_value(value: Any) -> Any:
     """Return ``value`` as shown in an error: text cut to 80 characters, NaN and infinities as text."""
     return printable(value[:80]) if isinstance(value, str) else plain(value)
 
 
-def refused(issues: Sequence[FieldIssue]) -> InvalidInput:
+def rejection(issues: Sequence[FieldIssue]) -> InvalidInput:
     """Return an InvalidInput with the first ``MOST_ISSUES`` issues of a body; its message has the first three."""
     said = "; ".join(f"{issue.pointer or 'body'}: {issue.message}" for issue in issues[:3])
     return InvalidInput(issues[:MOST_ISSUES], printable(said) + ("; and more" if len(issues) > 3 else ""))
@@ -114,7 +114,7 @@ def refused(issues: Sequence[FieldIssue]) -> InvalidInput:
 def refuse(issues: Sequence[FieldIssue]) -> None:
     """Raise InvalidInput if there are any issues."""
     if issues:
-        raise refused(issues)
+        raise rejection(issues)
 
 
 class Collector(ABC):
@@ -140,7 +140,7 @@ class Collector(ABC):
         ``values`` holds the numbers of each column, [n] or [n, most] for n rows."""
 
     @abstractmethod
-    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+    def pack(self) -> tuple[bytes, str, Mapping[str, Any]]:
         """Return the execution's bytes to store, the hexadecimal digest of its content, and its summary for lists."""
 
     def rules(self, form: str, values: Mapping[str, Values], rows: Rows) -> list[FieldIssue]:  # noqa: ARG002
@@ -164,10 +164,10 @@ class Collector(ABC):
         form = self.forms[name]
         values, issues = dict[str, Values](), list[FieldIssue]()
         for column in form.columns:
-            found = values[column.name] = column.values(rows.given(column.name), self.books)
+            found = values[column.name] = column.values(rows.column(column.name), self.books)
             wrong = ~column.sound(found)
             if wrong.any() and not column.required and not column.empty:
-                wrong &= ~rows.silent(column.name)
+                wrong &= ~rows.missing(column.name)
             issues += rows.issues(column.name, wrong, column.accepted)
             if column.ascending:
                 early = (found >= 0) & (found < np.concatenate([[self._last[column.name]], found[:-1]]))
@@ -176,7 +176,7 @@ class Collector(ABC):
         room = form.most - self.counts[name]
         if rows.rows > room:
             message = f"an execution holds at most {form.most:,} {name}: upload it in parts"
-            raise refused([FieldIssue(rows.where(room), message, None)])
+            raise rejection([FieldIssue(rows.where(room), message, None)])
         self.keep(name, values, rows)
         self.counts[name] += rows.rows
         self._last |= {column.name: int(values[column.name][-1]) for column in form.columns if column.ascending}
@@ -197,11 +197,11 @@ class Collector(ABC):
             InvalidInput: no row was collected, or the name is invalid.
         """
         if not self.count:
-            raise refused([FieldIssue("", f"holds nothing: each row {self._words}", None)])
+            raise rejection([FieldIssue("", f"holds nothing: each row {self._words}", None)])
         issue = name_issue(name) if name else None
         if issue is not None:
-            raise refused([issue])
-        data, digest, summary = self.packed()
+            raise rejection([issue])
+        data, digest, summary = self.pack()
         return Sample(name or f"samples-{digest[:12]}", 1, data, self.count, digest, summary)
 
     def _by_form(self, rows: Rows) -> dict[str, Rows]:
@@ -213,7 +213,7 @@ class Collector(ABC):
         if not rows.rows:
             return {}
         possible = [form for form in self.forms.values() if form.told_by in rows.columns]
-        told = {form.name: ~rows.silent(form.told_by) for form in possible if not form.rest}
+        told = {form.name: ~rows.missing(form.told_by) for form in possible if not form.rest}
         rest = ~np.any([*told.values()], axis=0)
         own = told | {form.name: rest for form in possible if form.rest}
         if len(possible) == 1:
@@ -225,7 +225,7 @@ class Collector(ABC):
             form = self.forms[name]
             for column in [one for one in rows.columns if one not in form.names and which.any()]:
                 message = f"{self._words}; {column} does not belong to {form.noun}"
-                refuse(rows.issues(column, which & ~rows.silent(column), message))
+                refuse(rows.issues(column, which & ~rows.missing(column), message))
             if which.any():
                 parts[name] = rows if which.all() else rows.take(np.flatnonzero(which).tolist())
         return parts
@@ -271,13 +271,13 @@ def csv_rows(forms: Sequence[Form], blocks: Iterator[bytes]) -> Iterator[Rows]:
     names = _header(forms, head)
     before = 1
     for block in chain([rest], blocks) if rest else blocks:
-        lines = dict(filled(block, before))
+        lines = dict(filled_lines(block, before))
         rows = [_cells(line.decode("utf-8", "replace").replace("\r", "")) for line in lines.values()]
         wrong = [(number, len(row)) for number, row in zip(lines, rows, strict=True) if len(row) != len(names)]
         message = f"must have {len(names)} cells, as the header"
         refuse([FieldIssue(f"/lines/{number}", message, count) for number, count in wrong])
         if b"'" in block:
-            rows = [[*map(unescaped, row)] for row in rows]
+            rows = [[*map(unescape_formula, row)] for row in rows]
         cells = zip(*rows, strict=True) if rows else [()] * len(names)
         yield Rows(dict(zip(names, cells, strict=True)), _line(lines))
         before += block.count(b"\n") + 1
@@ -288,14 +288,14 @@ def _header(forms: Sequence[Form], raw: bytes) -> list[str]:
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace").rstrip("\r")
     if not text.strip():
         message = f"the body is empty; its first line must name columns of {', '.join(columns)}"
-        raise refused([FieldIssue("/lines/1", message, None)])
+        raise rejection([FieldIssue("/lines/1", message, None)])
     names = [name.strip() for name in _cells(text)]
     accepted = f"unknown column; known: {', '.join(columns)}"
-    issues = [FieldIssue(f"/lines/1/{shown(name)}", accepted, None) for name in names if name not in columns]
+    issues = [FieldIssue(f"/lines/1/{error_value(name)}", accepted, None) for name in names if name not in columns]
     twice = dict.fromkeys(name for name in names if name in columns and names.count(name) > 1)
     issues += [FieldIssue(f"/lines/1/{name}", "column given twice", None) for name in twice]
     if not any(form.fits(names) for form in forms):
-        issues.append(FieldIssue("/lines/1", f"rows {words(forms)}", shown(text)))
+        issues.append(FieldIssue("/lines/1", f"rows {words(forms)}", error_value(text)))
     refuse(issues)
     return names
 
@@ -308,17 +308,17 @@ def object_rows(decoder: msgspec.json.Decoder[Any], names: Sequence[str], blocks
     """
     before = 0
     for block in blocks:
-        lines = dict(filled(block, before))
+        lines = dict(filled_lines(block, before))
         rows = []
         for number, line in lines.items():
             try:
                 rows.append(decoder.decode(line))
             except MALFORMED as error:
                 issue = first_issue(line, error)
-                raise refused([issue._replace(pointer=f"/lines/{number}{issue.pointer}")]) from error
+                raise rejection([issue._replace(pointer=f"/lines/{number}{issue.pointer}")]) from error
         columns = {name: [getattr(row, name) for row in rows] for name in names}
         if more_names(block, _members(columns)):  # a line names a member twice: each is looked at
-            twice = [(number, repeated(line, 0)) for number, line in lines.items()]
+            twice = [(number, duplicate_member(line, 0)) for number, line in lines.items()]
             refuse([issue._replace(pointer=f"/lines/{number}{issue.pointer}") for number, issue in twice if issue])
         yield Rows(columns, _line(lines))
         before += block.count(b"\n") + 1
@@ -359,7 +359,7 @@ class NdjsonReader:
         """Yield each line's execution or its refusal, in order, without blank lines; raises what ``one`` raises."""
         before = 0
         for block in blocks:
-            for number, line in filled(block, before):
+            for number, line in filled_lines(block, before):
                 yield self._one(line, number)
             before += block.count(b"\n") + 1
 
@@ -389,7 +389,7 @@ class JsonReader:
         try:
             samples = _samples.decode(body).samples
         except MALFORMED as error:
-            raise refused([first_issue(body, error)]) from error
+            raise rejection([first_issue(body, error)]) from error
         if body.count(b'"samples"') > 1 and repeated_place(body) == "/samples":
             raise invalid("/samples", TWICE, None)
         for number, raw in enumerate(samples, start=1):
@@ -408,7 +408,7 @@ def malformed(data: bytes, number: int, error: Exception) -> Refused:
     return Refused(name if isinstance(name, str) else "", number, first_issue(data, error))
 
 
-def repeated(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
+def duplicate_member(data: bytes | msgspec.Raw, members: int) -> FieldIssue | None:
     """Return the issue of an execution whose JSON has an object with a duplicate member; None: there is none.
 
     ``members`` is the number of members that the decoder read."""
@@ -487,7 +487,7 @@ def _row_sample(
         columns = {column: [getattr(row, column) for row in listed] for column in form.names}
         parts[name] = Rows(columns, f"/{name}/{{}}".format)
     members = 1 + sum(bool(rows.rows) + _members(rows.columns) for rows in parts.values())
-    issue = name_issue(body.execution) or repeated(data, members)
+    issue = name_issue(body.execution) or duplicate_member(data, members)
     if issue is not None:
         return Refused(body.execution, number, issue)
     try:
@@ -503,14 +503,14 @@ def row_exports(forms: Sequence[Form]) -> dict[str, Export]:
     columns = all_columns(forms)
     lists = [name for name, column in columns.items() if column.schema["type"] == "array"]
 
-    def lines(codec: Any, execution: Stored) -> Iterator[str]:
+    def lines(codec: Any, execution: ExecutionColumns) -> Iterator[str]:
         write = csv_writer()
         for row in codec.rows(execution.data):
             for name in lists:
                 row[name] = BETWEEN.join(row.get(name) or ())
             yield write(map(row.get, columns))
 
-    def objects(codec: Any, execution: Stored) -> Iterator[str]:
+    def objects(codec: Any, execution: ExecutionColumns) -> Iterator[str]:
         return (json.dumps(row) + "\n" for row in codec.rows(execution.data))
 
     return {
@@ -565,15 +565,15 @@ class ReportCodec(SampleCodec, ABC):
     def seconds(self, table: Floats) -> float:
         """Return the duration in seconds of an execution, given its table [n, C]."""
 
-    def unpacked(self, data: bytes) -> Floats:
+    def unpack(self, data: bytes) -> Floats:
         """Return the table [n, C] of stored bytes; raises ValueError for bytes of another length."""
         return np.frombuffer(data, "<f8").reshape(-1, self.width)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return what lists show of an execution's stored bytes: its duration, ``seconds``."""
-        return {"seconds": self.seconds(self.unpacked(data))}
+        return {"seconds": self.seconds(self.unpack(data))}
 
-    def packed(self, name: str, line: int, table: Floats) -> Sample:
+    def pack(self, name: str, line: int, table: Floats) -> Sample:
         """Return the sample of a table [n, C], named ``name``; ``line`` is its number in the body."""
         return tabular(name, line, table, {"seconds": self.seconds(table)})
 
@@ -583,11 +583,11 @@ class ReportCodec(SampleCodec, ABC):
             body = self.body.decode(data)
         except MALFORMED as error:
             return malformed(bytes(data), number, error)
-        issue = repeated(data, 2 + sum(map(self.members, body.reports))) or name_issue(body.execution)
+        issue = duplicate_member(data, 2 + sum(map(self.members, body.reports))) or name_issue(body.execution)
         if issue is not None:
             return Refused(body.execution, number, issue)
         try:
-            return self.packed(body.execution, number, self.table(body.reports))
+            return self.pack(body.execution, number, self.table(body.reports))
         except InvalidInput as error:
             return Refused(body.execution, number, error.errors[0])
 

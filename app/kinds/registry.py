@@ -32,7 +32,7 @@ class Kinds(dict[str, Kind]):
         raise MissingKind(f"kind {name!r} is not installed here (installed: {', '.join(self)}); install what offers it")
 
 
-def discovered(found: Sequence[EntryPoint]) -> Kinds:
+def load_kinds(found: Sequence[EntryPoint]) -> Kinds:
     """Load the kinds of these entry points, by name.
 
     Raises:
@@ -53,7 +53,7 @@ def discovered(found: Sequence[EntryPoint]) -> Kinds:
     return kinds
 
 
-KINDS: Kinds = discovered(tuple(entry_points(group=GROUP)))
+KINDS: Kinds = load_kinds(tuple(entry_points(group=GROUP)))
 
 
 def _default() -> str | None:
@@ -71,7 +71,7 @@ def _default() -> str | None:
 DEFAULT = _default()
 
 
-def _named(value: Any) -> Any:
+def _add_default_kind(value: Any) -> Any:
     if isinstance(value, dict) and "kind" not in value and DEFAULT is not None:
         return {"kind": DEFAULT, **value}
     return value
@@ -79,8 +79,8 @@ def _named(value: Any) -> Any:
 
 def _union(models: Sequence[type[BaseModel]]) -> Any:
     if len(models) == 1:
-        return Annotated[models[0], BeforeValidator(_named)]
-    return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_named)]  # noqa: UP007
+        return Annotated[models[0], BeforeValidator(_add_default_kind)]
+    return Annotated[Union[tuple(models)], Field(discriminator="kind"), BeforeValidator(_add_default_kind)]  # noqa: UP007
 
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
 else:
     AnySpec = _union([kind.spec for kind in KINDS.values()])
     _REPORTS = OneOf({name: kind.engine.report for name, kind in KINDS.items()})
-    AnyReport = Annotated[Any, _REPORTS, BeforeValidator(_named)]
+    AnyReport = Annotated[Any, _REPORTS, BeforeValidator(_add_default_kind)]
     AnyDecision = _union([kind.decision for kind in KINDS.values()])
     AnyExecution = _union([kind.execution for kind in KINDS.values()])
 _SPEC: TypeAdapter[Any] = TypeAdapter(AnySpec)

@@ -12,7 +12,7 @@ from safetensors import numpy as safetensors_numpy
 LENGTH = 8  # bytes of the header's length, which come first
 
 
-def written(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str]) -> bytes:
+def write_tensors(arrays: Mapping[str, NDArray[np.generic]], metadata: Mapping[str, str]) -> bytes:
     """Serialise named arrays as safetensors; metadata is sorted by name, as the library's order is arbitrary."""
     data = safetensors_numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, dict(metadata))
     end = LENGTH + int.from_bytes(data[:LENGTH], "little")

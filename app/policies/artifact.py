@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.tensors import read_header, read_json, read_tensors, written
+from app.kinds.tensors import read_header, read_json, read_tensors, write_tensors
 from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, Published
 from app.policies.functions import mask_actions
 from app.policies.network import NetworkPolicy
@@ -145,7 +145,7 @@ def save(
         "actions": actions,
         "experience": experience,
     }
-    return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+    return write_tensors(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def save_roles(parts: Mapping[str, bytes]) -> bytes:
@@ -159,7 +159,7 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
         raise ValueError(f"policies that answer together must be of one kind, not {', '.join(sorted(kinds)) or 'none'}")
     header = {"kind": kinds.pop(), "policy": BY_ROLE}
     arrays = {role: np.frombuffer(part, np.uint8) for role, part in parts.items()}
-    return written(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+    return write_tensors(arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def by_role(data: bytes) -> dict[str, bytes]:

@@ -19,7 +19,7 @@ from app.database.engine import Writer
 from app.database.packing import pack_iteration, unpack_iteration
 from app.database.tables import Run
 from app.drift.detector import NOTHING, Drift, Report, encode_drift, new_notices, observe_residuals, restore_drift
-from app.kinds.contract.engine import Answered, Pending, Shadow
+from app.kinds.contract.engine import EncodedDecision, Pending, Shadow
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.runs import outcomes, repository
@@ -197,7 +197,7 @@ def _weight(live: Live) -> int:
 
 
 logger = logging.getLogger(__name__)
-UNDECIDED = Answered(b"", None)
+UNDECIDED = EncodedDecision(b"", None)
 
 
 class Verdict(Enum):
@@ -225,7 +225,7 @@ class Item(msgspec.Struct, eq=False):
     encoded: bytes
     future: asyncio.Future[bytes | Verdict]
     commit: Callable[[], None]
-    answer: Answered = UNDECIDED
+    answer: EncodedDecision = UNDECIDED
     drift: Drift = NOTHING
     entry: Entry | None = None
 

@@ -22,7 +22,7 @@ from sqlalchemy.sql.functions import FunctionElement
 from app.charts.text import duration, seconds
 from app.database.base import utc_now
 from app.database.tables import Iteration, Run
-from app.kinds.contract.run_outcome import LIVE, Ended, RunOutcome
+from app.kinds.contract.run_outcome import LIVE, EndedRun, RunOutcome
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
 from app.settings import Settings
@@ -183,7 +183,7 @@ def compiled_or_reason(compiled_of: CompiledOf, workload: str) -> Compiled | str
         return f"the workload can't be read: {type(error).__name__}: {error}"
 
 
-def judge_run(run: Ended, compiled: Compiled | str) -> tuple[RunOutcome, str]:
+def judge_run(run: EndedRun, compiled: Compiled | str) -> tuple[RunOutcome, str]:
     """Outcome of a finished run (`met`, `missed` or `completed`) and its reason, as its kind judges it.
 
     Never raises: a run that can't be judged is `completed`, and the reason says why.

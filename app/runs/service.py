@@ -22,7 +22,7 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
-from app.kinds.contract.run_outcome import Ended, RunOutcome
+from app.kinds.contract.run_outcome import EndedRun, RunOutcome
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
@@ -346,7 +346,7 @@ def end(
             reports = samples.add_run(session, ended, drifts.cuts(session, ended), rule.now)
             ended.outcome, ended.outcome_reason = patch.state, patch.reason or None
             if patch.state == "finished":
-                judged = Ended(ended.start, _last(loaded), ended.state_vector, reports)
+                judged = EndedRun(ended.start, _last(loaded), ended.state_vector, reports)
                 ended.outcome, reason = outcomes.judge_run(judged, compiled)
                 ended.outcome_reason = f"{reason}; {patch.reason}" if patch.reason else reason
             session.flush()

@@ -313,7 +313,7 @@ def _summarise(database: Database, codec: SampleCodec, rows: Sequence[Execution]
 def executions(session: Session, workload: Workload) -> list[tuple[str, Any]]:
     """Names and decoded data of all executions of a workload, oldest first."""
     codec = codec_of(workload)
-    return [(name, codec.unpacked(data)) for name, data in repository.stored_data(session, workload.id)]
+    return [(name, codec.unpack(data)) for name, data in repository.stored_data(session, workload.id)]
 
 
 def add_run(

@@ -168,7 +168,7 @@ def change(database: Database, tenant: str, name: str, patch: Mapping[str, Any])
         workload = require(session, tenant, name, lock=True)
         before = read_spec(workload.spec)
         kind = KINDS[before.kind]
-        after = kind.changed(before, kind.patch.model_validate(patch))
+        after = kind.apply_patch(before, kind.patch.model_validate(patch))
         if after != before:
             members.require(session, tenant, after)
             workload.spec = after.model_dump(mode="json")

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from app.kinds.contract.engine import Answered, Pending, Snapshot
-from app.kinds.iterative.engine import Read
+from app.kinds.contract.engine import EncodedDecision, Pending, Snapshot
+from app.kinds.iterative.engine import CheckedReport
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.report import IterationRunStart
@@ -76,12 +76,12 @@ class Engine:
         announced = list(report.upcoming) if report.upcoming.size else [None] * len(levels)
         rows = zip(levels, report.metrics.tolist(), report.features.tolist(), announced, strict=True)
         pending = [
-            Pending("run", report.iteration, state, Read(*row), {}, None)
+            Pending("run", report.iteration, state, CheckedReport(*row), {}, None)
             for state, row in zip(self._states, rows, strict=True)
         ]
         return self._taken(all_answered(self._engine.answer(self._compiled, pending, NOW)))
 
-    def _taken(self, answered: list[Answered]) -> Advice:
+    def _taken(self, answered: list[EncodedDecision]) -> Advice:
         self._states = [one.state for one in answered]
         return advice_of(self.layout, [msgspec.json.decode(one.decision) for one in answered])
 

@@ -12,7 +12,7 @@ from app.kinds.cluster.model import ClusterModel
 from app.kinds.inference.layout import Layout as InferenceLayout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.iterative.layout import Layout as IterativeLayout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.registry import KINDS, layout_of, parse_spec
 from app.kinds.workflow.policies import SHIPPED
 from app.kinds.workflow.run_times import Predictor
@@ -62,7 +62,7 @@ def models() -> Mapping[str, Sequence[bytes]]:
     seconds, measured = np.zeros((1, classes, variants, batches)), np.ones((classes, variants), np.bool_)
     served = ServiceModel(seconds, np.zeros(variants), np.ones((users, 1)), np.zeros(users), measured)
     return {
-        "iterative": [uninformed(_layout("iterative")).to_bytes()],
+        "iterative": [initial_table(_layout("iterative")).to_bytes()],
         "inference": [served.to_bytes()],
         "cluster": [ClusterModel.unfitted(cluster).to_bytes()],
         "workflow": [Predictor("ratio", 60.0, 0.5, {"ann": 0.4, "bob": 1.0}).to_bytes()],

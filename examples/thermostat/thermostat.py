@@ -117,7 +117,7 @@ class Layout(NumberedLayout):
         del state
         return State(*np.array([(one.outside, one.room, self.action_of(one)) for one in reports], np.float64).T)
 
-    def seen(self, state: State) -> View:
+    def observe(self, state: State) -> View:
         lowest, highest = self.spec.lowest, self.spec.highest
         inside, outside, power = state.room, (state.outside - lowest) / 10, state.action / self.actions
         columns = (inside - lowest, inside - highest, outside, power)

@@ -7,7 +7,7 @@ import pytest
 
 from app.kinds.contract.inputs import Sample
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.observation import reference_cost, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.samples import Checker, CsvReader
@@ -88,7 +88,7 @@ def test_a_return_is_the_services_own_but_for_what_costs_are_relative_to(name: s
     layout, count = Layout(world.spec), 3
     played = play(world, lambda profile: Wanderer(Layout(profile.spec), 1), count, 5)
     features = world.episodes(count, 5).features
-    projector = Projector(layout, uninformed(layout))
+    projector = Projector(layout, initial_table(layout))
     levels = np.rint((played.allocations - projector.minima) / projector.steps).astype(np.int16)
     state, total = (
         begin(projector, levels[:, 0], features=features[:, 0] if layout.features else None),

@@ -45,7 +45,7 @@ def same_book(one: CarriedRun, other: CarriedRun) -> None:
     kept, own = (run._deciding._ledger.state() for run in (one, other))
     assert (kept.queues, kept.servers, kept.requests) == (own.queues, own.servers, own.requests)
     assert kept.control == own.control
-    for name in ("rate", "answered", "quality"):
+    for name in ("rate", "answer_count", "quality"):
         np.testing.assert_allclose(getattr(kept, name), getattr(own, name), rtol=1e-9)
 
 

@@ -14,7 +14,7 @@ from steward_client import CarriedRun, Policy, StewardError, Unreachable, carry
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.inference.awarding import Client, layouts
 from app.kinds.inference.carried import FULL, Carried
 from app.kinds.inference.decision import InferenceStart
@@ -67,9 +67,9 @@ def drive(run: Carried | CarriedRun, count: int, seed: int = 0) -> list[str]:
 def state_of(on: Any, reports: list[dict[str, Any]]) -> RunState:
     """What the service's engine makes of carried reports."""
     engine = KIND.engine
-    kept: Kept = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
+    kept: RunMemory = engine.begin(on, "r", InferenceStart(workload="w", carried=True), NOW).state
     for number, report in enumerate(reports):
-        kept = Kept(engine.read(on, kept, number, engine.decode(json.dumps(report).encode())).ledger().state())
+        kept = RunMemory(engine.read(on, kept, number, engine.decode(json.dumps(report).encode())).ledger().state())
     state: RunState = kept.state
     return state
 
@@ -98,7 +98,7 @@ def test_the_service_keeps_the_same_book_whatever_is_reported_at_once(every: int
     kept, own = state_of(on, reports), run._ledger.state()
     assert sum(len(report.get("started", ())) for report in reports) > 50
     assert (kept.queues, kept.servers, kept.requests) == (own.queues, own.servers, own.requests)
-    for name in ("rate", "answered", "quality"):
+    for name in ("rate", "answer_count", "quality"):
         np.testing.assert_allclose(getattr(kept, name), getattr(own, name), rtol=1e-9)
 
 

@@ -13,7 +13,7 @@ import pytest
 import steward_client as steward
 from fastapi.testclient import TestClient
 from steward_client import spool
-from steward_client.spool import Kept, Origin, Spool
+from steward_client.spool import Origin, Spool, StoredReport
 
 from tests.clients.cutting import BEFORE, Cutting
 from tests.clients.test_run import Handler, forwarded, refused, state_of, workload
@@ -77,7 +77,7 @@ def test_what_an_earlier_process_kept_is_given_up_only_if_its_run_is_no_more(
         address = steward.Run(service.url, workload).service
         spools = [Spool.of(Origin(run, workload, address, True)) for run in ("r1", "r2")]
         for one in spools:
-            one.keep(Kept(0, {"gpus": 4.0}, {"iteration_seconds": 1.0}, {"batch": 1.0}))
+            one.keep(StoredReport(0, {"gpus": 4.0}, {"iteration_seconds": 1.0}, {"batch": 1.0}))
             one.close()
         service.plan = lambda number: answer if "/runs/r" in service.seen[number] else None
         with steward.run(workload, service.url):
@@ -92,7 +92,7 @@ def test_what_cant_be_kept_is_told_and_nothing_fails(
     state: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     origin = Origin("r1", "w", "http://there", True)
-    report = Kept(0, {"cpu": 1.0}, {"loss": 0.5}, {})
+    report = StoredReport(0, {"cpu": 1.0}, {"loss": 0.5}, {})
     first = Spool.of(origin)
     second = Spool.of(origin)  # another process, as far as the file can tell
     second.keep(report)
@@ -106,7 +106,7 @@ def test_what_cant_be_kept_is_told_and_nothing_fails(
     first.keep(report._replace(iteration=1))
     assert "No space left" in caplog.text
     (found,) = spool.left_behind("w", "http://there")
-    assert found.kept(0) == [report]
+    assert found.stored_reports(0) == [report]
     assert list(spool.left_behind("w", "http://elsewhere")) == []
     found.close(done=True)
     assert list(state.iterdir()) == []

@@ -8,7 +8,7 @@ import numpy as np
 from app.kinds.contract.inputs import Sample
 from app.kinds.inference.samples import Content, Requests
 from app.kinds.registry import KINDS, layout_of, read_spec
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.inputs import Workload
 
 
@@ -47,7 +47,7 @@ def _jobs(seed: int, count: int = 150) -> Trace:
     runtime = np.exp(rng.uniform(1.0, 8.0, count)).round()
     submit = np.cumsum(rng.exponential(150.0, count)).round()
     estimate = (runtime * rng.uniform(1.0, 4.0, count)).round()
-    return independent(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 5, count), np.full(count, -1))
+    return independent_jobs(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 5, count), np.full(count, -1))
 
 
 def workflow() -> Example:
@@ -104,7 +104,7 @@ def documented(kind: str) -> Example:
     samples: dict[str, Any] = {}
     for media_type, body in given.samples.items():
         read = codec.formats[media_type].reader(codec, None).read(iter(body.split(b"\n")))
-        samples |= {one.execution: codec.unpacked(one.data) for one in read if isinstance(one, Sample)}
+        samples |= {one.execution: codec.unpack(one.data) for one in read if isinstance(one, Sample)}
     return Example(Workload(spec, samples=[*samples.items()]), "tabular_q", 2_000)
 
 

@@ -21,13 +21,13 @@ from numpy.testing import assert_equal
 from pydantic import TypeAdapter, ValidationError
 
 from app.charts.figures import Figure
-from app.kinds.contract.engine import ADDED, Answered, DecisionBase, Pending, Shadow, Snapshot
+from app.kinds.contract.engine import ADDED, DecisionBase, EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import Contradiction, InvalidInput, Sample
-from app.kinds.contract.kind import Kind, RunStart, left
-from app.kinds.contract.run_outcome import Ended
+from app.kinds.contract.kind import Kind, RunStart, changed_terms
+from app.kinds.contract.run_outcome import EndedRun
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
-from app.kinds.contract.views import Learnt, Shown, Step
-from app.kinds.engine import HOLD, Choices, Compiled, Voice
+from app.kinds.contract.views import Learnt, RunHistory, Step
+from app.kinds.engine import HOLD, Choices, Compiled, DecidedBy
 from app.kinds.fields import Slug, converted, in_full
 from app.kinds.registry import KINDS, AnyDecision, AnyExecution, AnyReport, layout_of, parse_spec, read_spec
 from app.policies.artifact import Artifact
@@ -57,7 +57,7 @@ def compiled(kind: Kind) -> Compiled:
     return kind.engine.compile(Snapshot("w", spec.name, 1, spec, layout_of(spec), None, None, None, None, 1))
 
 
-def begin(kind: Kind, on: Compiled) -> Answered:
+def begin(kind: Kind, on: Compiled) -> EncodedDecision:
     start = kind.start.model_validate({"workload": on.snapshot.name, **kind.example.start})
     return kind.engine.begin(on, "r", start, NOW)
 
@@ -67,7 +67,7 @@ def pending(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Pen
     return Pending(run, n, state, read, dict(kind.example.start), None)
 
 
-def step(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> Answered:
+def step(kind: Kind, on: Compiled, state: Any, n: int, run: str = "r") -> EncodedDecision:
     """The answer to report n."""
     return all_answered(kind.engine.answer(on, [pending(kind, on, state, n, run)], NOW))[0]
 
@@ -84,8 +84,8 @@ def test_terms_are_within_their_bounds_and_none_has_changed_where_the_spec_has_n
     spec = spec_of(kind)
     terms = kind.terms(spec)
     assert all(term.low <= term.value <= term.high for term in terms.values())
-    assert left(terms, kind.terms(spec)) == []
-    assert set(kind.terms(kind.changed(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
+    assert changed_terms(terms, kind.terms(spec)) == []
+    assert set(kind.terms(kind.apply_patch(spec, kind.patch.model_validate(kind.example.patch)))) == set(terms)
 
 
 def test_roles_are_names_each_once(kind: Kind) -> None:
@@ -112,8 +112,8 @@ class TestModels:
 
     def test_its_example_changes_something_and_an_empty_patch_does_not(self, kind: Kind) -> None:
         spec = spec_of(kind)
-        assert kind.changed(spec, kind.patch.model_validate(kind.example.patch)) != spec
-        assert kind.changed(spec, kind.patch.model_validate({})) == spec
+        assert kind.apply_patch(spec, kind.patch.model_validate(kind.example.patch)) != spec
+        assert kind.apply_patch(spec, kind.patch.model_validate({})) == spec
 
     def test_unknown_fields_are_refused(self, kind: Kind) -> None:
         for model in (kind.patch, kind.start, kind.engine.report):
@@ -228,7 +228,7 @@ class TestFailures:
     def broken(self, kind: Kind) -> Compiled:
         """The workload with an agent that fails."""
         on = compiled(kind)
-        on.agent, on.voice = Broken(), Voice("agent", "broken")
+        on.agent, on.decided_by = Broken(), DecidedBy("agent", "broken")
         return on
 
     def test_where_an_agent_raises_the_heuristic_answers(self, kind: Kind) -> None:
@@ -345,7 +345,7 @@ class TestSamples:
             text = how.head(here) + "".join(how.body(here, stored(sample)))
             [again] = read(kind, media_type, text.encode())
             assert again.digest == sample.digest
-            assert_equal(here.unpacked(again.data), here.unpacked(sample.data))
+            assert_equal(here.unpack(again.data), here.unpack(sample.data))
 
     def test_a_run_becomes_an_execution_of_its_name(self, kind: Kind) -> None:
         sample = codec(kind).of_run("r", kind.example.reports)
@@ -368,7 +368,7 @@ class TestOutcomes:
         answered, reports = begin(kind, on), list[dict[str, Any]]()
         for n in range(len(kind.example.reports) + 1):
             state = kind.engine.restore(msgspec.json.decode(kind.engine.serialise(answered.state)))
-            run = Ended(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
+            run = EndedRun(dict(kind.example.start), msgspec.json.decode(answered.decision), state.state, reports)
             found = kind.judge(on, run)
             assert found.met in (True, False, None)
             assert found.reason
@@ -382,7 +382,7 @@ class TestOutcomes:
 class TestViews:
     """What pages show: figures that can be drawn and read, of runs before their first report and after it."""
 
-    def shown(self, kind: Kind, on: Compiled, reports: int) -> Shown:
+    def shown(self, kind: Kind, on: Compiled, reports: int) -> RunHistory:
         begun = begin(kind, on)
         steps, state = [], begun.state
         for n in range(reports):
@@ -390,7 +390,7 @@ class TestViews:
             state = answered.state
             report = in_full(converted(kind.example.reports[n], kind.engine.report))
             steps.append(Step(n, report, msgspec.json.decode(answered.decision), NOW))
-        return Shown(dict(kind.example.start), msgspec.json.decode(begun.decision), state.state, reports, steps, 1)
+        return RunHistory(dict(kind.example.start), msgspec.json.decode(begun.decision), state.state, reports, steps, 1)
 
     def test_a_run_is_shown_in_facts_and_figures(self, kind: Kind) -> None:
         if kind.views is None:
@@ -404,7 +404,7 @@ class TestViews:
             self.check(figures)
             assert all(one.policy and one.allocation for one in kind.views.alternatives(on, shown))
             before = kind.views.hindsight(on, shown)
-            assert before.told.endswith(".")
+            assert before.explanation.endswith(".")
             self.check(before.figures)
             last = shown.steps[-1].decision if shown.steps else shown.first
             assert all(isinstance(part, str) for part in kind.views.details(last))

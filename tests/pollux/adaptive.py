@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.placement import Outlook, Rule, Situation
-from app.kinds.cluster.throughput import Best, Known, Profile, best, goodput_at, sizes_of
+from app.kinds.cluster.throughput import Best, JobStatistics, Profile, best, goodput_at, sizes_of
 from tests.pollux.measured import NCF_BATCH, ONE_GPU, Application, Batch
 from tests.pollux.simulator import ClusterSimulator, Settings, Submission, metric_gains, packed_first
 
@@ -104,7 +104,7 @@ class AdaptiveSimulator(ClusterSimulator):
     def _measure(self, at: int) -> None:
         number, epoch = self.which[at], int(self.progress.epoch[at])
         application, batch = self.applications[number], self._batches[number]
-        placement = packed_first(self.jobs.held[at])
+        placement = packed_first(self.jobs.allocation[at])
         gpus, step = sum(placement), application.step(placement, batch.atomic)
         squared, variance = self._measured_gradients(application, gpus * batch.atomic * (batch.accumulated + 1))
         self._gradients[number] = squared[epoch], variance[epoch]
@@ -138,7 +138,7 @@ class AdaptiveSimulator(ClusterSimulator):
         """Choose batches for jobs on the nodes that they have, and find their rates."""
         adaptive = [job for job in at.tolist() if self._adapts(job)]
         if adaptive:
-            held = self.jobs.held[adaptive]
+            held = self.jobs.allocation[adaptive]
             found = best(self.known(adaptive), (held > 0).sum(axis=1)[:, None], held.sum(axis=1)[:, None])
             for row, job in enumerate(adaptive):
                 application, gpus = self.applications[self.which[job]], int(held[row].sum())
@@ -147,7 +147,7 @@ class AdaptiveSimulator(ClusterSimulator):
                 self._batches[self.which[job]] = Batch(atomic, parts - 1)
         for job in at.tolist():
             if not self._adapts(job):
-                self._batches[self.which[job]] = self._first_batch(job, int(self.jobs.held[job].sum()))
+                self._batches[self.which[job]] = self._first_batch(job, int(self.jobs.allocation[job].sum()))
             self._rows[job] = self._row(job)
 
     def _adapts(self, at: int) -> bool:
@@ -168,14 +168,14 @@ class AdaptiveSimulator(ClusterSimulator):
         del application, placement
         return self._batches[self.which[at]]
 
-    def known(self, at: Sequence[int]) -> Known:
+    def known(self, at: Sequence[int]) -> JobStatistics:
         """What the jobs at these positions know of themselves."""
         numbers = [self.which[job] for job in at]
         ones = [self.applications[number] for number in numbers]
         limits = np.array([(one.initial, one.largest, one.smallest_local, one.largest_local) for one in ones], np.int64)
         squared, variance = self._gradients[numbers].T
         seconds = np.array([self.profiles[number].parameters for number in numbers], np.float64)
-        return Known(seconds, squared, variance, *limits.T)
+        return JobStatistics(seconds, squared, variance, *limits.T)
 
     def situation(self) -> Situation:
         """What the rule sees, by what each job has measured of itself; at most twice the GPUs it has been on."""

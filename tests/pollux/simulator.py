@@ -322,7 +322,7 @@ class ClusterSimulator(Pace):
             self._decide()
 
     def _train(self, seconds: float) -> None:
-        runs = self.jobs.held.any(axis=1)
+        runs = self.jobs.allocation.any(axis=1)
         left = np.where(runs, seconds - np.minimum(self.jobs.restarting, seconds), 0.0)
         self.progress.train(self, left, seconds)
         self.jobs = table.pass_time(self.jobs, self.now + seconds, seconds, self.settings.demotion)
@@ -345,11 +345,11 @@ class ClusterSimulator(Pace):
 
     @override
     def speeds(self, at: Integers) -> Floats:
-        found = np.where(self.jobs.held[at] > 0, self.speed, np.inf).min(axis=1)
+        found = np.where(self.jobs.allocation[at] > 0, self.speed, np.inf).min(axis=1)
         if not self.log_slowdown.any():
             return found
         beside = Neighbours(self.progress.application, self.log_slowdown)
-        return np.asarray(found / slowdowns(beside, self.jobs.held)[at], np.float64)
+        return np.asarray(found / slowdowns(beside, self.jobs.allocation)[at], np.float64)
 
     def trained(self, at: Integers) -> None:
         """Do nothing: batches stay as they were submitted."""
@@ -374,7 +374,7 @@ class ClusterSimulator(Pace):
     def _decide(self) -> None:
         situation = self.situation()
         held = place(situation, self._rule(situation))
-        moved = np.flatnonzero((held != self.jobs.held).any(axis=1) & held.any(axis=1))
+        moved = np.flatnonzero((held != self.jobs.allocation).any(axis=1) & held.any(axis=1))
         self.jobs = table.move(self.jobs, held, self.settings.restart_seconds)
         self.started(moved)
 
@@ -401,7 +401,7 @@ class ClusterSimulator(Pace):
 
     def _row(self, at: int) -> int:
         application = self.applications[self.which[at]]
-        placement = packed_first(self.jobs.held[at])
+        placement = packed_first(self.jobs.allocation[at])
         return self._rates.row(int(self.progress.application[at]), placement, self._batch(application, at, placement))
 
     def _batch(self, application: Application, at: int, placement: tuple[int, ...]) -> Batch:

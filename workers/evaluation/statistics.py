@@ -14,7 +14,7 @@ from safetensors import numpy as safetensors_numpy
 from scipy.special import betaincinv, stdtrit
 
 from app.charts.text import number, percent
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 Floats = NDArray[np.float64]
 Clusters = NDArray[np.intp]
@@ -299,7 +299,7 @@ class Records:
         arrays |= {f"outcomes.{i}": r.outcomes for i, r in enumerate(self) if r.outcomes is not None}
         maps = {f"heat.{i}": r.heat for i, r in enumerate(self) if r.heat is not None}
         header = {"told": [r.details for r in self], "seconds": self.seconds, "signature": self.signature}
-        return written({**arrays, **maps}, {"header": json.dumps(header)})
+        return write_tensors({**arrays, **maps}, {"header": json.dumps(header)})
 
     def _read(self, data: bytes) -> None:
         header = json.loads(read_header(data)["header"])

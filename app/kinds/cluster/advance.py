@@ -111,32 +111,32 @@ def advance(layout: Layout, state: ClusterState, report: ClusterReport) -> Clust
     _check_few(len(layout.capacity), sum(stay), len(new))
     _check_names(state, stay, [report.submitted[at].job for at in new])
     jobs = table.pass_time(state.jobs, report.at, report.at - state.now, layout.demotion)
-    finished = _finished(state, report, stay)
-    told = records.trained(state.records, state.jobs, report.at - state.now)
-    shown = counting.ended(state._replace(records=told), finished)
+    finished = _finished_positions(state, report, stay)
+    told = records.add_training_time(state.records, state.jobs, report.at - state.now)
+    shown = counting.add_finished_jobs(state._replace(records=told), finished)
     jobs, told = table.keep(jobs, stay), records.keep(told, stay)
     learned = experience.keep(state.learning, stay)
     names = [name for name, stays in zip(state.names, stay, strict=True) if stays]
     if new:
         submitted = [report.submitted[at] for at in new]
-        came = np.array([_moment(job, report) for job in submitted])
+        came = np.array([_submission_time(job, report) for job in submitted])
         queue, asked, minimum, maximum = np.array([requests[at] for at in new], np.int64).T
         jobs = table.arrive(jobs, came, queue, asked, (minimum, maximum))
-        told = records.joined(told, records.of(submitted))
+        told = records.append_jobs(told, records.of(submitted))
         learned = experience.join(learned, len(new))
         names += [job.job for job in submitted]
     positions = _positions(names, report)
     if positions:
         at = [*positions.values()]
-        told = records.progressed(told, at, [report.progressed[place] for place in positions], jobs)
-        learned = experience.told(learned, at, told) if layout.spec.convergence else learned
-    off = counting.off(state, finished, report.at)
+        told = records.update_progress(told, at, [report.progressed[place] for place in positions], jobs)
+        learned = experience.extend_curves(learned, at, told) if layout.spec.convergence else learned
+    off = counting.prediction_errors(state, finished, report.at)
     after = ClusterState(report.at, tuple(names), jobs, capacity, told, learned, shown, off, state.off_starts)
     steps = {at: report.progressed[place] for place, at in positions.items()}
-    return counting.measured(after, state, steps) if steps else after
+    return counting.count_steps(after, state, steps) if steps else after
 
 
-def _finished(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
+def _finished_positions(state: ClusterState, report: ClusterReport, stay: Sequence[bool]) -> list[int]:
     """Return the positions, in the state before the report, of the jobs that leave with it and did not fail."""
     failed = {job.job for job in report.ended if job.state == "failed"}
     each = enumerate(zip(state.names, stay, strict=True))
@@ -184,7 +184,7 @@ def _check_names(state: ClusterState, stay: Sequence[bool], new: Sequence[str]) 
         raise InvalidInput([FieldIssue("/submitted", accepted, length)])
 
 
-def _moment(job: Submitted, report: ClusterReport) -> float:
+def _submission_time(job: Submitted, report: ClusterReport) -> float:
     """Return the submission time of a job, seconds since the run's start: its own, else the report's."""
     return report.at if job.at is None else job.at
 
@@ -266,7 +266,7 @@ def _new(state: ClusterState, report: ClusterReport) -> list[int]:
         accepted = "must be a new name: a job of that name is there"
         raise Contradiction([FieldIssue(f"/submitted/{at}/job", accepted, report.submitted[at].job) for at in again])
     new = [at for at, job in enumerate(report.submitted) if job.job not in known]
-    return sorted(new, key=lambda at: _moment(report.submitted[at], report))
+    return sorted(new, key=lambda at: _submission_time(report.submitted[at], report))
 
 
 def _positions(names: Sequence[str], report: ClusterReport) -> dict[int, int]:

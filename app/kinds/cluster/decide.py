@@ -15,16 +15,16 @@ from app.kinds.cluster import jobs as table
 from app.kinds.cluster import records, waiting
 from app.kinds.cluster import state as counting
 from app.kinds.cluster.arrivals import HOUR_SECONDS
-from app.kinds.cluster.experience import Expecting, converged, lowered, notes
+from app.kinds.cluster.experience import Expecting, changed_ceilings, notes, update_ceilings
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import ClusterState, Layout
-from app.kinds.cluster.lookahead import Tolerance, limited
+from app.kinds.cluster.lookahead import Tolerance, with_ceilings
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Deadlines, Neighbours, Rule, Situation, place, slowdowns
 from app.kinds.cluster.policies import AHEAD, WEIGHED, WITH_MODEL
 from app.kinds.contract.engine import Member, Snapshot
-from app.kinds.engine import voice
+from app.kinds.engine import deciding_policy
 from app.policies.base import Published
 
 # Trades: which job's GPUs went to which other job, matched node by node.
@@ -46,7 +46,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     given: list[dict[int, int]] = [defaultdict(int) for _ in range(len(more))]
     for node in np.flatnonzero((more > 0).any(axis=0) & (more < 0).any(axis=0)).tolist():
         column = more[:, node]
-        for giver, taker, gpus in _matched(column):
+        for giver, taker, gpus in _match_gpus(column):
             if net[taker] > 0:
                 given[taker][giver] += gpus
             if net[giver] < 0:
@@ -54,7 +54,7 @@ def trades(before: Counts, after: Counts) -> list[dict[int, int]]:
     return [dict(one) for one in given]
 
 
-def _matched(column: Counts) -> list[tuple[int, int, int]]:
+def _match_gpus(column: Counts) -> list[tuple[int, int, int]]:
     """Match givers and takers of GPUs on one node; return triples (position of giver, position of taker, number of
     GPUs). ``column`` is the change of each of C jobs' number of GPUs on the node, [C]."""
     givers, takers = np.flatnonzero(column < 0), np.flatnonzero(column > 0)
@@ -88,8 +88,9 @@ class Change(NamedTuple):
         code: `started`, `grown`, `shrunk`, `moved` or `preempted`.
         text: the reason, for people.
         trades: number of GPUs by the name of the job that they come from or go to.
-        left_before, left: expected seconds to completion on the previous and the new GPUs; None: unknown, or no GPUs.
-        wanted: seconds until the job's deadline, negative if missed; None: it has no deadline.
+        remaining_before, remaining: expected seconds to completion on the previous and the new GPUs; None: unknown, or
+            no GPUs.
+        until_deadline: seconds until the job's deadline, negative if missed; None: it has no deadline.
         ceiling: new maximum of GPUs, because the job has little left to gain; None: no new maximum.
         between: 90 % prediction interval of the seconds to completion; None: fewer than 19 jobs have finished.
         batch: samples per step, over all GPUs, of the largest goodput; None: the job's batch is fixed or unknown.
@@ -101,9 +102,9 @@ class Change(NamedTuple):
     code: str
     text: str
     trades: dict[str, int]
-    left_before: float | None
-    left: float | None
-    wanted: float | None = None
+    remaining_before: float | None
+    remaining: float | None
+    until_deadline: float | None = None
     ceiling: int | None = None
     between: tuple[float, float] | None = None
     batch: int | None = None
@@ -143,9 +144,9 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         return state, []
     situation = _situation(layout, state, advice)
     held = place(situation, advice.rule(situation))
-    changed = np.flatnonzero((held != state.jobs.held).any(axis=1))
-    left = _left(situation, held, changed)
-    left[~advice.outlook.known[changed]] = np.inf
+    changed = np.flatnonzero((held != state.jobs.allocation).any(axis=1))
+    left = _completion_seconds(situation, held, changed)
+    left[~advice.outlook.times_known[changed]] = np.inf
     changes = _changes(layout, state, held, changed, left)
     beside = advice.outlook.neighbours
     notes = [advice.notes, {} if beside is None else _beside(state.names, beside, held, changed)]
@@ -154,7 +155,7 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
     said, bounds = np.isfinite(left[:, 1]) & (has > 0), counting.interval(state.off)
     each = zip(changed.tolist(), changes, said.tolist(), left[:, 1].tolist(), strict=True)
     changes = [
-        _noted(one, at, notes, wanted)._replace(
+        _add_notes(one, at, notes, wanted)._replace(
             ceiling=advice.ceilings.get(at),
             between=(bounds[0] * seconds, bounds[1] * seconds) if bounds is not None and ends else None,
             batch=batch,
@@ -162,20 +163,22 @@ def decide(layout: Layout, state: ClusterState, advice: Advice) -> tuple[Cluster
         for (at, one, ends, seconds), batch in zip(each, advice.outlook.batches(changed, has), strict=True)
     ]
     jobs = table.move(state.jobs, held, situation.restart_seconds)
-    begun = np.asarray(held.any(axis=1) & ~state.jobs.held.any(axis=1))
-    after = waiting.begun(state._replace(jobs=jobs, records=records.started(state.records, begun, jobs)), begun)
-    return counting.predicted(after, changed[said], left[said, 1]), changes
+    begun = np.asarray(held.any(axis=1) & ~state.jobs.allocation.any(axis=1))
+    after = waiting.record_starts(
+        state._replace(jobs=jobs, records=records.reset_training_time(state.records, begun, jobs)), begun
+    )
+    return counting.record_predictions(after, changed[said], left[said, 1]), changes
 
 
-def kept(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
+def keep_allocations(layout: Layout, state: ClusterState) -> tuple[ClusterState, list[Change]]:
     """Keep each job's allocation, but preempt all jobs on nodes where more GPUs are held than the node still has.
 
     Returns:
         The state with these allocations, and the changes of the preempted jobs.
     """
-    short = state.jobs.held.sum(axis=0) > state.capacity
-    lost = np.asarray((state.jobs.held[:, short] > 0).any(axis=1))
-    held = np.where(lost[:, None], 0, state.jobs.held)
+    short = state.jobs.allocation.sum(axis=0) > state.capacity
+    lost = np.asarray((state.jobs.allocation[:, short] > 0).any(axis=1))
+    held = np.where(lost[:, None], 0, state.jobs.allocation)
     at = np.flatnonzero(lost)
     changes = _changes(layout, state, held, at, np.full((len(at), 2), np.inf)) if len(at) else []
     return state._replace(jobs=table.move(state.jobs, held, layout.spec.restart_seconds)), changes
@@ -194,21 +197,21 @@ def _situation(layout: Layout, state: ClusterState, advice: Advice) -> Situation
     )
 
 
-def _noted(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
+def _add_notes(change: Change, at: int, notes: Sequence[Mapping[int, str]], wanted: Floats | None) -> Change:
     """Return ``change`` of the job at position ``at`` with its ``notes``, and the seconds to its deadline. ``wanted``
     has the seconds to the deadline of each of J jobs, [J]; None: no job has one."""
     said, due = [each[at] for each in notes if at in each], None if wanted is None else _finite(float(wanted[at]))
     said += [] if due is None else [f"wanted in {number(due)} s" if due > 0 else "its deadline is over"]
-    return change._replace(text="; ".join([change.text, *said]), wanted=due)
+    return change._replace(text="; ".join([change.text, *said]), until_deadline=due)
 
 
-def _left(situation: Situation, held: Integers, changed: Integers) -> Floats:
+def _completion_seconds(situation: Situation, held: Integers, changed: Integers) -> Floats:
     """Return seconds to completion of C ``changed`` jobs on their old and new GPUs, [C, 2]; infinite without GPUs.
     ``held`` is the new allocation of J jobs on N nodes, [J, N]; ``changed`` has positions of jobs, [C]."""
     gpus = np.stack([situation.jobs.gpus, held.sum(axis=1)], axis=1)
     seconds = situation.outlook.seconds_left(gpus)
     if situation.neighbours is not None:
-        each = (situation.jobs.held, held)
+        each = (situation.jobs.allocation, held)
         seconds = seconds * np.stack([slowdowns(situation.neighbours, one) for one in each], axis=1)
     seconds[:, 1] += situation.restart_seconds
     return np.where(gpus > 0, seconds, np.inf)[changed]
@@ -230,7 +233,7 @@ def _beside(names: Sequence[str], neighbours: Neighbours, held: Integers, change
 
 def _changes(layout: Layout, state: ClusterState, held: Integers, changed: Integers, left: Floats) -> list[Change]:
     given = held[changed].astype(np.int16)
-    had_before = state.jobs.held[changed].astype(np.int16)
+    had_before = state.jobs.allocation[changed].astype(np.int16)
     gone = np.any(had_before > state.capacity, axis=1).tolist()
     moves = trades(had_before, given)
     before, after = state.jobs.gpus[changed].tolist(), given.sum(axis=1).tolist()
@@ -260,7 +263,7 @@ class Subject(NamedTuple):
         had, has: number of GPUs before and from now on.
         trades: number of GPUs by the name of the job that they come from or go to.
         waited: seconds that the job has spent without GPUs in all.
-        left_before, left: expected seconds to completion before and from now on; None: unknown, or no GPUs.
+        remaining_before, remaining: expected seconds to completion before and from now on; None: unknown, or no GPUs.
         lost: whether a node that the job held has lost GPUs.
     """
 
@@ -268,8 +271,8 @@ class Subject(NamedTuple):
     has: int
     trades: dict[str, int]
     waited: float
-    left_before: float | None
-    left: float | None
+    remaining_before: float | None
+    remaining: float | None
     lost: bool
 
 
@@ -293,7 +296,7 @@ def words(one: Subject) -> str:
         "shrunk": f"{_gpus(had)} become {has:,}",
         "moved": f"keeps {_gpus(has)} on other nodes",
     }[code_of(had, has)]
-    return said + _expected(one) + _traded(one) + ("; a node that it had is lost" if one.lost else "")
+    return said + _completion_text(one) + _trades_text(one) + ("; a node that it had is lost" if one.lost else "")
 
 
 def _after(waited: float) -> str:
@@ -304,15 +307,15 @@ def _gpus(count: int) -> str:
     return f"{count:,} GPU" if count == 1 else f"{count:,} GPUs"
 
 
-def _expected(one: Subject) -> str:
-    if one.left is None:
-        return "" if one.left_before is None else f", {number(one.left_before)} s before its end"
-    if one.left_before is None:
-        return f", to end in {number(one.left)} s"
-    return f", to end in {number(one.left)} s, not {number(one.left_before)} s"
+def _completion_text(one: Subject) -> str:
+    if one.remaining is None:
+        return "" if one.remaining_before is None else f", {number(one.remaining_before)} s before its end"
+    if one.remaining_before is None:
+        return f", to end in {number(one.remaining)} s"
+    return f", to end in {number(one.remaining)} s, not {number(one.remaining_before)} s"
 
 
-def _traded(one: Subject) -> str:
+def _trades_text(one: Subject) -> str:
     if not one.trades:
         return ""
     largest = sorted(one.trades.items(), key=lambda item: -item[1])
@@ -357,19 +360,19 @@ class Compiled:
         layout: nodes and queues of the spec.
         agent: the promoted policy, which weighs jobs; None: no usable policy, so the heuristic decides.
         heuristic: name of the rule that decides without an agent.
-        voice: name and kind of the agent or heuristic that decides, for the decision's text.
+        decided_by: name and kind of the agent or heuristic that decides, for the decision's text.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.layout: Layout = snapshot.layout
-        self._members = {name: one for name, one in snapshot.members.items() if one.known}
+        self._members = {name: one for name, one in snapshot.members.items() if one.seconds_known}
         model = snapshot.model or ClusterModel.unfitted(self.layout)
         self._beliefs = Beliefs(model, self._members)
         self.heuristic = snapshot.rule or WITH_MODEL
         usable = snapshot.artifact is not None and not snapshot.problem and self.modelled
         self.agent: Published | None = snapshot.artifact.policy if snapshot.artifact and usable else None
-        self.voice = voice(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
+        self.decided_by = deciding_policy(snapshot, None if self.agent is None else self.agent.name, self.heuristic)
 
     @property
     def modelled(self) -> bool:
@@ -390,11 +393,11 @@ class Compiled:
         """Return the name and the rule by which ``policy``, or the heuristic if None, decides at ``now``. The heuristic
         is ``AHEAD`` if no arrivals are expected within an hour and the snapshot sets no rule."""
         if policy is None:
-            name = AHEAD if self._closed(now) and not self.snapshot.rule else self.heuristic
+            name = AHEAD if self._expects_no_arrivals(now) and not self.snapshot.rule else self.heuristic
             return name, self.layout.rules[name]
         return WEIGHED, self.layout.weighing(policy, self.coming(self._beliefs, now.timestamp()))
 
-    def _closed(self, now: datetime) -> bool:
+    def _expects_no_arrivals(self, now: datetime) -> bool:
         """Whether new jobs are expected to request no GPU within an hour; False without a domain model, or with
         members."""
         if self.snapshot.model is None or self._members:
@@ -411,7 +414,7 @@ class Compiled:
             return beliefs.coming(now % DAY_SECONDS)
         return float(beliefs.mean_asked @ np.array(counts))
 
-    def judged(self, state: ClusterState) -> ClusterState:
+    def update_ceilings(self, state: ClusterState) -> ClusterState:
         """Return ``state`` with updated ceilings of GPUs for jobs that have little left to gain. It is unchanged if the
         spec has no ``convergence`` or the workload no domain model."""
         convergence = self.layout.spec.convergence
@@ -421,7 +424,7 @@ class Compiled:
         classes = [model.curve_class(*key) for key in zip(told.application.tolist(), told.rises.tolist(), strict=True)]
         expecting = Expecting(model.curves, np.array(classes, np.int64), told.iterations, self.layout.sizes)
         tolerance = Tolerance(convergence.tolerance, convergence.doubt, convergence.window_seconds)
-        return state._replace(learning=converged(state.learning, expecting, state.jobs, state.now, tolerance))
+        return state._replace(learning=update_ceilings(state.learning, expecting, state.jobs, state.now, tolerance))
 
     def advice(self, rule: Rule, outlook: BelievedOutlook, state: ClusterState, before: ClusterState) -> Advice:
         """Return the inputs of a decision: ``rule`` limited to the ceilings of ``state``, deadlines, weights and notes.
@@ -430,7 +433,7 @@ class Compiled:
             rule: allocation rule.
             outlook: expected step times and remaining work of the jobs.
             state: state after the report, with ceilings.
-            before: the state before ``judged``, to find ceilings that are new.
+            before: the state before ``update_ceilings``, to find ceilings that are new.
         """
         wanted = deadlines(self._members, state, self.layout.spec.weights.deadlines) if self._members else None
         power = self.layout.spec.data_power
@@ -438,5 +441,5 @@ class Compiled:
         advice = Advice(rule, outlook, deadlines=wanted, factor=factor)
         if self.layout.spec.convergence is None:
             return advice
-        told, most = notes(before.learning, state.learning), lowered(before.learning, state.learning)
-        return advice._replace(rule=limited(rule, state.learning.converging), notes=told, ceilings=most)
+        told, most = notes(before.learning, state.learning), changed_ceilings(before.learning, state.learning)
+        return advice._replace(rule=with_ceilings(rule, state.learning.converging), notes=told, ceilings=most)

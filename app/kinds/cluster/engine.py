@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from app.kinds.cluster import waiting
 from app.kinds.cluster.advance import advance
-from app.kinds.cluster.decide import Change, Compiled, decide, kept
+from app.kinds.cluster.decide import Change, Compiled, decide, keep_allocations
 from app.kinds.cluster.layout import ClusterState, begin, pack, unpack, weight
 from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.report import ClusterDecision, ClusterReport
@@ -16,14 +16,14 @@ from app.kinds.cluster.views import risk
 from app.kinds.cluster.waiting import ExpectedStart
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.kind import RunStart
-from app.kinds.engine import HOLD, Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import HOLD, Choices, DecidedBy, Engine, KindDecision, Serving
 from app.policies.artifact import Artifact, Memory
 from app.policies.base import IncompatibleArtifact, Published
 
 FEW_JOBS = 100  # reading their report and answering takes some 10 ms
 
 
-class Judged(NamedTuple):
+class CheckedReport(NamedTuple):
     """A run's state after a report, before the decision.
 
     Attributes:
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     outlook: BelievedOutlook
 
 
-class Placed(NamedTuple):
+class PlacedJobs(NamedTuple):
     """Result of a decision: the new state, the changes of jobs, and the name of the rule used."""
 
     state: ClusterState
@@ -50,11 +50,11 @@ class ClusterServing(Serving):
 
     Attributes:
         report: schema of reports.
-        silent: fields of a shadow's record if the shadow failed.
+        failed_shadow: fields of a shadow's record if the shadow failed.
     """
 
     report = ClusterReport
-    silent: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"rule": None, "agrees": False}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: nodes and queues, domain model, members, and the agent or heuristic that decides."""
@@ -64,11 +64,11 @@ class ClusterServing(Serving):
         """Return the names of all allocation rules that a workload can choose."""
         return tuple(compiled.layout.rules)
 
-    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run, before any report: no jobs and no changes."""
-        placed = Placed(begin(compiled.layout), (), compiled.heuristic)
+        placed = PlacedJobs(begin(compiled.layout), (), compiled.heuristic)
         reason = {"code": "begun", "text": "nothing is reported yet: report what is there as iteration 0"}
-        return Written(_own(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
+        return KindDecision(_kind_fields(compiled, placed), reason, noop=True, state=placed.state, quiet=True)
 
     def takes_long(self, compiled: Compiled, state: ClusterState, report: ClusterReport) -> bool:
         """Whether state and report have more than ``FEW_JOBS`` jobs together: reading and deciding then takes over some
@@ -84,10 +84,10 @@ class ClusterServing(Serving):
         """
         return advance(compiled.layout, state, report)
 
-    def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Judged]:
+    def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[CheckedReport]:
         """Return for each pending run, in the same order, its state with ceilings of GPUs and its outlook."""
-        judged = [(one.report, compiled.judged(one.report)) for one in pending]
-        return [Judged(reported, state, compiled.outlook(state)) for reported, state in judged]
+        judged = [(one.report, compiled.update_ceilings(one.report)) for one in pending]
+        return [CheckedReport(reported, state, compiled.outlook(state)) for reported, state in judged]
 
     def agent(self, compiled: Compiled, made: Artifact) -> Published:
         """Return the published policy of an artifact. Raises IncompatibleArtifact if neither the workload nor a member
@@ -100,7 +100,7 @@ class ClusterServing(Serving):
     def choose(
         self,
         compiled: Compiled,
-        batch: Sequence[Judged],
+        batch: Sequence[CheckedReport],
         agent: Published | None,
         memory: Memory | None,
         now: datetime,
@@ -111,18 +111,20 @@ class ClusterServing(Serving):
         each = []
         for reported, state, outlook in batch:
             advice = compiled.advice(rule, outlook, state, reported)
-            each.append(Placed(*decide(compiled.layout, state, advice), name))
+            each.append(PlacedJobs(*decide(compiled.layout, state, advice), name))
         return Choices(each)
 
-    def write(self, compiled: Compiled, batch: Sequence[Judged], choices: Choices, voice: Voice) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[CheckedReport], choices: Choices, decided_by: DecidedBy
+    ) -> list[KindDecision]:
         """Return the decisions of a batch, in its order: changes of jobs, expected starts of waiting jobs, and risk of
-        lateness. Reasons mention the failure of the agent, if ``voice`` has one; times are seconds."""
-        found, failure = [], voice.preface(compiled.heuristic)
+        lateness. Reasons mention the failure of the agent, if ``decided_by`` has one; times are seconds."""
+        found, failure = [], decided_by.preface(compiled.heuristic)
         for (_, _, outlook), placed in zip(batch, choices.each, strict=True):
-            state, starts = waiting.told(placed.state, outlook, compiled.layout.spec.interval_seconds)
+            state, starts = waiting.predict_starts(placed.state, outlook, compiled.layout.spec.interval_seconds)
             found.append(
-                Written(
-                    _own(compiled, placed._replace(state=state), starts),
+                KindDecision(
+                    _kind_fields(compiled, placed._replace(state=state), starts),
                     _reason(placed, failure),
                     noop=not placed.changes,
                     state=state,
@@ -132,12 +134,12 @@ class ClusterServing(Serving):
             )
         return found
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return the decision after a failure: jobs keep their GPUs, but jobs on nodes with too few GPUs left are
         preempted. ``failure`` says what failed, for the reason of the decision."""
-        placed = Placed(*kept(compiled.layout, one.report), HOLD)
-        return Written(
-            _own(compiled, placed),
+        placed = PlacedJobs(*keep_allocations(compiled.layout, one.report), HOLD)
+        return KindDecision(
+            _kind_fields(compiled, placed),
             _reason(placed, f"{failure}; jobs keep what they have"),
             noop=not placed.changes,
             state=placed.state,
@@ -146,13 +148,13 @@ class ClusterServing(Serving):
         )
 
     def compare(
-        self, compiled: Compiled, batch: Sequence[Judged], row: int, done: Placed, other: Choices
+        self, compiled: Compiled, batch: Sequence[CheckedReport], row: int, done: PlacedJobs, other: Choices
     ) -> dict[str, Any]:
         """Compare a shadow's decision ``other`` with the decision ``done``, for the run at position ``row`` of the
         batch. Return the name of the shadow's `rule`, and whether it `agrees`: all jobs hold the same GPUs on the same
         nodes."""
         placed = other.each[row]
-        agrees = bool((placed.state.jobs.held == done.state.jobs.held).all())
+        agrees = bool((placed.state.jobs.allocation == done.state.jobs.allocation).all())
         return {"rule": placed.rule, "agrees": agrees}
 
     def pack(self, state: ClusterState) -> list[Any]:
@@ -171,7 +173,7 @@ class ClusterServing(Serving):
 ENGINE = Engine("cluster", ClusterDecision, ClusterServing())
 
 
-def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
+def _kind_fields(compiled: Compiled, placed: PlacedJobs, starts: Sequence[ExpectedStart] = ()) -> dict[str, Any]:
     """Return the fields of a ``ClusterDecision`` that are specific to the kind; times are seconds since the run's
     start."""
     state = placed.state
@@ -182,14 +184,14 @@ def _own(compiled: Compiled, placed: Placed, starts: Sequence[ExpectedStart] = (
         "starts": [_start(one) for one in starts],
         "running": running,
         "waiting": len(state.names) - running,
-        "free": int(state.capacity.sum() - state.jobs.held.sum()),
+        "free": int(state.capacity.sum() - state.jobs.allocation.sum()),
         "wake_at": state.now + compiled.layout.spec.interval_seconds if state.names else None,
         "rule": placed.rule,
     }
 
 
 def _change(one: Change) -> dict[str, Any]:
-    low, high = _rounded(one.between)
+    low, high = _round_bounds(one.between)
     return {
         "job": one.job,
         "before": one.before,
@@ -198,27 +200,27 @@ def _change(one: Change) -> dict[str, Any]:
         "code": one.code,
         "text": one.text,
         "trades": one.trades,
-        "seconds_left_before": one.left_before,
-        "seconds_left": one.left,
+        "seconds_left_before": one.remaining_before,
+        "seconds_left": one.remaining,
         "seconds_left_low": low,
         "seconds_left_high": high,
-        "seconds_wanted": one.wanted,
+        "seconds_wanted": one.until_deadline,
         "ceiling": one.ceiling,
         "batch": one.batch,
     }
 
 
 def _start(one: ExpectedStart) -> dict[str, Any]:
-    low, high = _rounded(one.between)
+    low, high = _round_bounds(one.between)
     return {"job": one.job, "seconds": round(one.seconds, 1), "seconds_low": low, "seconds_high": high}
 
 
-def _rounded(between: tuple[float, float] | None) -> tuple[float | None, float | None]:
+def _round_bounds(between: tuple[float, float] | None) -> tuple[float | None, float | None]:
     """Return both bounds in seconds, rounded to 0.1; (None, None) without an interval."""
     return (None, None) if between is None else (round(between[0], 1), round(between[1], 1))
 
 
-def _reason(placed: Placed, failure: str) -> dict[str, str]:
+def _reason(placed: PlacedJobs, failure: str) -> dict[str, str]:
     """Return code and text of the whole decision's reason: changes by code, running and waiting jobs, rule, and
     ``failure``."""
     state, changes, rule = placed

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster import lookahead
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.lengths import POINTS, LearningCurves, Seen, ahead
-from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, judged
+from app.kinds.cluster.lengths import POINTS, CurvePoints, LearningCurves, ahead
+from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, update_convergence
 from app.kinds.cluster.records import Records
 from app.kinds.cluster.throughput import (
     SURPRISE,
@@ -21,7 +21,7 @@ from app.kinds.cluster.throughput import (
     course,
     efficiency,
     fit,
-    foreseen,
+    matches_prediction,
     sizes_of,
     step_seconds,
 )
@@ -34,7 +34,7 @@ OCTAVES = 8
 """Steps per doubling to which noise scales are rounded."""
 
 
-class Measured(NamedTuple):
+class MeasuredStep(NamedTuple):
     """A measured step.
 
     Attributes:
@@ -42,7 +42,7 @@ class Measured(NamedTuple):
         local: samples per GPU and pass.
         seconds: seconds of the whole step.
         computing: seconds of computing among them.
-        seen: number of measurements averaged, at most ``REMEMBERED``.
+        measurements: number of measurements averaged, at most ``REMEMBERED``.
     """
 
     nodes: int
@@ -50,10 +50,10 @@ class Measured(NamedTuple):
     local: int
     seconds: float
     computing: float
-    seen: int
+    measurements: int
 
 
-class Shown(NamedTuple):
+class ApplicationMeasurements(NamedTuple):
     """Measurements of the jobs of one application in a run.
 
     Attributes:
@@ -65,7 +65,7 @@ class Shown(NamedTuple):
 
     initial: int
     noise_scale: float = np.inf
-    places: tuple[Measured, ...] = ()
+    places: tuple[MeasuredStep, ...] = ()
     needed: tuple[tuple[float, float], ...] = ()
 
     @property
@@ -79,47 +79,47 @@ class Shown(NamedTuple):
         step."""
         if not self.places:
             return None
-        return _fitted(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
+        return _fit_parameters(tuple((*one[:3], _step(one.seconds), _step(one.computing)) for one in self.places))
 
 
-Experience = Mapping[str, Shown]
+Experience = Mapping[str, ApplicationMeasurements]
 """Measurements of each application, by its name."""
 
 
-def measured(shown: Shown, step: Measured) -> Shown:
+def add_step(shown: ApplicationMeasurements, step: MeasuredStep) -> ApplicationMeasurements:
     """Return ``shown`` with one more step averaged in or appended; unchanged if the fitted model already predicts the
     step. Steps on the same nodes and GPUs at about the same samples per GPU (half a doubling) share one place."""
     key = _key(step)
     at = next((place for place, one in enumerate(shown.places) if _key(one) == key), None)
     if at is None:
-        if _expected(shown, step):
+        if _predicts_step(shown, step):
             return shown
         return shown._replace(places=(*shown.places, step)[-MOST_PLACES:])
     known = shown.places[at]
-    if known.local != step.local and _expected(shown, step):
+    if known.local != step.local and _predicts_step(shown, step):
         return shown
     if known.local == step.local:
-        seen = min(known.seen + 1, REMEMBERED)
+        seen = min(known.measurements + 1, REMEMBERED)
         each = ((known.seconds, step.seconds), (known.computing, step.computing))
         seconds, computing = (old * (new / old) ** (1 / seen) for old, new in each)
-        step = known._replace(seconds=seconds, computing=min(computing, seconds), seen=seen)
+        step = known._replace(seconds=seconds, computing=min(computing, seconds), measurements=seen)
     return shown._replace(places=(*shown.places[:at], step, *shown.places[at + 1 :]))
 
 
-def _key(one: Measured) -> tuple[int, int, int]:
+def _key(one: MeasuredStep) -> tuple[int, int, int]:
     """Return the place of a step: nodes, GPUs, and twice the base 2 logarithm of samples per GPU, rounded."""
     return one.nodes, one.gpus, round(2 * np.log2(max(one.local, 1)))
 
 
-def _expected(shown: Shown, step: Measured) -> bool:
+def _predicts_step(shown: ApplicationMeasurements, step: MeasuredStep) -> bool:
     """Whether the model fitted to earlier steps predicts the seconds of ``step`` within 2 %; False without earlier
     steps."""
     if shown.parameters is None:
         return False
-    return foreseen(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
+    return matches_prediction(shown.parameters, [one[:3] for one in shown.places], step[:3], step[3:5])
 
 
-def times(shown: Shown, step: Measured) -> tuple[float, float]:
+def times(shown: ApplicationMeasurements, step: MeasuredStep) -> tuple[float, float]:
     """Predict seconds of computing, and of the whole step, on the nodes, GPUs and samples per GPU of ``step``. Raises
     AssertionError if ``shown`` has no measured step."""
     parameters = shown.parameters
@@ -135,7 +135,7 @@ def _step(seconds: float) -> int:
 
 
 @lru_cache(maxsize=1_024)
-def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
+def _fit_parameters(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
     """Fit the throughput parameters, [7]; ``places``: nodes, GPUs, samples per GPU, and both times as ``_step`` returns
     them."""
     times = np.exp(SURPRISE * np.array([place[3:] for place in places]))
@@ -143,12 +143,12 @@ def _fitted(places: tuple[tuple[int, int, int, int, int], ...]) -> Floats:
     return fit({place[:3]: (whole, min(computing, whole)) for place, (whole, computing) in each})
 
 
-def ended(shown: Shown, needed: float, data: float) -> Shown:
+def add_finished_job(shown: ApplicationMeasurements, needed: float, data: float) -> ApplicationMeasurements:
     """Return ``shown`` with one more finished job: the samples that it needed, and its data size (0: unknown)."""
     return shown._replace(needed=(*shown.needed, (needed, data))[-MOST_TOTALS:])
 
 
-def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
+def goodput(shown: ApplicationMeasurements, batches: Batches, noise_scale: float, cluster: tuple[int, int]) -> Course:
     """Return goodput in samples per second and best batch in samples, by number of GPUs, from a run's measured steps.
 
     Args:
@@ -162,7 +162,7 @@ def goodput(shown: Shown, batches: Batches, noise_scale: float, cluster: tuple[i
     """
     parameters = shown.parameters
     assert parameters is not None  # noqa: S101 - callers have measured a step
-    return _goodput(parameters.tobytes(), batches, rounded(noise_scale), cluster)
+    return _goodput(parameters.tobytes(), batches, round_noise_scale(noise_scale), cluster)
 
 
 @lru_cache(maxsize=1_024)
@@ -177,7 +177,7 @@ def _goodput(parameters: bytes, batches: Batches, noise_scale: float, cluster: t
     return course(times, batches, noise_scale, total)
 
 
-def rounded(noise_scale: float) -> float:
+def round_noise_scale(noise_scale: float) -> float:
     """Round a noise scale in samples to 1/``OCTAVES`` of a doubling; infinite if it is not finite (unknown)."""
     if not np.isfinite(noise_scale):
         return np.inf
@@ -191,7 +191,7 @@ def rate(initial: float, batch: float, seconds: float, noise_scale: float) -> fl
     return float(batch / seconds * efficiency(initial, np.array(batch), noise_scale))
 
 
-def bounded(experience: dict[str, Shown], there: Iterable[str]) -> Experience:
+def limit_experience(experience: dict[str, ApplicationMeasurements], there: Iterable[str]) -> Experience:
     """Cut ``experience`` in place to ``MOST_APPLICATIONS``, and return it. Applications not in ``there``, the names
     present, are removed first, and older before newer ones."""
     spare = len(experience) - MOST_APPLICATIONS
@@ -226,10 +226,10 @@ def pack(experience: Experience) -> list[Any]:
 def unpack(stored: list[Any]) -> Experience:
     """Return the experience from lists that ``pack`` returned, after JSON."""
     return {
-        name: Shown(
+        name: ApplicationMeasurements(
             initial,
             np.inf if noise is None else noise,
-            tuple(Measured(*place) for place in places),
+            tuple(MeasuredStep(*place) for place in places),
             tuple((samples, data) for samples, data in needed),
         )
         for name, initial, noise, places, needed in stored
@@ -273,7 +273,7 @@ def join(learning: Learning, jobs: int) -> Learning:
     return Learning(iteration, value, lookahead.join(learning.converging, jobs))
 
 
-def told(learning: Learning, at: Sequence[int], records: Records) -> Learning:
+def extend_curves(learning: Learning, at: Sequence[int], records: Records) -> Learning:
     """Return ``learning`` with the last reported value in ``records`` of each job at positions ``at`` added to its
     curve. Points at the same or a later iteration are dropped: the job resumed from a checkpoint. A full curve first
     drops every second point. Jobs without a reported value keep their curve."""
@@ -307,7 +307,7 @@ class Expecting(NamedTuple):
     sizes: Integers
 
 
-def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, tolerance: Tolerance) -> Learning:
+def update_ceilings(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, tolerance: Tolerance) -> Learning:
     """Return ``learning`` with updated ceilings of the jobs that hold GPUs, have points, and whose last iteration is
     known.
 
@@ -321,17 +321,17 @@ def converged(learning: Learning, expecting: Expecting, jobs: Jobs, now: float, 
     at = np.flatnonzero(np.isfinite(expecting.until) & np.isfinite(learning.value[:, 0]) & (jobs.gpus > 0))
     if not at.size:
         return learning
-    seen = Seen(learning.iteration[at], learning.value[at])
+    seen = CurvePoints(learning.iteration[at], learning.value[at])
     left = ahead(expecting.curves, expecting.classes[at], seen, expecting.until[at])
     own = Converging._make(column[at] for column in learning.converging)
-    after = judged(own, Progress(*left, jobs.gpus[at], jobs.minimum[at], expecting.sizes), now, tolerance)
+    after = update_convergence(own, Progress(*left, jobs.gpus[at], jobs.minimum[at], expecting.sizes), now, tolerance)
     columns = [column.copy() for column in learning.converging]
     for column, values in zip(columns, after, strict=True):
         column[at] = values
     return learning._replace(converging=Converging._make(columns))
 
 
-def lowered(before: Learning, after: Learning) -> dict[int, int]:
+def changed_ceilings(before: Learning, after: Learning) -> dict[int, int]:
     """Return, by position of the job, each ceiling in GPUs that was set or changed between ``before`` and ``after``."""
     old, new = before.converging.ceiling, after.converging.ceiling
     return {at: int(new[at]) for at in np.flatnonzero((old != new) & (new != UNLIMITED)).tolist()}
@@ -342,7 +342,9 @@ def notes(before: Learning, after: Learning) -> dict[int, str]:
     ``after``."""
     old, new = before.converging.ceiling, after.converging.ceiling
     free = np.flatnonzero((old != new) & (new == UNLIMITED)).tolist()
-    words = {at: f"little is left to gain: {most:,} GPUs at most" for at, most in lowered(before, after).items()}
+    words = {
+        at: f"little is left to gain: {most:,} GPUs at most" for at, most in changed_ceilings(before, after).items()
+    }
     return words | dict.fromkeys(free, "it gains again: no limit any more")
 
 

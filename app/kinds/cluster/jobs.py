@@ -22,21 +22,21 @@ class Jobs(NamedTuple):
     Attributes:
         submitted: time of submission, [J].
         queue: position of the queue, 0 the most urgent, [J].
-        asked: GPUs requested, [J].
+        requested: GPUs requested, [J].
         minimum, maximum: fewest and most GPUs it can use when it runs, [J].
-        held: GPUs it holds on each node, [J, N].
+        allocation: GPUs it holds on each node, [J, N].
         running: seconds with GPUs so far, restarts included, [J].
-        demoted: time when ``running`` × ``asked`` reached the demotion threshold (Tiresias), ``NEVER`` before, [J].
+        demoted: time when ``running`` × ``requested`` reached the demotion threshold (Tiresias), ``NEVER`` before, [J].
         restarts: number of times its nodes changed, the first start included, [J].
         restarting: seconds until it trains on its present nodes, [J].
     """
 
     submitted: Floats
     queue: Integers
-    asked: Integers
+    requested: Integers
     minimum: Integers
     maximum: Integers
-    held: Integers
+    allocation: Integers
     running: Floats
     demoted: Floats
     restarts: Integers
@@ -45,7 +45,7 @@ class Jobs(NamedTuple):
     @property
     def gpus(self) -> Integers:
         """Number of GPUs that each of the J jobs holds on all nodes, [J]."""
-        return self.held.sum(axis=1)
+        return self.allocation.sum(axis=1)
 
 
 def none(nodes: int) -> Jobs:
@@ -64,7 +64,7 @@ def arrive(jobs: Jobs, submitted: Floats, queue: Integers, asked: Integers, limi
         asked: GPUs requested, [K].
         limits: fewest and most GPUs that each can use, [K] each.
     """
-    count, nodes = len(submitted), jobs.held.shape[1]
+    count, nodes = len(submitted), jobs.allocation.shape[1]
     zeros, whole = np.zeros(count), np.zeros(count, np.int64)
     held, demoted = np.zeros((count, nodes), np.int64), np.full(count, NEVER)
     new = Jobs(submitted, queue, asked, *limits, held, zeros, demoted, whole, zeros)
@@ -85,9 +85,9 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
         seconds: time that passes.
         demotion: running seconds × GPUs requested from which a job is demoted.
     """
-    runs = jobs.held.any(axis=1)
+    runs = jobs.allocation.any(axis=1)
     running = jobs.running + seconds * runs
-    served = runs & (jobs.demoted == NEVER) & (running * jobs.asked >= demotion)
+    served = runs & (jobs.demoted == NEVER) & (running * jobs.requested >= demotion)
     restarting = np.where(runs, np.maximum(jobs.restarting - seconds, 0.0), jobs.restarting)
     return jobs._replace(running=running, demoted=np.where(served, now, jobs.demoted), restarting=restarting)
 
@@ -95,9 +95,9 @@ def pass_time(jobs: Jobs, now: float, seconds: float, demotion: float) -> Jobs:
 def move(jobs: Jobs, held: Integers, restart_seconds: float) -> Jobs:
     """Return the table of J jobs with allocation ``held``, GPUs on each of N nodes [J, N]. Jobs whose nodes change, and
     that have GPUs now, restart for ``restart_seconds``."""
-    moved = (held != jobs.held).any(axis=1) & held.any(axis=1)
+    moved = (held != jobs.allocation).any(axis=1) & held.any(axis=1)
     return jobs._replace(
-        held=held,
+        allocation=held,
         restarts=jobs.restarts + moved,
         restarting=np.where(moved, restart_seconds, jobs.restarting),
     )

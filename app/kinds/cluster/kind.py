@@ -10,13 +10,13 @@ from app.kinds.cluster.model import PARAMETERS, ClusterModel, ClusterPrediction,
 from app.kinds.cluster.policies import WITH_MODEL, load
 from app.kinds.cluster.report import ClusterDecision, ClusterStart
 from app.kinds.cluster.samples import ClusterExecution, ClusterSamples
-from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, changed
-from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, priced
+from app.kinds.cluster.spec import ClusterPatch, ClusterSpec, apply_patch
+from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
 
 
 def terms(spec: ClusterSpec) -> Terms:
     """Return prices per GPU-hour by node class, and the weights of the objective's terms."""
-    return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
+    return price_terms({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
 def describe(spec: ClusterSpec) -> Description:
@@ -44,7 +44,7 @@ KIND = Kind(
     engine=ENGINE,
     layout=Layout,
     model=ClusterModel.from_bytes,
-    changed=changed,
+    apply_patch=apply_patch,
     forecasters=ClusterModel.forecasters,  # of the jobs that come to each queue
     members=attrgetter("members"),  # workloads whose runs are jobs
     artifact=load,

@@ -13,12 +13,12 @@ from app.kinds.cluster import experience as learning
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.experience import Experience, Learning
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
-from app.kinds.cluster.placement import Rule, Situation, Wanted
+from app.kinds.cluster.placement import Rule, Situation, TargetAllocation
 from app.kinds.cluster.policies import ENTRIES, FACTORS, WITH_MODEL, factors, observe, rules
 from app.kinds.cluster.records import Records
 from app.kinds.cluster.report import Submitted
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.strategies import thinned
+from app.kinds.cluster.strategies import tried_sizes
 from app.policies.base import Published
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Layout:
     @cached_property
     def sizes(self) -> Integers:
         """Numbers of GPUs that a job can be given while every node is present, ascending from 0, [sizes]."""
-        return thinned(self.capacity)
+        return tried_sizes(self.capacity)
 
     @cached_property
     def rules(self) -> dict[str, Rule]:
@@ -99,7 +99,7 @@ class Layout:
         is the number of GPUs that new jobs are expected to request within an hour."""
         rule = self.rules[WITH_MODEL]
 
-        def weighed(situation: Situation) -> Wanted:
+        def weighed(situation: Situation) -> TargetAllocation:
             worth = 1.0 if situation.factor is None else situation.factor
             return rule(situation._replace(factor=worth * factors(policy, self.observe(situation, coming))))
 
@@ -167,9 +167,9 @@ def weight(state: ClusterState) -> int:
 def pack(state: ClusterState) -> list[Any]:
     """Return a state as plain lists, for JSON. Allocations are three parallel lists: job, node and GPUs. Numbers that
     aren't finite become null."""
-    columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "held"}
-    job, node = np.nonzero(state.jobs.held)
-    held = [job.tolist(), node.tolist(), state.jobs.held[job, node].tolist()]
+    columns = {name: _plain(column) for name, column in state.jobs._asdict().items() if name != "allocation"}
+    job, node = np.nonzero(state.jobs.allocation)
+    held = [job.tolist(), node.tolist(), state.jobs.allocation[job, node].tolist()]
     told = [_plain(column) for column in state.records]
     return [
         state.now,
@@ -198,14 +198,14 @@ def unpack(stored: list[Any]) -> ClusterState:
     jobs = table.none(len(capacity))
     there = np.zeros((len(names), len(capacity)), np.int64)
     there[held[0], held[1]] = held[2]
-    given = dict(zip([name for name in Jobs._fields if name != "held"], columns, strict=True))
+    given = dict(zip([name for name in Jobs._fields if name != "allocation"], columns, strict=True))
     made = {name: _column(values, getattr(jobs, name).dtype, table.NEVER) for name, values in given.items()}
     new = records.of([Submitted(name, 1) for name in names])  # columns that a state from before hasn't
     known = [_column(values, column.dtype, records.UNKNOWN) for values, column in zip(told, new, strict=False)]
     return ClusterState(
         float(now),
         tuple(names),
-        Jobs(held=there, **made),
+        Jobs(allocation=there, **made),
         np.array(capacity, np.int64),
         Records._make([*known, *new[len(known) :]]),
         learning.unpack_learning(learned, len(names)),

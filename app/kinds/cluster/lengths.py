@@ -64,7 +64,7 @@ class LearningCurves(NamedTuple):
     factor: Floats
 
 
-class Seen(NamedTuple):
+class CurvePoints(NamedTuple):
     """Learning curves of J jobs with up to P points each.
 
     Attributes:
@@ -76,7 +76,7 @@ class Seen(NamedTuple):
     value: Floats
 
 
-class Ahead(NamedTuple):
+class RemainingGain(NamedTuple):
     """Predicted remaining gain of J jobs, in the unit of their (rising) values; NaN: unknown.
 
     Attributes:
@@ -91,7 +91,7 @@ class Ahead(NamedTuple):
     half: Floats
 
 
-def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) -> Ahead:
+def ahead(curves: LearningCurves, which: Integers, seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until their last iterations, by the family of each job's class.
 
     Args:
@@ -103,10 +103,10 @@ def ahead(curves: LearningCurves, which: Integers, seen: Seen, until: Floats) ->
     alike = (which >= 0) & (np.append(curves.family, PARAMETRIC)[which] == ALIKE)
     done = np.max(np.where(np.isfinite(seen.value), seen.iteration, 0.0), axis=1, initial=0.0) / until
     age = np.searchsorted(AGES, done + SMALLEST, side="right") - 1
-    left = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    left = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     for own in np.unique(np.where(alike, which, -1)).tolist():
         at = np.flatnonzero(alike & (which == own) if own >= 0 else ~alike)
-        part = Seen(seen.iteration[at], seen.value[at])
+        part = CurvePoints(seen.iteration[at], seen.value[at])
         found = like_others(curves, own, part, until[at]) if own >= 0 else parametric(part, until[at])
         half = found.half * _factors(curves)[which[at], ALIKE if own >= 0 else PARAMETRIC, age[at]]
         for column, values in zip(left, (found.level, found.gain, half), strict=True):
@@ -122,7 +122,7 @@ def _factors(curves: LearningCurves) -> Floats:
     return np.concatenate([told, np.full((1, *shape), np.nan)])
 
 
-def kept(count: int) -> Integers:
+def thinned_indices(count: int) -> Integers:
     """Return the indices, ascending, of at most ``POINTS`` points that are kept of a curve of ``count`` points."""
     points = list[int]()
     for point in range(count):
@@ -130,7 +130,7 @@ def kept(count: int) -> Integers:
     return np.array(points, np.int64)
 
 
-def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> Ahead:
+def like_others(curves: LearningCurves, own: int, seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs by the curves of class ``own``, conditioned on the points ``seen``.
     ``until`` has the last iteration of each job, [J]; iterations beyond the class's grid add no gain."""
     grid, parts = curves.grid[own], np.column_stack([curves.mean[own], curves.noise[own], curves.basis[own]])
@@ -147,7 +147,7 @@ def like_others(curves: LearningCurves, own: int, seen: Seen, until: Floats) -> 
     more = end_basis - now_basis
     variance = np.einsum("jr,jrs,js->j", more, spread, more) + blur
     level = now + np.einsum("jr,jr->j", now_basis, factors)
-    return Ahead(level, end - now + np.einsum("jr,jr->j", more, factors), NORMAL_90 * np.sqrt(variance))
+    return RemainingGain(level, end - now + np.einsum("jr,jr->j", more, factors), NORMAL_90 * np.sqrt(variance))
 
 
 def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Floats]:
@@ -157,7 +157,7 @@ def _at(grid: Floats, parts: Floats, where: Floats) -> tuple[Floats, Floats, Flo
     return columns[0], columns[1], np.stack(columns[2:], axis=-1)
 
 
-def parametric(seen: Seen, until: Floats) -> Ahead:
+def parametric(seen: CurvePoints, until: Floats) -> RemainingGain:
     """Predict the remaining gain of J jobs until iteration ``until`` [J] from each job's own curve; NaN below 4 points.
     ``half`` uses ``ASTRAY``, from other applications; ``ahead`` multiplies it by the class's calibration factor."""
     there = np.isfinite(seen.value)
@@ -182,7 +182,7 @@ def parametric(seen: Seen, until: Floats) -> Ahead:
     apart = (share * (more - gain[:, None]) ** 2).sum(axis=1) + noise + astray**2
     level = (share * (offset + slope * last)).sum(axis=1)
     told = number >= FEWEST
-    return Ahead(*(np.where(told, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
+    return RemainingGain(*(np.where(told, part, np.nan) for part in (level, gain, NORMAL_90 * np.sqrt(apart))))
 
 
 def _shapes(place: Floats) -> Floats:
@@ -239,14 +239,14 @@ class Lengths:
     def scale(self, application: Integers, data: Floats) -> Floats:
         """Return the factor by which the data size of each of J jobs changes its usual duration, [J]; 1 if unknown.
         ``application`` has positions, and ``data`` sizes in the application's unit, [J] each."""
-        return np.asarray(self.sized(application, data) ** self.power[application], np.float64)
+        return np.asarray(self.relative_size(application, data) ** self.power[application], np.float64)
 
-    def sized(self, application: Integers, data: Floats) -> Floats:
+    def relative_size(self, application: Integers, data: Floats) -> Floats:
         """Return the data size of each of J jobs over its application's median, [J]; 1 if either is unknown."""
         more = data / self.data[application]
         return np.where(more > 0, more, 1.0)
 
-    def left(self, application: Integers, ran: Floats) -> Floats:
+    def remaining_seconds(self, application: Integers, ran: Floats) -> Floats:
         """Return the expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds [J]. It is the mean
         over past jobs of the application that ran longer. If none did, it is ``ran`` again; without any past jobs, at
         least ``USUAL_SECONDS``."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
-from app.kinds.cluster.placement import Rule, Situation, Wanted
+from app.kinds.cluster.placement import Rule, Situation, TargetAllocation
 from app.kinds.cluster.strategies import LATE, LEAST, STEADY, Constants, completing, grid, urgency
 
 # Simulation of a situation's jobs until all have ended, for many first allocations at once, without arrivals.
@@ -23,7 +23,7 @@ UNENDING = 1e9
 ROUNDED = 1e-6
 
 
-class Ahead(NamedTuple):
+class SimulationInputs(NamedTuple):
     """Inputs of the simulation of J jobs, each with K sizes (numbers of GPUs); times are seconds.
 
     Attributes:
@@ -63,14 +63,14 @@ class _Shares(NamedTuple):
     seconds: Floats
 
 
-def costs(ahead: Ahead, first: Integers) -> Floats:
+def costs(ahead: SimulationInputs, first: Integers) -> Floats:
     """Return the weighted sum of completion times in seconds, [C], of C candidate first allocations ``first`` of J
     jobs, [C, J]. A candidate is held until the first reallocation after a job ends; then the rule ``completing``
     allocates."""
     gpus, left, cost, shares = first, np.ones(first.shape), np.zeros(len(first)), _shares(ahead)
     there, lost = np.ones(first.shape, np.bool_), np.where(first == ahead.gpus, ahead.restarting, ahead.restart)
     for _ in range(first.shape[1]):
-        whole = _whole(ahead, gpus)
+        whole = _work_seconds(ahead, gpus)
         until = np.where(there & (gpus > 0), lost + left * whole, np.inf)
         end = until.min(axis=1)
         passed = np.where(np.isfinite(end), np.ceil(end / ahead.interval - ROUNDED) * ahead.interval, UNENDING)[:, None]
@@ -80,19 +80,19 @@ def costs(ahead: Ahead, first: Integers) -> Floats:
         if not there.any():
             break
         lost, before = np.maximum(lost - passed, 0.0), gpus
-        gpus = _given(ahead, shares, left, there, before)
+        gpus = _allocated_gpus(ahead, shares, left, there, before)
         lost = np.where(gpus == before, lost, ahead.restart)
     return cost
 
 
-def _whole(ahead: Ahead, gpus: Integers) -> Floats:
+def _work_seconds(ahead: SimulationInputs, gpus: Integers) -> Floats:
     """Return the seconds that the work left at the start takes on ``gpus`` [C, J] GPUs, [C, J]; 1 in place of 0
     GPUs."""
     at = np.minimum((ahead.sizes < gpus[..., None]).sum(axis=2), ahead.sizes.shape[1] - 1)
     return np.where(gpus > 0, ahead.seconds[np.arange(gpus.shape[1]), at], 1.0)
 
 
-def _shares(ahead: Ahead) -> _Shares:
+def _shares(ahead: SimulationInputs) -> _Shares:
     fair = np.maximum(ahead.total // np.maximum(np.arange(len(ahead.worth) + 1), 1), 1)[:, None, None]
     share = np.where(ahead.sizes <= fair, ahead.seconds, np.inf).min(axis=2)
     share = np.where(np.isfinite(share), share, ahead.seconds.min(axis=1))
@@ -100,7 +100,7 @@ def _shares(ahead: Ahead) -> _Shares:
     return _Shares((share[:, :, None] / ahead.seconds) ** ahead.constants.damping, share)
 
 
-def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
+def _allocated_gpus(ahead: SimulationInputs, shares: _Shares, left: Floats, there: Booleans, has: Integers) -> Integers:
     """Return the GPUs of each job in C candidates by the rule ``completing``, [C, J].
 
     Args:
@@ -118,7 +118,7 @@ def _given(ahead: Ahead, shares: _Shares, left: Floats, there: Booleans, has: In
     kept = np.where(stays & runs, (1.0 + lost)[..., None], moved)
     ranked = np.where(there, seconds * (1 + STEADY) ** -np.log2(1.0 + has), -1.0)
     value = (_places(ranked, ahead.constants) * ahead.worth * there)[..., None] * shares.speeds[count] * kept
-    return _marginal(ahead, value, _begun(ahead, value, there))
+    return _marginal(ahead, value, _start_sizes(ahead, value, there))
 
 
 def _places(seconds: Floats, constants: Constants) -> Floats:
@@ -131,7 +131,7 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
     return np.asarray((place**power - (place - 1) ** power) ** (1 / power), np.float64)
 
 
-def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
+def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Integers:
     """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
     minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
     ``there``, whether a job is present, [C, J]."""
@@ -146,9 +146,9 @@ def _begun(ahead: Ahead, value: Floats, there: Booleans) -> Integers:
     return np.where(fits & there, early.astype(np.int64), -1)
 
 
-def _marginal(ahead: Ahead, value: Floats, begin: Integers) -> Integers:
+def _marginal(ahead: SimulationInputs, value: Floats, begin: Integers) -> Integers:
     """Return the GPUs of J jobs in C candidates, [C, J]: the step of largest value per GPU is added until none fits.
-    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_begun``, [C, J]."""
+    ``value`` of each of K sizes is [C, J, K]; ``begin`` has start indices as from ``_start_sizes``, [C, J]."""
     at, jobs = begin.copy(), np.arange(begin.shape[1])
     while True:
         position = np.maximum(at, 0)
@@ -201,7 +201,7 @@ def rolled_out(
     base = completing(weights, ageing_seconds, patience)
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         wanted, jobs = base(situation), situation.jobs
         if not 0 < len(jobs.queue) <= MOST_JOBS or situation.deadlines is not None:
             return wanted
@@ -216,17 +216,19 @@ def rolled_out(
         best = int(cost.argmin())
         if not cost[best] < cost[0] * (1 - LEAST_GAIN):
             return wanted
-        return Wanted(near[best], np.argsort(-near[best], kind="stable"), packed=True)
+        return TargetAllocation(near[best], np.argsort(-near[best], kind="stable"), packed=True)
 
     return rule
 
 
-def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers], interval: float) -> Ahead:
+def _ahead(situation: Situation, sizes: Integers, worth: tuple[Floats, Integers], interval: float) -> SimulationInputs:
     jobs, restart = situation.jobs, situation.restart_seconds
     legal = (sizes > 0) & (sizes >= jobs.minimum[:, None]) & (sizes <= jobs.maximum[:, None])
     seconds = np.where(legal, situation.outlook.seconds_left(sizes), np.inf)
     restarting = np.where(jobs.gpus > 0, jobs.restarting, 0.0)
-    return Ahead(sizes, seconds, *worth, jobs.gpus, restarting, situation.gpus, restart, interval, AFTERWARDS)
+    return SimulationInputs(
+        sizes, seconds, *worth, jobs.gpus, restarting, situation.gpus, restart, interval, AFTERWARDS
+    )
 
 
 def _near(base: Integers, sizes: Integers, level: Integers, situation: Situation) -> Integers:
@@ -340,7 +342,9 @@ def join(converging: Converging, jobs: int) -> Converging:
     return Converging._make(np.concatenate(pair) for pair in zip(converging, none(jobs), strict=True))
 
 
-def judged(converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance) -> Converging:
+def update_convergence(
+    converging: Converging, progress: Progress, now: float | Floats, tolerance: Tolerance
+) -> Converging:
     """Return the updated convergence state at ``now``, seconds since the run's start; arrays may have any common shape.
 
     A job's ceiling is halved, to an allowed size, if its remaining gain plus doubt is within the tolerance and a window
@@ -372,14 +376,14 @@ def _largest(gpus: Integers, sizes: Integers) -> Integers:
     return sizes[np.searchsorted(sizes, gpus, side="right") - 1] if len(sizes) else gpus
 
 
-def limited(rule: Rule, converging: Converging) -> Rule:
+def with_ceilings(rule: Rule, converging: Converging) -> Rule:
     """Make a rule that applies ``rule`` after cutting each job's requested and maximum GPUs to its ceiling or
     minimum."""
 
-    def within(situation: Situation) -> Wanted:
+    def within(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         ceiling = np.maximum(converging.ceiling, jobs.minimum)
-        changed = {name: np.minimum(getattr(jobs, name), ceiling) for name in ("asked", "maximum")}
+        changed = {name: np.minimum(getattr(jobs, name), ceiling) for name in ("requested", "maximum")}
         return rule(situation._replace(jobs=jobs._replace(**changed)))
 
     return within

@@ -17,14 +17,14 @@ from app.kinds.cluster import throughput as interference
 from app.kinds.cluster.arrivals import Arrivals
 from app.kinds.cluster.jobs import Floats
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lengths import CurvePoints, LearningCurves, ahead, parametric, thinned_indices
 from app.kinds.cluster.report import LARGEST
 from app.kinds.cluster.throughput import LAYOUTS, Interference, Place, Throughput, efficiency, interval, slowdown
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import IncompatibleModel, invalid
 from app.kinds.contract.kind import Parameter
-from app.kinds.forecasting.answer import Forecaster, read
-from app.kinds.tensors import read_json, read_tensors, written
+from app.kinds.forecasting.answer import Forecaster, deserialise
+from app.kinds.tensors import read_json, read_tensors, write_tensors
 
 FORMAT = "cluster-1"
 PARTS: Mapping[str, Any] = {
@@ -48,7 +48,7 @@ class ClusterModel:
         curves: learning curves by application.
         interference: slowdown of jobs that share nodes.
         arrivals: arrival process of jobs.
-        forecasts: serialised forecasters of arrivals by queue (``app.kinds.forecasting.answer.written``); empty: none.
+        forecasts: serialised forecasters of arrivals by queue (``forecasting.answer.serialise``); empty: none.
     """
 
     applications: tuple[str, ...]
@@ -63,7 +63,7 @@ class ClusterModel:
     def forecasters(self) -> Sequence[Forecaster]:
         """Return the forecasters of arriving jobs, one per queue; empty if no log was long enough to fit one. Raises
         IncompatibleModel if the stored forecasters are unreadable."""
-        return read(self.forecasts) if len(self.forecasts) else ()
+        return deserialise(self.forecasts) if len(self.forecasts) else ()
 
     @classmethod
     def unfitted(cls, layout: Layout) -> Self:
@@ -74,7 +74,7 @@ class ClusterModel:
         untold = Throughput(np.zeros((1, 0, LAYOUTS, 1, 2)), np.ones(1, np.int64), none, none, node, whole)
         curves = LearningCurves(whole, whole.astype(np.bool_), none, none, np.zeros((0, 2, 1)), none, whole, none)
         arrives = arrivals.none(len(layout.queues))
-        return cls((), untold, np.zeros((0, 10)), np.zeros(0), curves, interference.unknown(), arrives)
+        return cls((), untold, np.zeros((0, 10)), np.zeros(0), curves, interference.no_interference(), arrives)
 
     @cached_property
     def positions(self) -> Mapping[str, int]:
@@ -126,7 +126,7 @@ class ClusterModel:
             for name, value in getattr(self, part)._asdict().items()
         }
         own = {name: getattr(self, name) for name in OWN}
-        return written({**arrays, **own}, {"format": FORMAT, "applications": json.dumps(self.applications)})
+        return write_tensors({**arrays, **own}, {"format": FORMAT, "applications": json.dumps(self.applications)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -236,7 +236,7 @@ def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]
     Raises:
         InvalidInput: a parameter is missing, given twice, out of range, or names an unknown application or node class.
     """
-    application = _application(model, _one(query, "application"), "application")
+    application = _application(model, _single_value(query, "application"), "application")
     wanted = {"gpus", "batch"} & query.keys()
     told = {"loss", "metric"} & query.keys()
     if not wanted and not told:
@@ -244,7 +244,7 @@ def predict(layout: Layout, model: ClusterModel, query: Query) -> dict[str, Any]
     return {
         "application": model.applications[application],
         "step": _step(layout, model, application, query) if wanted else None,
-        "left": _left(model, application, query) if told else None,
+        "left": _predict_remaining(model, application, query) if told else None,
     }
 
 
@@ -254,11 +254,13 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         raise invalid(
             "/query/application", f"must be one of which steps were measured: {known}", query["application"][0]
         )
-    gpus = _whole(query, "gpus", int(model.throughput.gpus[-1]))  # of more nothing is known: no table goes further
+    gpus = _whole_number(
+        query, "gpus", int(model.throughput.gpus[-1])
+    )  # of more nothing is known: no table goes further
     batch, packed = _number(query, "batch"), -(-gpus // int(model.throughput.node[0]))
-    nodes = _whole(query, "nodes", gpus) if "nodes" in query else packed
+    nodes = _whole_number(query, "nodes", gpus) if "nodes" in query else packed
     classes = {one.name: one for one in layout.spec.nodes}
-    name = _one(query, "node_class") if "node_class" in query else layout.spec.nodes[0].name
+    name = _single_value(query, "node_class") if "node_class" in query else layout.spec.nodes[0].name
     if name not in classes:
         raise invalid("/query/node_class", f"must be one of {', '.join(classes)}", name)
     others = query["beside"][0].split(";") if "beside" in query else []
@@ -280,26 +282,26 @@ def _step(layout: Layout, model: ClusterModel, application: int, query: Query) -
         slowdown=float(slower[0]),
         efficiency=efficiency if known_scale else None,
         goodput=efficiency * batch / mean if known_scale else None,
-        measured=_within(model, application, place),
+        measured=_within_measurements(model, application, place),
     )
 
 
-def _within(model: ClusterModel, application: int, place: Place) -> bool:
+def _within_measurements(model: ClusterModel, application: int, place: Place) -> bool:
     """Whether a step's GPUs and samples per GPU are within the range that was measured for the application."""
     low, high = model.throughput.local[application, [0, -1]] * (1 - ROUNDED, 1 + ROUNDED)
     return bool(place.gpus <= model.throughput.largest[application] and low <= place.local <= high)
 
 
-def _left(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
+def _predict_remaining(model: ClusterModel, application: int, query: Query) -> LeftPrediction:
     if {"loss", "metric"} <= query.keys():
         raise invalid("/query/loss", "must not be given beside metric", query["loss"][0])
     name = "metric" if "metric" in query else "loss"
-    points, until = _points(_one(query, name), name), _number(query, "until")
+    points, until = _points(_single_value(query, name), name), _number(query, "until")
     rises = name == "metric"
     which = np.array([model.curve_class(model.applications[application], rises)])
     sign = 1.0 if rises else -1.0
-    points = points[kept(len(points))]  # thinned like the curves that calibrated the intervals
-    seen, end = Seen(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
+    points = points[thinned_indices(len(points))]  # thinned like the curves that calibrated the intervals
+    seen, end = CurvePoints(points[None, :, 0], sign * points[None, :, 1]), np.array([until])
     found = ahead(model.curves, which, seen, end)
     measured = bool(np.isfinite(found.half[0]))
     level, gain, half = (float(part[0]) for part in (found if measured else parametric(seen, end)))
@@ -312,7 +314,7 @@ def _interval(mean: float, low: float, high: float) -> Interval:
     return Interval(mean=mean, low=low, high=high, level=LEVEL)
 
 
-def _one(query: Query, name: str) -> str:
+def _single_value(query: Query, name: str) -> str:
     """Return the value of a query parameter; raise InvalidInput unless it is given exactly once."""
     values = query.get(name, [])
     if len(values) != 1:
@@ -329,16 +331,16 @@ def _application(model: ClusterModel, name: str, parameter: str) -> int:
 
 def _number(query: Query, name: str) -> float:
     """Return the value of a query parameter, a number above 0 up to ``LARGEST``; raise InvalidInput for any other."""
-    text = _one(query, name)
-    value = _parsed(text)
+    text = _single_value(query, name)
+    value = _parse_number(text)
     if value is None or not 0 < value <= LARGEST:
         raise invalid(f"/query/{name}", f"must be a number greater than 0, at most {LARGEST:,.0f}", text[:SHOWN])
     return value
 
 
-def _whole(query: Query, name: str, most: int) -> int:
+def _whole_number(query: Query, name: str, most: int) -> int:
     """Return the value of a query parameter, a whole number from 1 to ``most``; raise InvalidInput for any other."""
-    text = _one(query, name)
+    text = _single_value(query, name)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:10]) <= most and len(text) <= 10):
         raise invalid(f"/query/{name}", f"must be a whole number, 1 to {most:,}", text[:SHOWN])
     return int(text)
@@ -347,7 +349,7 @@ def _whole(query: Query, name: str, most: int) -> int:
 def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Parse P points "iteration:value", separated by commas, to an array [P, 2] of iterations and values. Raises
     InvalidInput if iterations don't ascend, a number is invalid, or there are more than ``MOST_POINTS``."""
-    pairs = [[_parsed(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
+    pairs = [[_parse_number(part) for part in pair.split(":")] for pair in text.split(",")[: MOST_POINTS + 1]]
     sound = all(len(pair) == 2 and None not in pair for pair in pairs) and len(pairs) <= MOST_POINTS
     table = np.array(pairs, np.float64) if sound else np.zeros((0, 2))
     if not sound or (table[:, 0] < 0).any() or (np.diff(table[:, 0]) <= 0).any():
@@ -356,7 +358,7 @@ def _points(text: str, name: str) -> np.ndarray[Any, np.dtype[np.float64]]:
     return table
 
 
-def _parsed(text: str) -> float | None:
+def _parse_number(text: str) -> float | None:
     """Parse a finite number of at most 1e100 either way; None if ``text`` is no such number."""
     try:
         value = float(text) if "_" not in text else np.nan

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.kinds.cluster import experience, state
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, HOURS, QUEUE, SAMPLES
-from app.kinds.cluster.experience import Experience, Shown
+from app.kinds.cluster.experience import ApplicationMeasurements, Experience
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.lengths import Lengths, mean_left
 from app.kinds.cluster.model import ClusterModel
@@ -182,7 +182,7 @@ class Beliefs:
         """Return expected remaining seconds, [J], of J jobs that have run for ``ran`` seconds and state no number of
         iterations. ``application`` has positions, ``data`` the data sizes (NaN: unknown), [J] each."""
         scale = self.lengths.scale(application, data)
-        return np.asarray(scale * self.lengths.left(application, ran / scale), np.float64)
+        return np.asarray(scale * self.lengths.remaining_seconds(application, ran / scale), np.float64)
 
     @cached_property
     def lengths(self) -> Lengths:
@@ -199,7 +199,7 @@ class Beliefs:
     def coming_at(self, second_of_day: Floats) -> Floats:
         """Return the GPUs that new jobs are expected to request within an hour from each second of the day (UTC), same
         shape."""
-        course = np.append(self._asked, self._asked[0])
+        course = np.append(self._requested_per_hour, self._requested_per_hour[0])
         return np.interp(second_of_day / HOUR_SECONDS % HOURS, np.arange(HOURS + 1), course)
 
     @cached_property
@@ -212,7 +212,7 @@ class Beliefs:
         return np.array([float((some if len(some) else jobs[:, GPUS]).mean()) for some in own])
 
     @cached_property
-    def _asked(self) -> Floats:
+    def _requested_per_hour(self) -> Floats:
         """GPUs requested by new jobs per hour, by hour of the day (UTC), [24]."""
         return np.asarray(self.mean_asked @ self.model.arrivals.rate, np.float64)
 
@@ -233,7 +233,7 @@ TINY, LEAST = 1e-6, 0.05
 """Lower bounds of the remaining work: in its own unit, and in iterations."""
 
 
-def _sized(data: Floats, usual: float) -> Floats:
+def _relative_sizes(data: Floats, usual: float) -> Floats:
     """Return n data sizes over the size ``usual``, [n]; 1 where either is unknown (NaN or 0)."""
     return np.where((data > 0) & (usual > 0), data / usual, 1.0)
 
@@ -282,7 +282,7 @@ class BelievedOutlook:
 
     def updates(self) -> Floats:
         """Return the remaining units of work (samples, steps or GPU-seconds) of each of J jobs, [J]."""
-        return self._left
+        return self._remaining_work
 
     def goodput(self, gpus: Integers) -> Floats:
         """Return units of work per second of J jobs on R numbers of GPUs ``gpus`` [R], [J, R]; 0 where a job can't use
@@ -296,9 +296,11 @@ class BelievedOutlook:
         methods. For jobs without a number of iterations, one iteration is ``seconds`` on the GPUs requested."""
         records, jobs = self._records, self._jobs
         every = np.broadcast_to(gpus, (len(self._application), len(gpus)))
-        speed = 1.0 / (self._seconds(every) * self._left[:, None])  # fraction of the remaining work per second
+        speed = 1.0 / (
+            self._seconds(every) * self._remaining_work[:, None]
+        )  # fraction of the remaining work per second
         counts = np.isfinite(records.iterations)
-        asked = self._seconds(jobs.asked[:, None])[:, 0] * self._left
+        asked = self._seconds(jobs.requested[:, None])[:, 0] * self._remaining_work
         done = np.where(counts, records.iteration, jobs.running / seconds)
         left = np.where(counts, np.maximum(records.iterations - records.iteration, 0.0), asked / seconds)
         after = done[:, None] + left[:, None] * np.minimum(speed * seconds, 1.0)
@@ -307,16 +309,16 @@ class BelievedOutlook:
     def seconds_left(self, gpus: Integers) -> Floats:
         """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]; infinite if not
         usable."""
-        return np.asarray(self._seconds(gpus) * self._left[:, None], np.float64)
+        return np.asarray(self._seconds(gpus) * self._remaining_work[:, None], np.float64)
 
     def worth(self, power: float) -> Floats:
         """Return a weight of each of J jobs' completion time, [J]: its relative data size to the power of ``power``; 1
         if unknown."""
-        sized = self._beliefs.lengths.sized(self._application, self._records.data)
+        sized = self._beliefs.lengths.relative_size(self._application, self._records.data)
         return np.asarray(sized**power, np.float64)
 
     @cached_property
-    def known(self) -> NDArray[np.bool_]:
+    def times_known(self) -> NDArray[np.bool_]:
         """Whether the step times of each of J jobs are known, from the domain model or from measurements in the run,
         [J]."""
         return np.asarray((self._application != UNKNOWN) | self._sampled, np.bool_)
@@ -327,7 +329,7 @@ class BelievedOutlook:
         GPUs it was measured on in this run, and at least those requested, so that a trial on more GPUs costs other jobs
         little."""
         tried = np.array([0 if one is None else 2 * one.most for one in self._experience], np.int64)
-        most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.asked, tried))
+        most = np.where(self._application != UNKNOWN, self._jobs.maximum, np.maximum(self._jobs.requested, tried))
         return np.asarray(np.minimum(self._jobs.maximum, most), np.int64)
 
     def batches(self, at: Integers, gpus: Integers) -> list[int | None]:
@@ -344,7 +346,7 @@ class BelievedOutlook:
         return np.asarray(self._records.batch_maximum > 0, np.bool_)
 
     @cached_property
-    def _experience(self) -> list[Shown | None]:
+    def _experience(self) -> list[ApplicationMeasurements | None]:
         """Measurements in the run of each job's application; None without measured steps."""
         found = [self._shown.get(one) for one in self._records.application.tolist()]
         return [one if one is not None and one.places else None for one in found]
@@ -367,10 +369,10 @@ class BelievedOutlook:
         batch. Up to the largest number of GPUs measured it comes from the run's measurements; beyond, it is the domain
         model's curve, scaled to match."""
         application, shown, noise = int(self._application[at]), self._experience[at], self._noise_scale(at)
-        own = None if shown is None else self._measured(at, shown, noise)
+        own = None if shown is None else self._measured_goodput(at, shown, noise)
         if application == UNKNOWN and own is not None:
             return own
-        found = self._beliefs.goodput(application, self._limits(at), experience.rounded(noise), self._gpus)
+        found = self._beliefs.goodput(application, self._limits(at), experience.round_noise_scale(noise), self._gpus)
         if own is None or shown is None:
             return found
         most = min(shown.most, self._gpus)
@@ -379,7 +381,7 @@ class BelievedOutlook:
         goodput = np.where(few, own.goodput, scale * found.goodput)
         return Course(found.gpus, goodput, np.where(few, own.batch, found.batch))
 
-    def _measured(self, at: int, shown: Shown, noise: float) -> Course:
+    def _measured_goodput(self, at: int, shown: ApplicationMeasurements, noise: float) -> Course:
         cluster = max(1, int(self._beliefs.model.throughput.node[0])), self._gpus
         limits, batch = self._limits(at), int(self._records.batch[at])
         if self._chooses[at]:
@@ -410,7 +412,7 @@ class BelievedOutlook:
         return np.inf
 
     @cached_property
-    def _left(self) -> Floats:
+    def _remaining_work(self) -> Floats:
         """Remaining work of each of J jobs, in samples if ``_sampled``, else in steps, [J]; at least ``TINY``."""
         return np.asarray(np.maximum(np.where(self._sampled, self._samples_left, self._steps_left), TINY), np.float64)
 
@@ -425,7 +427,7 @@ class BelievedOutlook:
         from the measured pace if known; else from the iterations left (members), or the usual duration of the
         application."""
         records, jobs = self._records, self._jobs
-        reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.asked)
+        reference = np.where(np.isfinite(records.pace), records.paced_on, jobs.requested)
         step = self._beliefs.step_seconds(self._application, self._batch, reference[:, None])[:, 0]
         step = step * self._slower
         usual = self._beliefs.usual_seconds(self._application, records.data)
@@ -450,8 +452,8 @@ class BelievedOutlook:
             each, shown = np.array(rows, np.int64), self._shown.get(own)
             known = np.array([*(shown.needed if shown else ()), *self._beliefs.needed(own)]).reshape(-1, 2)
             usual = float(np.median(known[known[:, 1] > 0, 1])) if (known[:, 1] > 0).any() else np.nan
-            totals = np.sort(known[:, 0] / _sized(known[:, 1], usual))
-            size = _sized(records.data[each], usual)
+            totals = np.sort(known[:, 0] / _relative_sizes(known[:, 1], usual))
+            size = _relative_sizes(records.data[each], usual)
             part = done[each] / size
             found[each] = mean_left(totals, part, np.maximum(part, GPU_HOUR * alone[each] / size))
             found[each] = np.maximum(found[each], part.max() - part) * size
@@ -480,7 +482,7 @@ class BelievedOutlook:
         if self.neighbours is None:
             return np.ones(len(self._application))
         there = np.isfinite(self._records.pace) & (self._records.paced_on == self._jobs.gpus)
-        return np.where(there, slowdowns(self.neighbours, self._jobs.held), 1.0)
+        return np.where(there, slowdowns(self.neighbours, self._jobs.allocation), 1.0)
 
     def _unmeasured(self, usual: Floats) -> Floats:
         """Return the remaining seconds of J jobs without a measured pace, on the GPUs they requested, [J]. They follow

@@ -226,7 +226,7 @@ class Situation(NamedTuple):
         return int(self.capacity.sum())
 
 
-class Wanted(NamedTuple):
+class TargetAllocation(NamedTuple):
     """Allocation that a rule returns.
 
     Attributes:
@@ -240,15 +240,15 @@ class Wanted(NamedTuple):
     packed: bool = False
 
 
-Rule = Callable[[Situation], Wanted]
+Rule = Callable[[Situation], TargetAllocation]
 
 
-def in_order(gpus: Integers) -> Wanted:
+def in_order(gpus: Integers) -> TargetAllocation:
     """Return an allocation of ``gpus``, numbers of GPUs of J jobs [J], that places the jobs in order of submission."""
-    return Wanted(gpus, np.arange(len(gpus)))
+    return TargetAllocation(gpus, np.arange(len(gpus)))
 
 
-def admitted(asked: Integers, order: Integers, free: int) -> Integers:
+def admit_fitting(asked: Integers, order: Integers, free: int) -> Integers:
     """Return the GPUs given to each of J jobs, [J]: those requested if they still fit into ``free``, else 0. ``asked``
     has the GPUs requested, ``order`` the positions of jobs in the order of admission, [J] each."""
     gpus = np.zeros(len(asked), np.int64)
@@ -310,7 +310,7 @@ def pack(capacity: Integers, kept: Integers, missing: Integers) -> Integers | No
         while waiting:
             job, where = heappop(waiting), free.tightest(size)
             if where is None:
-                where = _cleared(held, free, size, parts)
+                where = _clear_node(held, free, size, parts)
             if where is None:
                 return None
             held[job, where] += size
@@ -330,7 +330,7 @@ def _parts(missing: Integers, node: int) -> list[list[int]]:
     return parts
 
 
-def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
+def _clear_node(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) -> int | None:
     """Free ``size`` GPUs on the node where the fewest GPUs must be moved; return its position, None if there is no such
     node. The jobs moved away are removed from ``held`` and added to ``parts``, both in place."""
     room = np.array(free.of)
@@ -351,20 +351,20 @@ def _cleared(held: Integers, free: FreeGpus, size: int, parts: list[list[int]]) 
 # Placement: from GPUs per job to GPUs per job and node.
 
 
-def place(situation: Situation, wanted: Wanted) -> Integers:
+def place(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], for the numbers of GPUs ``wanted``. Jobs whose
     nodes change are placed to reduce interference, where it is known.
 
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held = _placed(situation, wanted)
+    held = _place_jobs(situation, wanted)
     if situation.neighbours is None:
         return held
-    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.held)
+    return beside_others(situation.neighbours, situation.capacity, held, situation.jobs.allocation)
 
 
-def _placed(situation: Situation, wanted: Wanted) -> Integers:
+def _place_jobs(situation: Situation, wanted: TargetAllocation) -> Integers:
     """Return the GPUs of each of J jobs on each of N nodes, [J, N], regardless of interference. Jobs whose number of
     GPUs is unchanged keep their nodes while these have capacity. Others are packed, or take from the node with most
     free GPUs first, in ``wanted.order``.
@@ -372,7 +372,7 @@ def _placed(situation: Situation, wanted: Wanted) -> Integers:
     Raises:
         ValueError: the allocation exceeds the GPUs of all nodes.
     """
-    held, total = situation.jobs.held, int(wanted.gpus.sum())
+    held, total = situation.jobs.allocation, int(wanted.gpus.sum())
     if total > situation.gpus:
         raise ValueError(f"{total} GPUs are wanted of {situation.gpus}")
     kept = np.where((held.sum(axis=1) == wanted.gpus)[:, None], held, 0)

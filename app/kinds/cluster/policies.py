@@ -12,6 +12,7 @@ from app.kinds.cluster.lookahead import rolled_out
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.strategies import (
+    by_priority,
     completing,
     equal_share,
     fifo,
@@ -19,7 +20,6 @@ from app.kinds.cluster.strategies import (
     grid,
     in_levels,
     optimus,
-    prioritised,
     slaq,
     srtf,
     tiresias,
@@ -77,7 +77,7 @@ def observe(situation: Situation, weight: Floats, interval: float, coming: float
         left / 4 - 1,
         np.log((seconds + 1.0) / (best + 1.0)) / 2,
         place / len(gpus) - 0.5,
-        np.log(jobs.asked) / 4,
+        np.log(jobs.requested) / 4,
         np.log1p(gpus) / 4,
         gpus == 0,
         np.log1p(age / interval) / 4,
@@ -177,6 +177,6 @@ def rules(spec: ClusterSpec) -> dict[str, Rule]:
     ageing, patience = [queue.ageing_seconds or np.inf for queue in spec.queues], spec.patience_seconds
     weights = [queue.weight for queue in spec.queues]
     levelled = {name: in_levels(rule, ageing, patience) for name, rule in LEVELLED.items()}
-    known = {IN_ORDER: prioritised(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
+    known = {IN_ORDER: by_priority(ageing, patience), WITH_MODEL: completing(weights, ageing, patience)}
     known[AHEAD] = rolled_out(weights, ageing, patience, spec.interval_seconds)
     return known | levelled

@@ -127,7 +127,7 @@ def of(came: Sequence[Submitted]) -> Records:
     )
 
 
-def joined(records: Records, came: Records) -> Records:
+def append_jobs(records: Records, came: Records) -> Records:
     """Return ``records`` with those of the new jobs ``came`` at the end."""
     return Records._make(np.concatenate(pair) for pair in zip(records, came, strict=True))
 
@@ -138,7 +138,7 @@ def keep(records: Records, which: Sequence[bool] | NDArray[np.bool_]) -> Records
     return Records._make(column[chosen] for column in records)
 
 
-def progressed(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
+def update_progress(records: Records, at: Sequence[int], told: Sequence[Progressed], jobs: Jobs) -> Records:
     """Return ``records`` updated with reported progress; fields that a report leaves out stay.
 
     Args:
@@ -170,13 +170,13 @@ def _pace(before: Records, new: Records, at: Integers, jobs: Jobs) -> None:
     new.trained[at], new.restarts[at] = jobs.running[at] + jobs.restarting[at], jobs.restarts[at]
 
 
-def trained(records: Records, jobs: Jobs, seconds: float) -> Records:
+def add_training_time(records: Records, jobs: Jobs, seconds: float) -> Records:
     """Return ``records`` after ``seconds`` on the current nodes; seconds of restarts don't count as training."""
-    more = np.where(jobs.held.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
+    more = np.where(jobs.allocation.any(axis=1), np.maximum(seconds - jobs.restarting, 0.0), 0.0)
     return records._replace(uncounted=records.uncounted + more)
 
 
-def started(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:
+def reset_training_time(records: Records, which: NDArray[np.bool_], jobs: Jobs) -> Records:
     """Return ``records`` with training time counted from now for the jobs that just started, by the mask ``which``
     [J]."""
     trained, restarts = records.trained.copy(), records.restarts.copy()

@@ -69,14 +69,14 @@ def samples(reports: Sequence[Report], interval: float) -> dict[str, float]:
             reference = initial.setdefault(of, job.get("batch") or batch)
             rate = experience.rate(reference, batch, one["seconds"], noise.get(name, first_noise.get(of, math.inf)))
             courses.setdefault(name, []).append((report["at"], rate))
-        for name in _finished(report, courses):
+        for name in _pop_finished(report, courses):
             course = courses.pop(name)
             if course:
                 found[name] = _in_all(course, _came(*known[name]), interval, float(report["at"]))
     return found
 
 
-def _finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
+def _pop_finished(report: Report, there: dict[str, list[tuple[float, float]]]) -> list[str]:
     """Return the names in ``there`` that finished with this report; jobs that failed are removed from ``there``."""
     left = {job["job"]: job.get("state", "finished") for job in report.get("ended") or ()}
     if report.get("whole"):
@@ -122,7 +122,7 @@ def steps(reports: Sequence[Report], members: Sequence[str] = ()) -> list[Row]:
     """Return a row for each reported step with known seconds and GPUs, of jobs with a known application and batch. For
     ``members`` without a batch, a step counts as one sample per GPU. With accumulated gradients, one pass is a step."""
     known, rows = first_seen(reports), list[Row]()
-    for one in _progressed(reports):
+    for one in _progress_entries(reports):
         job = known[one["job"]][0] if one["job"] in known else {}
         application, batch = _application(job), one.get("batch") or job.get("batch")
         seconds, gpus, beside = one.get("seconds"), one.get("gpus"), one.get("beside") or ()
@@ -146,7 +146,7 @@ def curves(reports: Sequence[Report]) -> list[Row]:
     """Return the points of jobs' learning curves: losses, or metrics, whichever a job reported first. Iterations
     repeated after resuming from a checkpoint are left out."""
     known, last, rows = first_seen(reports), dict[str, tuple[float, bool]](), list[Row]()
-    for one in _progressed(reports):
+    for one in _progress_entries(reports):
         name, iteration = one["job"], one["iteration"]
         told = {part: one.get(part) for part in ("loss", "metric", "batch", "noise_scale")}
         rises = told["metric"] is not None
@@ -159,5 +159,5 @@ def curves(reports: Sequence[Report]) -> list[Row]:
     return rows
 
 
-def _progressed(reports: Sequence[Report]) -> Iterator[Report]:
+def _progress_entries(reports: Sequence[Report]) -> Iterator[Report]:
     return (one for report in reports for one in report.get("progressed") or ())

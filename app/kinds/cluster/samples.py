@@ -19,8 +19,18 @@ from app.kinds.cluster.run_samples import run_rows
 from app.kinds.columns import MICRO, Column, Form, Values, choice, name, names, number, time
 from app.kinds.contract.inputs import LARGEST_NUMBER, FieldIssue, InvalidInput, Sample
 from app.kinds.contract.samples import ExecutionBase, Export, Format
-from app.kinds.records import Collector, RowCodec, Rows, by_name, refuse, refused, row_exports, row_formats, shown
-from app.kinds.tensors import read_header, written
+from app.kinds.records import (
+    Collector,
+    RowCodec,
+    Rows,
+    by_name,
+    error_value,
+    refuse,
+    rejection,
+    row_exports,
+    row_formats,
+)
+from app.kinds.tensors import read_header, write_tensors
 
 MOST_GPUS, MOST_ROWS, MOST_NAMES = 1_000_000, 1_000_000, 10_000
 
@@ -107,7 +117,7 @@ class LogCollector(Collector):
         for what, (count, most) in held.items():
             if count > most:
                 message = f"an execution holds at most {most:,} {what}: upload it in parts"
-                raise refused([FieldIssue(rows.where(rows.rows - 1), message, None)])
+                raise rejection([FieldIssue(rows.where(rows.rows - 1), message, None)])
 
     def add_sound(self, form: str, rows: Rows) -> None:
         """Add the valid rows of a form, and leave out invalid ones, by halving the block until the invalid rows are
@@ -137,7 +147,7 @@ class LogCollector(Collector):
                 *rows.issues("computing", computing > seconds, part),
             ]
         if form == "curves":
-            falls, rises = ~rows.silent("loss"), ~rows.silent("metric")
+            falls, rises = ~rows.missing("loss"), ~rows.missing("metric")
             return [
                 *rows.issues("metric", rises & falls, "must not stand beside a loss: a curve has one of them"),
                 *rows.issues("loss", ~rises & ~falls, "must be a number, or a metric given"),
@@ -156,7 +166,7 @@ class LogCollector(Collector):
             nodes = np.where(np.isnan(values["nodes"]), fewest, values["nodes"])
             columns = [(values | {"nodes": nodes})[one] for one in STEP_COLUMNS]
         elif form == "curves":
-            rises = ~rows.silent("metric")
+            rises = ~rows.missing("metric")
             value = np.where(rises, values["metric"], values["loss"])
             columns = [(values | {"value": value, "rises": rises})[one] for one in CURVE_COLUMNS]
         else:
@@ -179,18 +189,18 @@ class LogCollector(Collector):
                 issues.append(FieldIssue(f"{rows.where(row)}/iteration", f"must be more than {before[1]:g}", iteration))
             if (application, rises) != (before[0], before[2]):
                 wrong = "application" if application != before[0] else "metric" if rises else "loss"
-                value = shown(rows.given(wrong)[row])
+                value = error_value(rows.column(wrong)[row])
                 issues.append(
                     FieldIssue(f"{rows.where(row)}/{wrong}", "must be as in the rows of its job before", value)
                 )
         refuse(issues)
         self._curves.update(last)
 
-    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+    def pack(self) -> tuple[bytes, str, Mapping[str, Any]]:
         """Return the stored bytes, their SHA-256 digest in hexadecimal, and their summary."""
         tables = [np.concatenate(self._tables[table]) for table in WIDTHS]
         content = Content(tuple(self.books["applications"]), tuple(self.books["jobs"]), *tables)
-        data = packed(content)
+        data = pack(content)
         return data, hashlib.sha256(data).hexdigest(), summary(content)
 
 
@@ -230,14 +240,14 @@ class Content(NamedTuple):
     arrivals: Floats
 
 
-def packed(content: Content) -> bytes:
+def pack(content: Content) -> bytes:
     """Serialise tables for storage as safetensors; equal contents give equal bytes."""
     tables = {name: getattr(content, name).astype("<f8", copy=False) for name in WIDTHS}
     names = {"applications": json.dumps(content.applications), "jobs": json.dumps(content.jobs)}
-    return written({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
+    return write_tensors({name: table for name, table in tables.items() if len(table)}, {"format": FORMAT, **names})
 
 
-def unpacked(data: bytes) -> Content:
+def unpack(data: bytes) -> Content:
     """Deserialise stored bytes.
 
     Raises:
@@ -338,19 +348,19 @@ class ClusterSamples(RowCodec):
     exports: ClassVar[Mapping[str, Export]] = row_exports(forms(None))
     execution: ClassVar[type[ExecutionBase]] = ClusterExecution
 
-    def unpacked(self, data: bytes) -> Content:
-        """Deserialise steps, curves and arrivals; raise as ``unpacked`` does if ``data`` is damaged. Steps on fewer
+    def unpack(self, data: bytes) -> Content:
+        """Deserialise steps, curves and arrivals; raise as ``unpack`` does if ``data`` is damaged. Steps on fewer
         nodes than their GPUs need, which older versions accepted, get the smallest possible number of nodes."""
-        found = unpacked(data)
+        found = unpack(data)
         steps = found.steps.copy()
         steps[:, NODES] = np.maximum(steps[:, NODES], np.ceil(steps[:, GPUS] / self.layout.capacity.max()))
         return found._replace(steps=steps)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return the summary of stored bytes as JSON; jobs are counted by position of the queue."""
-        return summary(unpacked(data))
+        return summary(unpack(data))
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return ``summary`` with names of queues in place of their positions."""
         log = summary.get("arrivals")
         named = {"arrivals": {**log, "of_queues": by_name(self.layout.queues, log["of_queues"])}} if log else {}
@@ -367,21 +377,23 @@ class ClusterSamples(RowCodec):
 
     def rows(self, data: bytes) -> Iterator[dict[str, Any]]:
         """Yield steps, points of curves and arrivals as JSON objects, in this order, without unknown values."""
-        content, queues = self.unpacked(data), self.layout.queues
+        content, queues = self.unpack(data), self.layout.queues
         classes, applications = [one.name for one in self.layout.spec.nodes], [*content.applications, None]
         for application, gpus, nodes, kind, batch, seconds, computing, *beside in content.steps.tolist():
             others = [applications[int(one)] for one in beside if one >= 0]
             counts = {"gpus": int(gpus), "nodes": int(nodes), "node_class": classes[int(kind)], "batch": batch}
             took = {"beside": others or None, "seconds": seconds, "computing": computing}
-            yield _known({"application": applications[int(application)], **counts, **took})
+            yield _without_missing({"application": applications[int(application)], **counts, **took})
         for job, application, iteration, value, rises, batch, noise in content.curves.tolist():
             named = {"job": content.jobs[int(job)], "application": applications[int(application)]}
             measured = {"iteration": iteration, "metric" if rises else "loss": value}
-            yield _known({**named, **measured, "batch": batch, "noise_scale": noise})
+            yield _without_missing({**named, **measured, "batch": batch, "noise_scale": noise})
         for moment, queue, application, gpus, data_size, duration, needed in content.arrivals.tolist():
             named = {"time": moment, "queue": queues[int(queue)], "application": applications[int(application)]}
-            yield _known({**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed})
+            yield _without_missing(
+                {**named, "gpus": int(gpus), "data": data_size, "duration": duration, "samples": needed}
+            )
 
 
-def _known(row: dict[str, Any]) -> dict[str, Any]:
+def _without_missing(row: dict[str, Any]) -> dict[str, Any]:
     return {column: value for column, value in row.items() if value is not None and value == value}

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import Counted, NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Probability, Slug, Strict
 
 Apart = Annotated[float, Field(ge=0.1, le=1e9)]
 """Seconds between decisions, or of waiting. Below 0.1 s an episode, in which jobs train for hours, would not end, and
@@ -112,14 +112,14 @@ class ClusterSpec(Strict):
     nodes: Annotated[
         tuple[NodeClass, ...],
         Field(min_length=1, max_length=16),
-        Counted(),
+        EarlyMaxLength(),
         AfterValidator(_unique),
         AfterValidator(_few),
     ]
     queues: Annotated[
         tuple[JobQueue, ...],
         Field(min_length=1, max_length=16),
-        Counted(),
+        EarlyMaxLength(),
         AfterValidator(_unique),
         AfterValidator(_first_stays),
     ] = (JobQueue(name="default"),)
@@ -153,7 +153,7 @@ class ClusterSpec(Strict):
             "its speed follows from the domain model, its length from the iterations, its deadline from the targets "
             "for `iteration_seconds`.",
         ),
-        Counted(),
+        EarlyMaxLength(),
         AfterValidator(_once),
     ] = ()
     convergence: Convergence | None = Field(
@@ -223,7 +223,7 @@ class ClusterPatch(BaseModel):
     ] = None
 
 
-def changed(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
+def apply_patch(spec: ClusterSpec, patch: ClusterPatch) -> ClusterSpec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

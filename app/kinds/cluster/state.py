@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from app.kinds.cluster import experience
-from app.kinds.cluster.experience import Measured, Shown
+from app.kinds.cluster.experience import ApplicationMeasurements, MeasuredStep
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import ClusterState
 from app.kinds.cluster.records import Records
@@ -34,7 +34,7 @@ def done(records: Records) -> Floats:
     return np.asarray(records.done + records.rate * records.uncounted, np.float64)
 
 
-def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
+def count_steps(after: ClusterState, before: ClusterState, steps: Mapping[int, Progressed]) -> ClusterState:
     """Return ``after`` with the reported steps counted; records of ``after`` change in place. Steps without seconds or
     a batch, or of a job without an application, are not counted. Jobs that resumed from a checkpoint lose the samples
     trained since.
@@ -49,36 +49,38 @@ def measured(after: ClusterState, before: ClusterState, steps: Mapping[int, Prog
     for at, one in steps.items():
         now, own, gpus, batch = one.iteration, told.application[at], one.gpus or int(jobs.gpus[at]), int(told.batch[at])
         if one.seconds is not None and gpus and batch and own:
-            known = _known(shown, own, told, at)
+            known = _measurements_of(shown, own, told, at)
             noise = told.noise_scale[at] if np.isfinite(told.noise_scale[at]) else known.noise_scale
             told.rate[at] = experience.rate(known.initial, float(batch), one.seconds, noise)
             told.done[at] += told.rate[at] * told.uncounted[at]
             told.uncounted[at] = 0.0
-            shown[own] = known if one.beside else experience.measured(known, _step(one, told, jobs, at, known))
+            shown[own] = known if one.beside else experience.add_step(known, _step(one, told, jobs, at, known))
         last = was.get(after.names[at], 0.0)
         if now < last:  # back at a checkpoint
             told.done[at] = told.done_then[at] * now / last
         if now != last:
             told.done_then[at] = told.done[at]
-    return after._replace(experience=experience.bounded(shown, told.application.tolist()))
+    return after._replace(experience=experience.limit_experience(shown, told.application.tolist()))
 
 
-def _known(shown: Mapping[str, Shown], own: str, told: Records, at: int) -> Shown:
+def _measurements_of(
+    shown: Mapping[str, ApplicationMeasurements], own: str, told: Records, at: int
+) -> ApplicationMeasurements:
     """Return an application's measurements, new if there are none, with the job's noise scale if none was known."""
-    known = shown.get(own) or Shown(int(told.batch_initial[at] or told.batch[at]))
+    known = shown.get(own) or ApplicationMeasurements(int(told.batch_initial[at] or told.batch[at]))
     if np.isinf(known.noise_scale) and np.isfinite(told.noise_scale[at]):
         known = known._replace(noise_scale=float(told.noise_scale[at]))
     return known
 
 
-def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> Measured:
+def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: ApplicationMeasurements) -> MeasuredStep:
     """Return the reported step of the job at position ``at``; with accumulated gradients, a step of a single pass."""
     gpus, seconds = one.gpus or int(jobs.gpus[at]), one.seconds or 0.0
-    held = jobs.held[at]
+    held = jobs.allocation[at]
     nodes = one.nodes or (int((held > 0).sum()) if held.sum() == gpus else -(-gpus // max(int(held.max()), 1)))
     local, most = -(-int(told.batch[at]) // gpus), int(told.gpu_batch_maximum[at])
     parts = max(-(-local // most), 1) if most else 1
-    step = Measured(nodes, gpus, -(-local // parts), seconds, seconds, 1)
+    step = MeasuredStep(nodes, gpus, -(-local // parts), seconds, seconds, 1)
     if one.computing is not None:
         computing = min(one.computing, seconds) / parts
     elif gpus == 1 or not known.places:
@@ -88,7 +90,9 @@ def _step(one: Progressed, told: Records, jobs: Jobs, at: int, known: Shown) -> 
     return step._replace(seconds=seconds - (parts - 1) * computing, computing=computing)
 
 
-def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END) -> ClusterState:
+def record_predictions(
+    state: ClusterState, at: Integers, seconds: Floats, of: tuple[str, str, str] = END
+) -> ClusterState:
     """Return ``state`` with predicted ``seconds`` [K] until the ends (or starts) of K jobs at positions ``at`` [K]. One
     prediction per job is kept, by reservoir sampling: the n-th replaces it with probability 1/n, by a hash of the job's
     name and n. ``of``: columns of ``Records``, ``END`` or ``START``."""
@@ -103,7 +107,9 @@ def predicted(state: ClusterState, at: Integers, seconds: Floats, of: tuple[str,
     return state._replace(records=told._replace(**columns))
 
 
-def off(state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END) -> tuple[float, ...]:
+def prediction_errors(
+    state: ClusterState, over: Sequence[int], now: float, of: tuple[str, str, str] = END
+) -> tuple[float, ...]:
     """Return the last ``MOST_OFF`` prediction errors, with those of the jobs at positions ``over``, which end or start
     now. An error is the natural logarithm of actual over predicted seconds. ``now``: seconds since the run's start;
     ``of``: ``END`` or ``START``."""
@@ -127,14 +133,14 @@ def interval(errors: Sequence[float]) -> tuple[float, float] | None:
     return math.exp(ranked[low - 1]), math.exp(ranked[high - 1])
 
 
-def ended(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
+def add_finished_jobs(state: ClusterState, finished: Sequence[int]) -> experience.Experience:
     """Return the experience of ``state`` with the samples needed by the jobs that finished, at positions ``finished``.
     Jobs that were never measured are ignored."""
     shown, told, samples = dict(state.experience), state.records, done(state.records)
     for at in finished:
         known = shown.get(told.application[at])
         if known is not None and np.isfinite(samples[at]):
-            shown[told.application[at]] = experience.ended(
+            shown[told.application[at]] = experience.add_finished_job(
                 known, float(samples[at]), float(np.nan_to_num(told.data[at]))
             )
     return shown

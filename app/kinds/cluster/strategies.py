@@ -10,7 +10,7 @@ import numpy as np
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.placement import Outlook, Rule, Situation, Wanted, admitted, in_order
+from app.kinds.cluster.placement import Outlook, Rule, Situation, TargetAllocation, admit_fitting, in_order
 
 # Greedy joint allocation: GPUs go to the job with the largest marginal value per GPU.
 
@@ -72,16 +72,16 @@ def urgency(jobs: Jobs, now: float, ageing_seconds: Floats, patience: float = np
     return np.where(waited > patience, LATE, risen)
 
 
-def prioritised(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
+def by_priority(ageing_seconds: Sequence[float], patience: float = np.inf) -> Rule:
     """Make a rule that gives each job the GPUs it requests, by urgency and then by submission, without backfilling. A
     job that doesn't fit blocks all later ones, so that no less urgent job runs in its place and none starves. Arguments
     are those of ``urgency``, in seconds."""
     ageing = np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         jobs = situation.jobs
         order = np.lexsort((jobs.submitted, urgency(jobs, situation.now, ageing, patience)))
-        return Wanted(admitted_in_order(jobs.asked, order, situation.gpus), order)
+        return TargetAllocation(admitted_in_order(jobs.requested, order, situation.gpus), order)
 
     return rule
 
@@ -101,7 +101,7 @@ def admitted_in_order(wanted: Integers, order: Integers, free: int) -> Integers:
 FLOOR = 1e-3
 
 
-def goodput(situation: Situation) -> Wanted:
+def goodput(situation: Situation) -> TargetAllocation:
     """Rule that maximises the harmonic mean of the jobs' speedups over their fair shares.
 
     A job whose nodes would change counts less, by the time its restarts have cost. Sizes are powers of two up to a
@@ -111,7 +111,7 @@ def goodput(situation: Situation) -> Wanted:
     cost = 1.0 / (speedups(situation, sizes) + FLOOR)
     positions = least(cost, sizes, situation.gpus)
     gpus = sizes[positions]
-    return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
+    return TargetAllocation(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
 
 def fitting(capacity: Integers) -> Integers:
@@ -126,7 +126,7 @@ def speedups(situation: Situation, sizes: Integers) -> Floats:
     """Return the speedup of each of J jobs on R ``sizes`` over its fair share, as in Pollux, [J, R]; 0 where not
     allowed."""
     jobs, gpus = situation.jobs, situation.gpus
-    fair = np.minimum(-(-gpus // len(jobs.asked)), np.maximum(jobs.maximum, 1))
+    fair = np.minimum(-(-gpus // len(jobs.requested)), np.maximum(jobs.maximum, 1))
     asked = np.unique(np.concatenate([sizes, fair]))
     value = situation.outlook.goodput(asked)
     base = value[np.arange(len(fair)), np.searchsorted(asked, fair)]
@@ -173,14 +173,14 @@ MOST_MULTIPLES = 16
 def grid(situation: Situation) -> Integers:
     """Return K candidate numbers of GPUs of each of J jobs, ascending, [J, K]. They are 0, fitting sizes from its
     minimum to its maximum, and its current number; after clipping to the job's limits some repeat."""
-    jobs, fit = situation.jobs, thinned(situation.capacity)
+    jobs, fit = situation.jobs, tried_sizes(situation.capacity)
     most = np.clip(jobs.maximum, jobs.minimum, situation.gpus)
     sizes = np.concatenate([np.tile(fit, (len(most), 1)), jobs.gpus[:, None]], axis=1)
     sizes = np.sort(np.clip(sizes, jobs.minimum[:, None], most[:, None]), axis=1)
     return np.concatenate([np.zeros((len(most), 1), np.int64), sizes], axis=1)
 
 
-def thinned(capacity: Integers) -> Integers:
+def tried_sizes(capacity: Integers) -> Integers:
     """Return the sizes that fit nodes, ascending from 0, with few of the large multiples, [sizes]. On a single node of
     at most ``MOST_MULTIPLES`` GPUs it is every number. ``capacity``: GPUs of each node, [N]."""
     node = max(1, int(capacity.max(initial=0)))
@@ -231,18 +231,18 @@ def completing(
     """
     weight, ageing = np.array(weights, np.float64), np.array(ageing_seconds, np.float64)
 
-    def rule(situation: Situation) -> Wanted:
+    def rule(situation: Situation) -> TargetAllocation:
         jobs, sizes = situation.jobs, grid(situation)
         worth = weight[jobs.queue] * (1.0 if situation.factor is None else situation.factor)
         value, due = values(situation, sizes, worth, constants), in_time(situation, sizes, worth, constants)
         level = urgency(jobs, situation.now, ageing, patience)
         late = level == LATE
-        begin = _admitted(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
+        begin = _initial_positions(situation, sizes, np.where(late, -jobs.submitted, _first(value, sizes)), level)
         value = value if due is None else value + due
         value = np.where(late[:, None] & (sizes > jobs.minimum[:, None]), -np.inf, value)
         at = np.maximum(_best(value, sizes, begin, situation.gpus, due), 0)
         gpus = np.take_along_axis(sizes, at[:, None], axis=1)[:, 0]
-        return Wanted(gpus, np.argsort(-gpus, kind="stable"), packed=True)
+        return TargetAllocation(gpus, np.argsort(-gpus, kind="stable"), packed=True)
 
     return rule
 
@@ -281,7 +281,7 @@ def _first(value: Floats, sizes: Integers) -> Floats:
     return np.take_along_axis(value, (sizes > 0).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
-def _admitted(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
+def _initial_positions(situation: Situation, sizes: Integers, first: Floats, level: Integers) -> Integers:
     """Return the initial position in ``sizes`` of each of J jobs, [J]. It is that of its minimum in order of urgency, 0
     for the least urgent level, −1 if the job is excluded. Ties in urgency go to the larger ``first`` [J]. Jobs larger
     than the cluster don't block others."""
@@ -318,7 +318,7 @@ def values(situation: Situation, sizes: Integers, weight: Floats, constants: Con
 def usual_seconds(situation: Situation, each: Floats) -> Floats:
     """Return the seconds left of each of J jobs on an equal share, else the least of ``each`` [J, K], [J]; 0:
     unknown."""
-    count, shares = len(situation.jobs.asked), fitting(situation.capacity)
+    count, shares = len(situation.jobs.requested), fitting(situation.capacity)
     shares = shares[(shares > 0) & (shares <= max(1, situation.gpus // max(1, count)))]
     usual = situation.outlook.seconds_left(np.broadcast_to(shares, (count, len(shares))))
     seconds = usual.min(axis=1, initial=np.inf)
@@ -405,7 +405,7 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
     """
     ageing = np.array(ageing_seconds, np.float64)
 
-    def levelled(situation: Situation) -> Wanted:
+    def levelled(situation: Situation) -> TargetAllocation:
         level = urgency(situation.jobs, situation.now, ageing, patience)
         if len(level) and level.min() == level.max() != LATE:
             return rule(situation)
@@ -419,15 +419,15 @@ def in_levels(rule: Rule, ageing_seconds: Sequence[float], patience: float = np.
             if ((wanted.gpus == 0) & (part.jobs.minimum <= situation.gpus)).any():
                 break
         placed = np.concatenate(order)
-        return Wanted(gpus, np.concatenate([placed, np.setdiff1d(np.arange(len(level)), placed)]), packed)
+        return TargetAllocation(gpus, np.concatenate([placed, np.setdiff1d(np.arange(len(level)), placed)]), packed)
 
     return levelled
 
 
-def _fewest(situation: Situation) -> Wanted:
+def _fewest(situation: Situation) -> TargetAllocation:
     """Give each job its minimum of GPUs, in order of submission, until one doesn't fit."""
     order = np.argsort(situation.jobs.submitted, kind="stable")
-    return Wanted(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
+    return TargetAllocation(admitted_in_order(situation.jobs.minimum, order, situation.gpus), order)
 
 
 def _part(situation: Situation, rows: Integers, free: int) -> Situation:
@@ -442,18 +442,18 @@ def _part(situation: Situation, rows: Integers, free: int) -> Situation:
 # Optimus: each further GPU goes where it saves most time (Peng et al., EuroSys 2018).
 
 
-def optimus(situation: Situation) -> Wanted:
+def optimus(situation: Situation) -> TargetAllocation:
     """Rule: minimum GPUs in order of submission, then one more wherever it saves most of the remaining seconds. Jobs
     with fewer GPUs are placed first."""
     jobs, free = situation.jobs, situation.gpus
-    gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
+    gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
     if free:
         seconds, updates = situation.outlook.update_seconds(), situation.outlook.updates()
         with np.errstate(invalid="ignore"):  # where a job can't use so many
             saved = (seconds[:, 1:-1] - seconds[:, 2:]) * updates[:, None]  # [J, G - 1]: of one more than 1 to G - 1
         give(gpus, saved, np.minimum(jobs.maximum, situation.gpus), free)
-    return Wanted(gpus, np.argsort(gpus, kind="stable"))
+    return TargetAllocation(gpus, np.argsort(gpus, kind="stable"))
 
 
 def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
@@ -484,10 +484,10 @@ def give(gpus: Integers, saving: Floats, limit: Integers, free: int) -> None:
 # Baselines: equal share, first in first out, shortest remaining time first.
 
 
-def equal_share(situation: Situation) -> Wanted:
+def equal_share(situation: Situation) -> TargetAllocation:
     """Rule: equal numbers of GPUs within each job's limits; the remainder goes to the earlier jobs."""
     jobs, free = situation.jobs, situation.gpus
-    gpus = admitted(jobs.minimum, np.arange(len(jobs.minimum)), free)
+    gpus = admit_fitting(jobs.minimum, np.arange(len(jobs.minimum)), free)
     free -= int(gpus.sum())
     while free:
         open_ = (gpus > 0) & (gpus < jobs.maximum)
@@ -500,22 +500,22 @@ def equal_share(situation: Situation) -> Wanted:
     return in_order(gpus)
 
 
-def fifo(situation: Situation) -> Wanted:
+def fifo(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, in order of submission; a job that doesn't fit blocks all later ones."""
-    asked = situation.jobs.asked
+    asked = situation.jobs.requested
     return in_order(np.where(asked.cumsum() <= situation.gpus, asked, 0))
 
 
-def srtf(situation: Situation) -> Wanted:
+def srtf(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by shortest remaining time; jobs that don't fit are skipped."""
     order = shortest_first(situation)
-    return Wanted(admitted(situation.jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admit_fitting(situation.jobs.requested, order, situation.gpus), order)
 
 
 def shortest_first(situation: Situation) -> Integers:
     """Return the positions of J jobs by seconds left on the GPUs they requested, shortest first, [J]; unknown times
     last."""
-    seconds, asked = situation.outlook.update_seconds(), situation.jobs.asked
+    seconds, asked = situation.outlook.update_seconds(), situation.jobs.requested
     left = seconds[np.arange(len(asked)), np.minimum(asked, seconds.shape[1] - 1)] * situation.outlook.updates()
     return np.argsort(left, kind="stable")
 
@@ -527,24 +527,24 @@ SECONDS = 60.0
 """Horizon in seconds of the predicted fall of the loss."""
 
 
-def slaq(situation: Situation) -> Wanted:
+def slaq(situation: Situation) -> TargetAllocation:
     """Rule: minimum GPUs, then one more wherever the predicted fall of the normalised loss grows most. If not all
     minimums fit, jobs with the largest fall per GPU come first."""
     jobs, free = situation.jobs, situation.gpus
     fall = situation.outlook.loss_reduction(np.arange(free + 1), SECONDS)
     first = np.take_along_axis(fall, np.minimum(jobs.minimum, free)[:, None], axis=1)[:, 0]
-    gpus = admitted(jobs.minimum, np.argsort(-first / np.maximum(jobs.minimum, 1), kind="stable"), free)
+    gpus = admit_fitting(jobs.minimum, np.argsort(-first / np.maximum(jobs.minimum, 1), kind="stable"), free)
     most = np.minimum(jobs.maximum, free)
     give(gpus, np.diff(fall[:, 1:], axis=1), most, free - int(gpus.sum()))
-    return Wanted(gpus, np.argsort(gpus, kind="stable"))
+    return TargetAllocation(gpus, np.argsort(gpus, kind="stable"))
 
 
 # Tiresias: two queues by attained service, each first come first served (Gu et al., NSDI 2019).
 
 
-def tiresias(situation: Situation) -> Wanted:
+def tiresias(situation: Situation) -> TargetAllocation:
     """Rule: GPUs requested, by jobs not yet demoted, then by time of demotion; jobs that don't fit are skipped."""
     jobs = situation.jobs
     since = np.where(jobs.demoted == NEVER, -np.inf, jobs.demoted)
     order = np.lexsort((np.arange(len(since)), since))
-    return Wanted(admitted(jobs.asked, order, situation.gpus), order)
+    return TargetAllocation(admit_fitting(jobs.requested, order, situation.gpus), order)

@@ -43,7 +43,7 @@ class Limits(NamedTuple):
     largest_local: Integers
 
 
-class Known(NamedTuple):
+class JobStatistics(NamedTuple):
     """Throughput and gradient statistics of J jobs.
 
     Attributes:
@@ -113,13 +113,13 @@ def tried_gpus(total: int) -> Integers:
     return np.unique(np.concatenate([np.arange(1, min(total, MOST_TRIED) + 1), beyond]))
 
 
-def best(known: Known, nodes: Integers, gpus: Integers) -> Best:
+def best(known: JobStatistics, nodes: Integers, gpus: Integers) -> Best:
     """Return the best batch of J jobs on R numbers of ``gpus`` and ``nodes`` ([R] or [J, R]), among batches in equal
     ratios."""
     nodes, gpus = np.broadcast_arrays(np.atleast_2d(nodes), np.atleast_2d(gpus))
     nodes, gpus = nodes[:, :, None], gpus[:, :, None]  # [1 or J, R, 1]
-    tried = _tried(known.limits, gpus)
-    return _chosen(tried, goodput_at(known, nodes, gpus, tried.atomic, tried.accumulated))
+    tried = _candidates(known.limits, gpus)
+    return _choose_best(tried, goodput_at(known, nodes, gpus, tried.atomic, tried.accumulated))
 
 
 def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Course:
@@ -133,11 +133,11 @@ def course(times: Times, batches: Batches, noise_scale: float, total: int) -> Co
         total: GPUs of the cluster.
     """
     gpus = tried_gpus(total)
-    tried = _tried(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
+    tried = _candidates(Limits(*(np.array([part]) for part in batches)), gpus[None, :, None])
     computing, whole = times(gpus[:, None], tried.atomic[0])
     samples = gpus[:, None] * tried.atomic[0] * (tried.accumulated[0] + 1)
     worth = efficiency(float(batches.initial), samples, noise_scale)
-    best_of = _chosen(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
+    best_of = _choose_best(tried, (samples / (tried.accumulated[0] * computing + whole) * worth)[None])
     found = best_of.goodput[0]
     batch = np.minimum(gpus * best_of.atomic[0] * (best_of.accumulated[0] + 1), batches.largest)
     return Course(*(np.concatenate([[0], part]) for part in (gpus, found, np.where(found > 0, batch, 0))))
@@ -152,7 +152,7 @@ def efficiency(initial: float, batch: Floats, noise_scale: float) -> Floats:
     return np.asarray((initial + noise_scale) / (batch + noise_scale), np.float64)
 
 
-class _Tried(NamedTuple):
+class _Candidates(NamedTuple):
     """K candidate batches of J jobs on R numbers of GPUs: samples per pass, further passes, and whether allowed,
     [J, R, K]."""
 
@@ -161,7 +161,7 @@ class _Tried(NamedTuple):
     legal: NDArray[np.bool_]
 
 
-def _tried(limits: Limits, gpus: Integers) -> _Tried:
+def _candidates(limits: Limits, gpus: Integers) -> _Candidates:
     initial, largest, low, high = (np.asarray(column)[:, None, None] for column in limits)
     first = np.maximum(initial, low * gpus)
     local = first * (largest / first) ** np.linspace(0, 1, TRIED) / gpus  # [J, R, K]
@@ -169,10 +169,10 @@ def _tried(limits: Limits, gpus: Integers) -> _Tried:
     alone = (gpus == 1) & (local > initial + TOLERANCE)
     accumulated = np.where(alone, np.maximum(accumulated, 1), accumulated)
     atomic = np.ceil(local / (accumulated + 1) - TOLERANCE)
-    return _Tried(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
+    return _Candidates(atomic, accumulated, (low <= atomic) & (atomic <= high) & (first <= largest))
 
 
-def _chosen(tried: _Tried, value: Floats) -> Best:
+def _choose_best(tried: _Candidates, value: Floats) -> Best:
     value = np.where(tried.legal, value, 0.0)
     at = value.argmax(axis=2)[:, :, None]
     every = (value, tried.atomic, tried.accumulated)
@@ -180,7 +180,7 @@ def _chosen(tried: _Tried, value: Floats) -> Best:
     return Best(goodput, atomic.astype(np.int64), accumulated.astype(np.int64))
 
 
-def goodput_at(known: Known, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
+def goodput_at(known: JobStatistics, nodes: Integers, gpus: Integers, atomic: Floats, accumulated: Floats) -> Floats:
     """Return the goodput in samples per second of J jobs at given batches; arrays broadcast to [J, R, K]. ``atomic``:
     samples per GPU and pass; ``accumulated``: further passes per update."""
     seconds = step_seconds(known.seconds[:, None, None, :], nodes, gpus, atomic)
@@ -259,7 +259,7 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     which ``application`` (positions) and ``place`` broadcast."""
     which, gpus, nodes, local = np.broadcast_arrays(np.asarray(application), *map(np.asarray, place))
     sizes = np.log(table.gpus)
-    column, across = _between(np.log(np.maximum(gpus, 1)), sizes)
+    column, across = _interval_place(np.log(np.maximum(gpus, 1)), sizes)
     row, along = _rows_between(np.log(np.maximum(local, 1e-9)), np.log(table.local), which)
 
     def at(layout: int) -> Floats:
@@ -274,10 +274,10 @@ def log_seconds(table: Throughput, application: Integers | int, place: Place) ->
     more = np.log(np.maximum(nodes, 1) / packed) / np.log(np.maximum(spread / packed, 1 + 1e-9))
     share = np.clip(more, 0.0, 1.0)
     logs = np.where(nodes <= 1, at(ONE_NODE), (1 - share) * at(PACKED) + share * at(SPREAD))
-    return logs + beyond(table, which, local)
+    return logs + log_extrapolation(table, which, local)
 
 
-def beyond(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
+def log_extrapolation(table: Throughput, application: Integers | int, local: NDArray[np.number]) -> Floats:
     """Return the natural logarithm of ``local``, samples per GPU, over the most measured, of its shape; 0 up to the
     most."""
     most = table.local[np.asarray(application), -1]
@@ -289,7 +289,7 @@ def interval(table: Throughput, application: Integers | int, place: Place) -> tu
     The interval combines disagreement of members and measurement noise; beyond the measured samples per GPU also the
     extrapolation."""
     logs = log_seconds(table, application, place)
-    centre, further = logs.mean(axis=0), beyond(table, application, np.asarray(place.local))
+    centre, further = logs.mean(axis=0), log_extrapolation(table, application, np.asarray(place.local))
     apart = np.hypot(NORMAL_90 * logs.std(axis=0), further)
     below, above = table.bounds[np.asarray(application)].T
     return np.exp(centre), np.exp(centre - np.hypot(below, apart)), np.exp(centre + np.hypot(above, apart))
@@ -300,7 +300,7 @@ def seconds(table: Throughput, application: Integers | int, place: Place) -> Flo
     return np.exp(log_seconds(table, application, place).mean(axis=0))
 
 
-def _between(values: Floats, points: Floats) -> tuple[Integers, Floats]:
+def _interval_place(values: Floats, points: Floats) -> tuple[Integers, Floats]:
     """Return the index of the point at or below each value, and the fraction 0 to 1 of the way to the next, as
     ``values``."""
     below = np.clip(np.searchsorted(points, values, side="right") - 1, 0, max(len(points) - 2, 0))
@@ -308,7 +308,7 @@ def _between(values: Floats, points: Floats) -> tuple[Integers, Floats]:
 
 
 def _rows_between(values: Floats, points: Floats, which: Integers) -> tuple[Integers, Floats]:
-    """Do as ``_between``, with separate ``points`` [A, K] for the application ``which`` of each value."""
+    """Do as ``_interval_place``, with separate ``points`` [A, K] for the application ``which`` of each value."""
     own = points[which]  # […, K]
     below = np.clip((own <= values[..., None]).sum(axis=-1) - 1, 0, points.shape[1] - 2)
     low = np.take_along_axis(own, below[..., None], axis=-1)[..., 0]
@@ -338,7 +338,7 @@ class Interference(NamedTuple):
     usual: Floats
 
 
-def unknown() -> Interference:
+def no_interference() -> Interference:
     """Return the interference before any measurement: no applications, no slowdown."""
     return Interference(np.zeros((0, 0)), np.zeros((0, 0)), np.zeros(2))
 
@@ -397,7 +397,7 @@ class Profile:
             return False
         self._seen[place] = times
         self.most = max(self.most, place[1])
-        if self.parameters is not None and foreseen(self.parameters, self._fitted, place, times):
+        if self.parameters is not None and matches_prediction(self.parameters, self._fitted, place, times):
             return False
         self._fitted[place] = times
         key = tuple(self._fitted.items())
@@ -407,18 +407,20 @@ class Profile:
         return True
 
 
-def foreseen(parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes) -> bool:
+def matches_prediction(
+    parameters: Floats, known: Iterable[ProfilePlace], place: ProfilePlace, times: ProfileTimes
+) -> bool:
     """Whether a measurement is within ``SURPRISE`` of its prediction, and ``known`` has one that informs the same
     parameters. ``parameters`` are those of the throughput model, [7]; ``times`` seconds of the step, and of
     computing."""
-    if not any(_like(place) == _like(other) for other in known):
+    if not any(_informed_parameters(place) == _informed_parameters(other) for other in known):
         return False
     computing = parameters[0] + parameters[1] * place[2]
     whole = float(step_seconds(parameters, *(np.array(float(part)) for part in place)))
     return bool(abs(np.log(whole / times[0])) < SURPRISE and abs(np.log(computing / times[1])) < SURPRISE)
 
 
-def _like(place: ProfilePlace) -> tuple[bool, bool, bool]:
+def _informed_parameters(place: ProfilePlace) -> tuple[bool, bool, bool]:
     """Return which parameters a measurement informs: whether it is across nodes, on several GPUs, on more than two
     GPUs."""
     return place[0] > 1, place[1] > 1, place[1] > 2

@@ -24,7 +24,7 @@ from app.kinds.cluster.outlook import BelievedOutlook
 from app.kinds.cluster.placement import slowdowns
 from app.kinds.cluster.report import ClusterReport
 from app.kinds.cluster.throughput import Place, interval
-from app.kinds.contract.run_outcome import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
@@ -32,7 +32,7 @@ from app.kinds.contract.views import (
     Fact,
     Hindsight,
     Learnt,
-    Shown,
+    RunHistory,
     Step,
     Views,
     errors,
@@ -73,29 +73,29 @@ MOST_ASKED = 200
 TOO_MANY = f"It is told of runs with up to {MOST_ASKED} jobs at a time."
 
 
-class Stood(NamedTuple):
+class ReplayedReport(NamedTuple):
     """A run's state after a report, the same with ceilings (``judged``), and the allocation decided: GPUs by job and
     node."""
 
     reported: ClusterState
     judged: ClusterState
-    held: Integers
+    allocation: Integers
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports and decisions, and compare every rule's decision at up to ``POINTS`` of them.
     Without a figure, the result has the reason as text: no report, too many reports or jobs."""
-    if not shown.steps:
+    if not history.steps:
         return Hindsight([], NOTHING_YET)
-    if len(shown.steps) < shown.iterations:
-        return Hindsight([], too_long(len(shown.steps)))
-    stood = [one for one in _replayed(compiled, shown) if one.judged.names]
+    if len(history.steps) < history.iterations:
+        return Hindsight([], too_long(len(history.steps)))
+    stood = [one for one in _replay(compiled, history) if one.judged.names]
     if not stood or max(len(one.judged.names) for one in stood) > MOST_ASKED:
         return Hindsight([], TOO_MANY if stood else "No job has been there yet.")
     asked = evenly(stood, POINTS)
-    decided, others = [one.held for one in asked], _others(compiled, asked)
-    told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where jobs were there."
-    same = {name: float(np.mean(list(map(_alike, decided, every)))) for name, every in others.items()}
+    decided, others = [one.allocation for one in asked], _allocations_by_rule(compiled, asked)
+    told = f"Of {len(asked):,} decisions of {history.iterations:,}, where jobs were there."
+    same = {name: float(np.mean(list(map(_agreement, decided, every)))) for name, every in others.items()}
     run = {
         name: float(np.mean([held.any(axis=1).sum() for held in every]))
         for name, every in {DECIDED: decided, **others}.items()
@@ -107,38 +107,38 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     return Hindsight(figures, ASKED_THEN)
 
 
-def _alike(decided: Integers, other: Integers) -> float:
+def _agreement(decided: Integers, other: Integers) -> float:
     return float((decided.sum(axis=1) == other.sum(axis=1)).mean())
 
 
-def _others(compiled: Compiled, asked: Sequence[Stood]) -> dict[str, list[Integers]]:
+def _allocations_by_rule(compiled: Compiled, asked: Sequence[ReplayedReport]) -> dict[str, list[Integers]]:
     """Return, by rule name, the allocation of each compared decision: GPUs by job and node."""
     found: dict[str, list[Integers]] = {}
     for one in asked:
         outlook = compiled.outlook(one.judged)
         for name, rule in compiled.layout.rules.items():
             other, _ = decide(compiled.layout, one.judged, compiled.advice(rule, outlook, one.judged, one.reported))
-            found.setdefault(name.replace("_", " "), []).append(other.jobs.held)
+            found.setdefault(name.replace("_", " "), []).append(other.jobs.allocation)
     return found
 
 
-def _replayed(compiled: Compiled, shown: Shown) -> Iterator[Stood]:
+def _replay(compiled: Compiled, history: RunHistory) -> Iterator[ReplayedReport]:
     """Yield the run's state and decided allocation after each report."""
     layout = compiled.layout
     state = begin(layout)
-    for step in shown.steps:
+    for step in history.steps:
         reported = advance(layout, state, msgspec.convert(step.report, ClusterReport))
-        judged = compiled.judged(reported)
-        held = _held(compiled, judged, step.decision["changes"])
-        yield Stood(reported, judged, held)
+        judged = compiled.update_ceilings(reported)
+        held = _allocation_after(compiled, judged, step.decision["changes"])
+        yield ReplayedReport(reported, judged, held)
         jobs = table.move(judged.jobs, held, layout.spec.restart_seconds)
-        begun = np.asarray(held.any(axis=1) & ~judged.jobs.held.any(axis=1))
-        state = judged._replace(jobs=jobs, records=records.started(judged.records, begun, jobs))
+        begun = np.asarray(held.any(axis=1) & ~judged.jobs.allocation.any(axis=1))
+        state = judged._replace(jobs=jobs, records=records.reset_training_time(judged.records, begun, jobs))
 
 
-def _held(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
+def _allocation_after(compiled: Compiled, state: ClusterState, changes: list[Mapping[str, Any]]) -> Integers:
     """Return the GPUs of J jobs on N nodes after the ``changes`` of a stored decision, [J, N]."""
-    held, row = state.jobs.held.copy(), {name: at for at, name in enumerate(state.names)}
+    held, row = state.jobs.allocation.copy(), {name: at for at, name in enumerate(state.names)}
     for one in changes:
         held[row[one["job"]]] = 0
         for node, gpus in one["nodes"].items():
@@ -155,43 +155,43 @@ MOST_JOBS = 8
 REST = "not told apart"
 
 
-def part(shown: Shown) -> str:
+def part(history: RunHistory) -> str:
     """Return a note for a chart if only every n-th report is shown; empty otherwise."""
-    return "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
+    return "" if history.every == 1 else f" Over the whole run: every {history.every:,}th report."
 
 
-def held(shown: Shown, whole: float) -> list[tuple[float, Mapping[str, float]]]:
+def gpus_by_job(history: RunHistory, whole: float) -> list[tuple[float, Mapping[str, float]]]:
     """Return the time of each decision, in seconds since the run's start, with the GPUs by job after it. Skipped
     reports leave jobs as they were last changed. The total is what each decision reports in use, of ``whole`` GPUs;
     GPUs of no known job are listed under ``REST``."""
     has: dict[str, float] = {}
-    last = _last(shown)
+    last = _last(history)
     found: list[tuple[float, Mapping[str, float]]] = []
-    for at, step in enumerate(shown.steps):
-        there, gone = _told(step), {one["job"] for one in step.report.get("ended", ())}
+    for at, step in enumerate(history.steps):
+        there, gone = _reported_jobs(step), {one["job"] for one in step.report.get("ended", ())}
         if step.report.get("whole"):
             gone |= has.keys() - there
         has |= {change["job"]: float(change["gpus"]) for change in step.decision["changes"]}
-        has = {job: gpus for job, gpus in has.items() if job not in gone and (shown.every == 1 or last[job] >= at)}
-        found.append((step.report["at"], _within(has, whole - step.decision["free"])))
+        has = {job: gpus for job, gpus in has.items() if job not in gone and (history.every == 1 or last[job] >= at)}
+        found.append((step.report["at"], _cut_to_total(has, whole - step.decision["free"])))
     return found
 
 
-def _told(step: Step) -> set[str]:
+def _reported_jobs(step: Step) -> set[str]:
     """Return the names of the jobs that a report lists as submitted or progressed."""
     return {one["job"] for name in ("submitted", "progressed") for one in step.report.get(name, ())}
 
 
-def _last(shown: Shown) -> dict[str, int]:
+def _last(history: RunHistory) -> dict[str, int]:
     """Return, by job, the index of the last step that mentions it; the number of steps for jobs present now."""
     found: dict[str, int] = {}
-    for at, step in enumerate(shown.steps):
-        found |= dict.fromkeys([*_told(step), *(one["job"] for one in step.decision["changes"])], at)
-    there = () if shown.state is None else shown.state.names
-    return found | dict.fromkeys(there, len(shown.steps))
+    for at, step in enumerate(history.steps):
+        found |= dict.fromkeys([*_reported_jobs(step), *(one["job"] for one in step.decision["changes"])], at)
+    there = () if history.state is None else history.state.names
+    return found | dict.fromkeys(there, len(history.steps))
 
 
-def _within(has: Mapping[str, float], used: float) -> dict[str, float]:
+def _cut_to_total(has: Mapping[str, float], used: float) -> dict[str, float]:
     """Return the GPUs of each job, cut to ``used`` GPUs in total, with the remainder under ``REST``."""
     found, left = dict[str, float](), used
     for job, gpus in has.items():
@@ -225,10 +225,10 @@ def given_back(steps: Sequence[Step]) -> Course:
 # Pages: allocations, waiting jobs, learning curves, released GPUs.
 
 
-def _free(compiled: Compiled, shown: Shown, free: int) -> Fact:
+def _free(compiled: Compiled, history: RunHistory, free: int) -> Fact:
     """Return the fact on free GPUs: their number, of those present, and of GPUs reported lost."""
     whole = int(compiled.layout.capacity.sum())
-    there = whole if shown.state is None else int(shown.state.capacity.sum())
+    there = whole if history.state is None else int(history.state.capacity.sum())
     lost = f"{whole - there:,} more are reported lost" if there < whole else ""
     return Fact("free", f"{free:,} of {there:,} GPUs", lost)
 
@@ -239,34 +239,34 @@ class ClusterViews(Views):
     most = 1_000
 
     @override
-    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
-        decision: Json = shown.steps[-1].decision if shown.steps else shown.first
+    def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
+        decision: Json = history.steps[-1].decision if history.steps else history.first
         found = [
-            Fact("reports", f"{shown.iterations:,}"),
+            Fact("reports", f"{history.iterations:,}"),
             Fact("time", f"{number(decision['at'])} s"),
             Fact("jobs", f"{decision['running']} run, {decision['waiting']} wait"),
-            _free(compiled, shown, decision["free"]),
+            _free(compiled, history, decision["free"]),
             Fact("rule", str(decision["rule"]).replace("_", " ")),
         ]
-        given = given_back(shown.steps) if shown.every == 1 else []
+        given = given_back(history.steps) if history.every == 1 else []
         if given:
             found.append(Fact("GPUs given back", f"{given[-1][1]:,.0f}", "by jobs that have little left to gain"))
         return found
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        if not shown.steps:
+    def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        if not history.steps:
             return []
         whole = float(compiled.layout.capacity.sum())
-        which = part(shown)
+        which = part(history)
         told = f"GPUs of each job, one on top of the other.{which} Dashed: all there are."
-        found = [shares("Who had how many GPUs", "GPUs", held(shown, whole), whole, told)]
-        waiting = [(step.report["at"], float(step.decision["waiting"])) for step in shown.steps]
+        found = [shares("Who had how many GPUs", "GPUs", gpus_by_job(history, whole), whole, told)]
+        waiting = [(step.report["at"], float(step.decision["waiting"])) for step in history.steps]
         found.append(courses("Jobs that wait", "jobs", {"waiting": waiting}, f"After decisions.{which}", steps=True))
-        curves = learning(shown.steps)
+        curves = learning(history.steps)
         if curves:
             found.append(courses("What jobs have learnt", "loss or metric", curves, f"As reported, by job.{which}"))
-        given = given_back(shown.steps)
+        given = given_back(history.steps)
         if given:
             told = f"By jobs that have little left to gain, summed; others have had them since.{which}"
             found.append(courses("What convergence gave back", "GPUs", {"given": given}, told, steps=True))
@@ -282,10 +282,10 @@ class ClusterViews(Views):
         return [*([figure] if curves else []), *errors(learnt.report or {})]
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
         """Return the allocation of the present jobs by each rule; none if there are no jobs or more than
         ``MOST_ASKED``."""
-        state = shown.state
+        state = history.state
         if state is None or not state.names or len(state.names) > MOST_ASKED:
             return []
         outlook = compiled.outlook(state)
@@ -298,8 +298,8 @@ class ClusterViews(Views):
         return found
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        return hindsight(compiled, shown)
+    def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
+        return hindsight(compiled, history)
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
@@ -321,11 +321,11 @@ def risk(compiled: Compiled, state: ClusterState, outlook: BelievedOutlook) -> s
         outlook: expected speed and remaining work of its jobs.
     """
     jobs, there, found = state.jobs, int(state.capacity.sum()), list[str]()
-    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.held.any(axis=1)).tolist()
+    stuck = np.flatnonzero((jobs.minimum > there) & ~jobs.allocation.any(axis=1)).tolist()
     if stuck:
         first = f"{state.names[stuck[0]]} waits for {jobs.minimum[stuck[0]]:,} GPUs of {there:,} that are there"
         found.append(f"{first}{_more(stuck)}")
-    allowed = _allowed(compiled)
+    allowed = _deadline_seconds(compiled)
     late = _late(state, outlook, allowed) if allowed and state.names else []
     if late:
         found.append(f"{late[0]} will end after its deadline{_more(late)}")
@@ -339,12 +339,12 @@ def _late(state: ClusterState, outlook: BelievedOutlook, allowed: Mapping[str, f
     seconds = [allowed.get(application, math.inf) for application in state.records.application.tolist()]
     left = outlook.seconds_left(jobs.gpus[:, None])[:, 0]
     if outlook.neighbours is not None:
-        left = left * slowdowns(outlook.neighbours, jobs.held)
-    left = np.where((jobs.gpus > 0) & outlook.known, left + jobs.restarting, 0.0)
+        left = left * slowdowns(outlook.neighbours, jobs.allocation)
+    left = np.where((jobs.gpus > 0) & outlook.times_known, left + jobs.restarting, 0.0)
     return [state.names[at] for at in np.flatnonzero(state.now + left > jobs.submitted + np.array(seconds)).tolist()]
 
 
-def _allowed(compiled: Compiled) -> dict[str, float]:
+def _deadline_seconds(compiled: Compiled) -> dict[str, float]:
     """Return seconds from submission to deadline by application, for members with a target for a whole run."""
     members = compiled.snapshot.members
     return {name: one.run_seconds for name, one in members.items() if math.isfinite(one.run_seconds)}
@@ -354,10 +354,10 @@ def _more(jobs: Sequence[object]) -> str:
     return f", and {len(jobs) - 1:,} more" if len(jobs) > 1 else ""
 
 
-def judge(compiled: Compiled, run: Ended) -> Judgement:
+def judge(compiled: Compiled, run: EndedRun) -> Judgement:
     """Count the jobs of members that ended within their target, and those that failed or were late. Jobs that have not
     ended count as late once their deadline has passed."""
-    allowed = _allowed(compiled)
+    allowed = _deadline_seconds(compiled)
     if not allowed:
         return in_time(0, 0, "job")
     due: dict[str, float] = {}

@@ -24,7 +24,7 @@ class ExpectedStart(NamedTuple):
     between: tuple[float, float] | None
 
 
-def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
+def expected_starts(state: ClusterState, left: Floats, least: float) -> tuple[Integers, Floats]:
     """Return the positions of the K waiting jobs whose start is known, and the seconds until they start, [K] each. In
     order of queue and submission, each starts once running jobs have released its minimum of GPUs, on whatever nodes.
     At most ``MOST`` jobs are considered.
@@ -46,28 +46,30 @@ def expected(state: ClusterState, left: Floats, least: float) -> tuple[Integers,
     return waits[known], seconds[known]
 
 
-def told(state: ClusterState, outlook: BelievedOutlook, least: float) -> tuple[ClusterState, list[ExpectedStart]]:
+def predict_starts(
+    state: ClusterState, outlook: BelievedOutlook, least: float
+) -> tuple[ClusterState, list[ExpectedStart]]:
     """Predict the starts of waiting jobs; return the state with the predictions recorded, and the predictions.
     ``least`` is the number of seconds until the next decision, a lower bound of each start."""
     gpus = state.jobs.gpus
     if not (gpus == 0).any():
         return state, []
-    left = np.where(outlook.known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
-    at, seconds = expected(state, left, least)
+    left = np.where(outlook.times_known & (gpus > 0), outlook.seconds_left(gpus[:, None])[:, 0], np.inf)
+    at, seconds = expected_starts(state, left, least)
     bounds = counting.interval(state.off_starts)
     found = [
         ExpectedStart(state.names[job], each, None if bounds is None else (bounds[0] * each, bounds[1] * each))
         for job, each in zip(at.tolist(), seconds.tolist(), strict=True)
     ]
-    return counting.predicted(state, at, seconds, counting.START), found
+    return counting.record_predictions(state, at, seconds, counting.START), found
 
 
-def begun(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
+def record_starts(state: ClusterState, which: NDArray[np.bool_]) -> ClusterState:
     """Return ``state`` with the prediction errors of the jobs that start recorded, and their predictions reset.
     ``which`` is a mask of the jobs that start, [J]."""
     if not which.any():
         return state
-    off = counting.off(state, np.flatnonzero(which).tolist(), state.now, counting.START)
+    off = counting.prediction_errors(state, np.flatnonzero(which).tolist(), state.now, counting.START)
     records, (at, seconds, count) = state.records, counting.START
     columns = {name: getattr(records, name).copy() for name in counting.START}
     columns[at][which], columns[seconds][which], columns[count][which] = np.nan, np.nan, 0

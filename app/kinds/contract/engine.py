@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
-from app.kinds.forecasting.answer import Coming
+from app.kinds.forecasting.answer import NextHour
 from app.policies.artifact import Artifact
 
 # Evidence of drift in a report: how far measurements are from the domain model's expectation.
@@ -51,7 +51,7 @@ class Residual(NamedTuple):
     expected: float
 
 
-class Reached(NamedTuple):
+class Performance(NamedTuple):
     """Performance of the decisions before a report, to be compared with the agent's evaluation.
 
     Attributes:
@@ -70,16 +70,16 @@ class Residuals(NamedTuple):
 
     Attributes:
         streams: number of streams of the workload, also those without evidence in this report.
-        found: evidence by stream, where there is any.
+        by_stream: evidence by stream, where there is any.
         reached: performance of earlier decisions; None if the kind doesn't measure it.
     """
 
     streams: int
-    found: Sequence[Residual]
-    reached: Reached | None = None
+    by_stream: Sequence[Residual]
+    reached: Performance | None = None
 
 
-def counted(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
+def count_residual(stream: str, count: float, expected: float, variation: float, tolerated: float) -> Residual:
     """Return evidence of drift from a count with a varying rate: negative binomial, close to Poisson for little
     variation.
 
@@ -101,7 +101,7 @@ def counted(stream: str, count: float, expected: float, variation: float, tolera
     return Residual(stream, (little_up, much_up, little_down, much_down), count, expected)
 
 
-def measured(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
+def ratio_residual(stream: str, logs: float, number: int, spread: float, tolerated: float, ratio: float) -> Residual:
     """Return evidence of drift from ratios of measured over expected values with normal logarithms.
 
     Args:
@@ -147,7 +147,7 @@ class Member(NamedTuple):
     weight: float
 
     @property
-    def known(self) -> bool:
+    def seconds_known(self) -> bool:
         """Whether the seconds per iteration are known (not NaN) on every amount."""
         return bool(np.isfinite(self.seconds).all())
 
@@ -203,7 +203,7 @@ class Snapshot:
     problem: str = ""
     policies: Mapping[str, RolePolicy] = field(default_factory=dict)
     shadow: Shadow | None = None
-    coming: Mapping[str, Coming] = field(default_factory=dict)
+    coming: Mapping[str, NextHour] = field(default_factory=dict)
     members: Mapping[str, Member] = field(default_factory=dict)
     rule: str = ""
     stored_bytes: int = 0
@@ -232,7 +232,7 @@ class Pending(msgspec.Struct, frozen=True):
     Attributes:
         run: identifier; None for a state given in a query, without a report.
         iteration: reported iteration, counted from 0.
-        state: the engine's ``Kept`` of the run before the report.
+        state: the engine's ``RunMemory`` of the run before the report.
         report: the report as returned by the engine's ``read``.
         start: parameters that the run was started with.
         shadow: agent consulted without effect; None: none.
@@ -246,12 +246,12 @@ class Pending(msgspec.Struct, frozen=True):
     shadow: Shadow | None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class EncodedDecision(msgspec.Struct, frozen=True):
     """An encoded decision, with the run's state after the report and the report's evidence of drift.
 
     Attributes:
         decision: the decision as JSON in UTF-8.
-        state: the engine's ``Kept`` of the run after the report.
+        state: the engine's ``RunMemory`` of the run after the report.
         residuals: evidence of drift; None if the kind watches no streams, or without a domain model.
         risk: reason why the run may miss a target; empty: on track, or no target; None: unknown, the last value stays.
         expected_seconds: in a first decision, predicted seconds of the first iteration; None: unknown.

@@ -93,7 +93,7 @@ def repeated_place(text: bytes, members: int = -1) -> str | None:
     try:
         json.loads(text, object_pairs_hook=_each_once)
     except _NamedAgainError as error:
-        return _repeated(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
+        return _duplicate_member(text) if len(text) <= LONGEST_WALKED else _pointer([error.name])
     except (ValueError, RecursionError):
         return None  # left to its reader
     return None
@@ -116,7 +116,7 @@ def _each_once(pairs: Sequence[tuple[str, Any]]) -> None:
         raise _NamedAgainError(Counter(names).most_common(1)[0][0])
 
 
-def _repeated(text: bytes) -> str | None:
+def _duplicate_member(text: bytes) -> str | None:
     known: list[set[str]] = []  # names of the open objects, the outermost first
     for path, opened in _places(text):
         if opened:
@@ -147,10 +147,10 @@ def _places(text: bytes) -> Iterator[tuple[list[str | int], bool]]:
             path[-1] = word
             yield path, False
         elif len(token) > 1:
-            word = _unescaped(found[1])
+            word = _unescape_name(found[1])
 
 
-def _unescaped(name: bytes) -> str:
+def _unescape_name(name: bytes) -> str:
     try:
         return str(json.loads(b'"%b"' % name)) if b"\\" in name else name.decode("utf-8", "replace")
     except ValueError:
@@ -195,7 +195,7 @@ def listing(told: Iterable[str], total: int | None = None) -> str:
     return "; ".join(shown) + (f"; and {more:,} more" if more else "")
 
 
-def _shown(value: object) -> str:
+def _shortened_repr(value: object) -> str:
     text = repr(value[:LONGEST_SHOWN] if isinstance(value, str) else value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
@@ -217,7 +217,9 @@ class InvalidInput(ValueError):
 
     def __init__(self, errors: Sequence[FieldIssue], detail: str = "") -> None:
         self.errors = list(errors)
-        super().__init__(detail or listing(f"{e.pointer}: {e.message} (got {_shown(e.value)})" for e in self.errors))
+        super().__init__(
+            detail or listing(f"{e.pointer}: {e.message} (got {_shortened_repr(e.value)})" for e in self.errors)
+        )
 
 
 class Contradiction(InvalidInput):
@@ -427,7 +429,7 @@ class Refused(NamedTuple):
         return Refused(self.execution[:LONGEST_SHOWN], self.line, issue)
 
 
-def filled(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
+def filled_lines(block: bytes, before: int) -> Iterator[tuple[int, bytes]]:
     """Yield number (from 1) and bytes, without "\\n", of each line of a block that isn't blank.
 
     Blank lines cost next to nothing, as a thousand of them may be compressed to a byte.

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.charts.text import MONEY, currency, number
 from app.kinds.contract.engine import DEFAULT_ROLE, Member, Query
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
@@ -55,13 +55,13 @@ def around(value: float, ratios: tuple[float, float] = RATIOS) -> Term:
     return Term(value, ratios[0] * value, ratios[1] * value)
 
 
-def priced(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
+def price_terms(prices: Mapping[str, float], weights: Mapping[str, float]) -> Terms:
     """Return terms "price of X" and "weight of X", with bounds at ``RATIOS``, from prices and weights by name."""
     priced = {f"price of {name}": around(value) for name, value in prices.items()}
     return priced | {f"weight of {name}": around(value) for name, value in weights.items()}
 
 
-def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
+def changed_terms(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
     """Return texts on terms that left the bounds of a training, or that exist only then or only now; empty: none.
 
     Args:
@@ -69,10 +69,10 @@ def left(trained: Mapping[str, Sequence[Any]], present: Terms) -> list[str]:
         present: terms now.
     """
     gone = [f"it was trained for a {name}, which is gone" for name in trained if name not in present]
-    return [*gone, *(text for name, term in present.items() if (text := _left(name, trained.get(name), term)))]
+    return [*gone, *(text for name, term in present.items() if (text := _changed_term(name, trained.get(name), term)))]
 
 
-def _left(name: str, known: Sequence[Any] | None, term: Term) -> str:
+def _changed_term(name: str, known: Sequence[Any] | None, term: Term) -> str:
     if known is None:
         return f"the {name} is {number(term.value, 4)}, and it was trained for none"
     value, low, high = known[:3]
@@ -193,7 +193,7 @@ class Example(NamedTuple):
     samples: Mapping[str, bytes]
 
 
-def patched(spec: Any, patch: BaseModel) -> Any:
+def apply_patch(spec: Any, patch: BaseModel) -> Any:
     """Return ``spec`` with the fields that ``patch`` sets; raises Pydantic's ValidationError if that is invalid."""
     return type(spec).model_validate(spec.model_dump() | patch.model_dump(exclude_unset=True))
 
@@ -217,7 +217,7 @@ def no_terms(spec: Any) -> Terms:  # noqa: ARG001
     return {}
 
 
-def not_judged(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def not_judged(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Return an undetermined judgement: runs of this kind have no target."""
     return Judgement(None, "no target is set")
 
@@ -249,7 +249,7 @@ class Kind:
         summarise: function that describes a decision's allocation in a few words.
         example: example for the documentation and the contract kit.
         start: body of ``POST /runs``, a ``RunStart``.
-        changed: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
+        apply_patch: applies a ``patch`` to a spec; raises ``InvalidInput`` for names that the spec doesn't have.
         roles: names of a spec's roles, with a policy each. Without the default role, a training makes policies for all.
         forecasters: the domain model's forecasters, one per series.
         members: names of the tenant's workloads that are jobs of one with this spec, in the order of the spec's field
@@ -280,7 +280,7 @@ class Kind:
     summarise: Callable[[Any], str]
     example: Example
     start: type[RunStart] = RunStart
-    changed: Callable[[Any, Any], Any] = patched
+    apply_patch: Callable[[Any, Any], Any] = apply_patch
     roles: Callable[[Any], Sequence[str]] = one_role
     forecasters: Callable[[Any], Sequence[Forecaster]] = nothing
     members: Callable[[Any], Sequence[str]] = nothing
@@ -288,7 +288,7 @@ class Kind:
     artifact: Callable[[bytes], Artifact] = artifact.load
     check: Callable[[Artifact, Any], None] = same_layout
     terms: Callable[[Any], Terms] = no_terms
-    judge: Callable[[Any, Ended], Judgement] = not_judged
+    judge: Callable[[Any, EndedRun], Judgement] = not_judged
     state_parameters: Sequence[Parameter] = ()
     prediction: Prediction | None = None
     training: TrainingOptions = OPTIONS

@@ -1,8 +1,8 @@
 """Outcomes of runs: whether a run is on track for its targets, and whether it met them in the end.
 
-A kind judges by its own targets: each decision carries a risk text (``Answered.risk``), and ``Kind.judge`` judges a
-finished run. The service adds that failed or cancelled runs never met their targets, and that a run without reports is
-stale."""
+A kind judges by its own targets: each decision carries a risk text (``EncodedDecision.risk``), and ``Kind.judge``
+judges a finished run. The service adds that failed or cancelled runs never met their targets, and that a run without
+reports is stale."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,7 +14,7 @@ DEFAULT_PROBABILITY = 0.5
 """Probability of meeting a target below which a run is at risk, if the target sets none."""
 
 
-class Ended(NamedTuple):
+class EndedRun(NamedTuple):
     """A finished run.
 
     Attributes:

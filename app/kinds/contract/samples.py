@@ -17,7 +17,7 @@ from app.kinds.contract.inputs import Reader, Sample
 FILE: Mapping[str, Any] = {"type": "string", "format": "binary"}  # generated clients send it as it is
 
 
-class Stored(Protocol):
+class ExecutionColumns(Protocol):
     """Columns of a stored execution's row that codecs read."""
 
     @property
@@ -97,7 +97,7 @@ class Export(NamedTuple):
     """
 
     head: Callable[[Any], str]
-    body: Callable[[Any, Stored], Iterator[str]]
+    body: Callable[[Any, ExecutionColumns], Iterator[str]]
     single: bool = False
 
 
@@ -120,7 +120,7 @@ class SampleCodec(ABC):
         self.layout = layout
 
     @abstractmethod
-    def unpacked(self, data: bytes) -> Any:
+    def unpack(self, data: bytes) -> Any:
         """Deserialise stored bytes (``Sample.data``, which are valid) to the kind's own type."""
 
     @abstractmethod
@@ -137,7 +137,7 @@ class SampleCodec(ABC):
             first: iteration of the first report.
         """
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the kind's own fields of an ``execution`` from a summary; by default the summary itself."""
         return summary
 
@@ -145,7 +145,7 @@ class SampleCodec(ABC):
         """Return the report of each iteration in stored bytes; raises NotImplementedError unless ``tells_reports``."""
         raise NotImplementedError
 
-    def read(self, execution: Stored, *, reports: bool) -> Any:
+    def read(self, execution: ExecutionColumns, *, reports: bool) -> Any:
         """Return a stored execution as the API shows it; with every iteration if ``reports`` and ``tells_reports``.
 
         Raises:
@@ -160,7 +160,7 @@ class SampleCodec(ABC):
                 "iterations": execution.iterations,
                 "created_at": execution.created_at,
                 "seconds": 0.0,
-                **self.shown(execution.summary or {}),
+                **self.summary_fields(execution.summary or {}),
                 **every,
             }
         )

@@ -45,7 +45,7 @@ class Step(NamedTuple):
     at: datetime
 
 
-class Shown(NamedTuple):
+class RunHistory(NamedTuple):
     """A run to show.
 
     Attributes:
@@ -94,10 +94,10 @@ class Alternative(NamedTuple):
 
 
 class Hindsight(NamedTuple):
-    """What other policies would have decided in a run; ``told``: an explanation, or why there are no figures."""
+    """What other policies would have decided in a run; ``explanation``: what they show, or why there are no figures."""
 
     figures: Sequence[Figure]
-    told: str
+    explanation: str
 
 
 class Views(Protocol):
@@ -109,19 +109,19 @@ class Views(Protocol):
 
     most: int = MOST_STEPS
 
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
+    def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
         """Return a few figures, as text, on the state of a run."""
         ...
 
-    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
+    def run(self, compiled: Any, history: RunHistory) -> Sequence[Figure]:
         """Return charts of the course of a run."""
         ...
 
-    def alternatives(self, compiled: Any, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Any, history: RunHistory) -> Sequence[Alternative]:
         """Return what other policies would decide now; empty (the default) if that takes long to compute."""
         return []
 
-    def hindsight(self, compiled: Any, shown: Shown) -> Hindsight:
+    def hindsight(self, compiled: Any, history: RunHistory) -> Hindsight:
         """Return what other policies would have decided in a run; slower than the other parts of a page.
 
         By default, a text that the kind doesn't keep what this needs."""

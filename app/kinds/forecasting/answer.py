@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.forecasting.families import Family, Stacked
-from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
+from app.kinds.forecasting.series import Floats, Integers, Series, unscale
 
 # A fitted forecaster: the family used at each horizon, and its errors.
 
@@ -24,7 +24,7 @@ Forward = Family | Stacked
 origins, positions of the last known interval."""
 
 
-class Expected(NamedTuple):
+class ExpectedCounts(NamedTuple):
     """Forecast counts per interval of a series, arrays of equal shape.
 
     Attributes:
@@ -61,52 +61,52 @@ class Forecaster(msgspec.Struct, frozen=True, eq=False):
     errors: Floats
     history: Series
 
-    def expected(self, series: Series, origins: Integers) -> Expected:
+    def expected(self, series: Series, origins: Integers) -> ExpectedCounts:
         """Forecast counts per interval at H horizons after each of m ``origins`` (positions in ``series``), [m, H]."""
         series = series._replace(unit=self.history.unit)
         told = [family.medians(series, origins) for family in self.families]
         columns = [told[family][:, place] for place, family in enumerate(self.chosen)]
-        return bounded(np.stack(columns, axis=1), self.errors, series.unit)
+        return forecast_bounds(np.stack(columns, axis=1), self.errors, series.unit)
 
-    def ahead(self, since: ArrayLike = ()) -> Expected:
+    def ahead(self, since: ArrayLike = ()) -> ExpectedCounts:
         """Forecast counts per interval at H horizons after the history, extended by the counts ``since``, [H]."""
         series = self.history.then(since)
-        return Expected(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
+        return ExpectedCounts(*(part[0] for part in self.expected(series, np.array([len(series.counts) - 1]))))
 
 
 Written = tuple[Literal["forecasts-1"], tuple[Forecaster, ...]]
 
 
-def bounded(medians: Floats, errors: Floats, unit: float) -> Expected:
+def forecast_bounds(medians: Floats, errors: Floats, unit: float) -> ExpectedCounts:
     """Return forecast counts [..., H] by log-scale ``medians`` [..., H] and ``errors`` [H, 4] as in ``Forecaster``."""
-    told = unscaled(medians, unit)
-    low, high = unscaled(medians + errors[:, 0], unit), unscaled(medians + errors[:, 1], unit)
+    told = unscale(medians, unit)
+    low, high = unscale(medians + errors[:, 0], unit), unscale(medians + errors[:, 1], unit)
     mean = errors[:, 2] * told + errors[:, 3]
-    return Expected(told, mean, np.minimum(low, told), np.maximum(high, told))
+    return ExpectedCounts(told, mean, np.minimum(low, told), np.maximum(high, told))
 
 
-def written(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
-    """Serialise forecasters, for ``read``, to an array of bytes that a model stores beside its other arrays."""
-    return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encoded), np.uint8)
+def serialise(forecasters: Sequence[Forecaster]) -> NDArray[np.uint8]:
+    """Serialise forecasters, for ``deserialise``, to an array of bytes that a model stores beside its other arrays."""
+    return np.frombuffer(msgspec.msgpack.encode(("forecasts-1", tuple(forecasters)), enc_hook=_encode_array), np.uint8)
 
 
-def read(data: NDArray[np.uint8]) -> tuple[Forecaster, ...]:
-    """Deserialise forecasters from bytes that ``written`` returned.
+def deserialise(data: NDArray[np.uint8]) -> tuple[Forecaster, ...]:
+    """Deserialise forecasters from bytes that ``serialise`` returned.
 
     Raises:
         IncompatibleModel: ``data`` isn't forecasters of this version.
     """
     try:
-        return msgspec.msgpack.decode(data.tobytes(), type=Written, dec_hook=_decoded)[1]
+        return msgspec.msgpack.decode(data.tobytes(), type=Written, dec_hook=_decode_array)[1]
     except (msgspec.DecodeError, ValueError, TypeError) as error:
         raise IncompatibleModel(f"no forecasts: {error}") from error
 
 
-def _encoded(array: Any) -> tuple[str, tuple[int, ...], bytes]:
+def _encode_array(array: Any) -> tuple[str, tuple[int, ...], bytes]:
     return array.dtype.str, array.shape, array.tobytes()
 
 
-def _decoded(_: type, value: Any) -> NDArray[Any]:
+def _decode_array(_: type, value: Any) -> NDArray[Any]:
     dtype, shape, data = value
     return np.frombuffer(data, dtype).reshape(shape)
 
@@ -160,13 +160,13 @@ def forecast_of(workload: str, version: int, forecasters: Sequence[Forecaster], 
 
     ``version`` is that of the domain model."""
     goes_on = [(one, following(one, observed.get(one.name, {}))) for one in forecasters]
-    recent = [count for one, since in goes_on for count in _recent(one, since)]
+    recent = [count for one, since in goes_on for count in _recent_counts(one, since)]
     return Forecast(
         workload=workload, model=version, recent=recent, rows=[row for each in goes_on for row in _rows(*each)]
     )
 
 
-def _recent(forecaster: Forecaster, since: Sequence[float]) -> Iterator[Count]:
+def _recent_counts(forecaster: Forecaster, since: Sequence[float]) -> Iterator[Count]:
     known = forecaster.history.then(since)
     first = max(len(known.counts) - RECENT, 0)
     for time, count in zip(known.times[first:].tolist(), known.counts[first:].tolist(), strict=True):
@@ -187,7 +187,7 @@ def _rows(forecaster: Forecaster, since: Sequence[float]) -> Iterator[ForecastRo
         )
 
 
-class Coming(NamedTuple):
+class NextHour(NamedTuple):
     """Forecast for the hour after the last known interval of a series.
 
     Attributes:
@@ -199,7 +199,7 @@ class Coming(NamedTuple):
     mean: float
 
 
-def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, Coming]:
+def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str, NextHour]:
     """Return the expected count in the next hour of each series with ``observed`` counts after its forecaster's
     history."""
     found = {}
@@ -209,7 +209,7 @@ def next_hour(forecasters: Sequence[Forecaster], observed: Observed) -> dict[str
             intervals = np.arange(1, max(round(HOUR / one.history.seconds), 1) + 1)
             expected = np.interp(intervals, one.horizons, one.ahead(since).mean)
             count = float(expected.mean() * HOUR / one.history.seconds)
-            found[one.name] = Coming(one.history.end + one.history.seconds * len(since), count)
+            found[one.name] = NextHour(one.history.end + one.history.seconds * len(since), count)
     return found
 
 

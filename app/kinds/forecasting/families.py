@@ -14,11 +14,11 @@ from app.kinds.forecasting.series import (
     Floats,
     Integers,
     Series,
-    about,
     calendar,
-    lately,
+    recent_features,
     seasonal,
-    unscaled,
+    seasonal_features,
+    unscale,
 )
 
 # ARIMA around a daily and weekly profile: recursion of innovations, and forecasts from every origin.
@@ -145,7 +145,7 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
-        inputs = read(self, series, origins)
+        inputs = network_inputs(self, series, origins)
         steps = np.arange(1 - WINDOW, 1)
         told = [
             np.mean([one.ahead(_windows(inputs.read, some[:, None] + steps)) for one in self.members], axis=0)
@@ -154,11 +154,11 @@ class Gru(Struct, frozen=True, eq=False, tag=True):
         return np.asarray(inputs.base + self.spread * np.concatenate(told))
 
 
-def read(gru: Gru, series: Series, origins: Integers) -> Inputs:
+def network_inputs(gru: Gru, series: Series, origins: Integers) -> Inputs:
     """Return the network's inputs of every interval of ``series``, and baseline forecasts at m ``origins``."""
     values, every = series.scaled, np.arange(len(series.counts))
     dated = calendar(series.times, gru.seasons)[:, 1:]
-    columns = [values[:, None], *(about(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
+    columns = [values[:, None], *(seasonal_features(values, every, ahead, gru.seasons) for ahead in gru.horizons)]
     base = np.full((len(values), len(gru.horizons)), gru.middle)
     standard = [(column - gru.middle) / gru.spread for column in columns]
     if gru.arima is not None:
@@ -236,7 +236,7 @@ def features(series: Series, origins: Integers, ahead: int, seasons: tuple[int, 
     values = series.scaled
     then = series.start + series.seconds * (origins + ahead)
     dated = np.stack([then % DAY / DAY, then % WEEK // DAY], axis=1)
-    columns = [lately(values, origins, LAGS, SPANS), about(values, origins, ahead, seasons), dated]
+    columns = [recent_features(values, origins, LAGS, SPANS), seasonal_features(values, origins, ahead, seasons), dated]
     return np.concatenate(columns, axis=1).astype(np.float32).astype(np.float64)
 
 
@@ -286,5 +286,5 @@ class Stacked(Struct, frozen=True, eq=False, tag=True):
 
     def medians(self, series: Series, origins: Integers) -> Floats:
         """Return log-scale medians of the counts at H horizons after each of m ``origins``, [m, H]."""
-        told = np.stack([unscaled(family.medians(series, origins), series.unit) for family in self.families])
+        told = np.stack([unscale(family.medians(series, origins), series.unit) for family in self.families])
         return np.asarray(np.log1p(np.einsum("hf,fmh->mh", self.weights, told) / series.unit), np.float64)

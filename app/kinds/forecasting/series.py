@@ -66,7 +66,7 @@ class Series(NamedTuple):
         return self._replace(counts=np.append(self.counts, np.asarray(counts, np.float64)))
 
 
-def unscaled(values: ArrayLike, unit: float) -> Floats:
+def unscale(values: ArrayLike, unit: float) -> Floats:
     """Return counts, at least 0, from log-scale values, of the same shape; the inverse of ``Series.scaled``."""
     return np.maximum(unit * np.expm1(np.asarray(values, np.float64)), 0.0)
 
@@ -99,7 +99,7 @@ def seasonal(values: Floats, origins: Integers, horizon: int, season: int, back:
     return np.where(at >= 0, values[np.maximum(at, 0)], values[:season].mean())
 
 
-def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
+def seasonal_features(values: Floats, origins: Integers, horizon: int, known: Sequence[int]) -> Floats:
     """Return seasonal features of each of m origins + ``horizon``, [m, 0, 2 or 3]: the value one season before for each
     season ``known`` (in intervals), and the mean over ``DAYS`` days at that time."""
     columns = [seasonal(values, origins, horizon, season) for season in known]
@@ -109,7 +109,7 @@ def about(values: Floats, origins: Integers, horizon: int, known: Sequence[int])
     return np.stack(columns, axis=-1) if columns else np.zeros((len(origins), 0))
 
 
-def lately(values: Floats, origins: Integers, lags: int, spans: Sequence[int]) -> Floats:
+def recent_features(values: Floats, origins: Integers, lags: int, spans: Sequence[int]) -> Floats:
     """Return recent features at m origins, [m, lags + spans]: the last ``lags`` values, newest first, and the means
     over the last ``spans`` intervals."""
     at = np.maximum(origins[:, None] - np.arange(lags), 0)

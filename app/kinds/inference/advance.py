@@ -34,13 +34,13 @@ def advance(ledger: Ledger, report: InferenceReport) -> None:
         InvalidInput: the report names an unknown user, variant, server or batch size, or its times are out of order.
         Contradiction: the report contradicts earlier ones, such as the end of a batch on an idle server.
     """
-    _ordered(ledger.now, report)
+    _check_order(ledger.now, report)
     places = _places(ledger, report)
     _unique(ledger, report)
     done = [0, 0, 0]
     for number, start in enumerate(report.started):
         done = _until(ledger, report, places, done, start.at)
-        _started(ledger, number, start)
+        _start_batch(ledger, number, start)
     _until(ledger, report, places, done, report.at)
 
 
@@ -53,7 +53,7 @@ def _until(ledger: Ledger, report: InferenceReport, places: Places, done: list[i
     while finished < len(report.finished) and report.finished[finished].at <= now:
         _finish(ledger, finished, places.finished[finished], report)
         finished += 1
-    while servers < len(report.servers) and moment(report.servers[servers], report) <= now:
+    while servers < len(report.servers) and event_time(report.servers[servers], report) <= now:
         ledger.turn(places.servers[servers], report.servers[servers].state)
         servers += 1
     while arrived < len(report.arrived) and report.arrived[arrived].at <= now:
@@ -75,11 +75,11 @@ def _finish(ledger: Ledger, number: int, place: int, report: InferenceReport) ->
     if finished.at < batch.started:
         accepted = f"must be at least {batch.started:g}, when its batch was started"
         raise Contradiction([FieldIssue(f"/finished/{number}/at", accepted, finished.at)])
-    _measured(ledger, number, batch, finished)
+    _check_batch(ledger, number, batch, finished)
     ledger.finish(place, finished.at)
 
 
-def _measured(ledger: Ledger, number: int, batch: Batch, finished: Finished) -> None:
+def _check_batch(ledger: Ledger, number: int, batch: Batch, finished: Finished) -> None:
     """Raise Contradiction if a batch's reported size or seconds are impossible for the batch that was started."""
     sizes, passed = ledger.layout.spec.batches, finished.at - batch.started
     most = next((size for size in sizes if size >= len(batch.at)), len(batch.at))
@@ -95,11 +95,11 @@ def _measured(ledger: Ledger, number: int, batch: Batch, finished: Finished) -> 
         raise Contradiction(issues)
 
 
-def _started(ledger: Ledger, number: int, start: Started) -> None:
+def _start_batch(ledger: Ledger, number: int, start: Started) -> None:
     layout, pointer = ledger.layout, f"/started/{number}"
     place = ledger.fleet.index.get(start.server)
     known = ((start.user, layout.users, "user"), (start.variant, layout.variants, "variant"))
-    issues = [_unknown(f"{pointer}/{part}", value, names) for value, names, part in known if value not in names]
+    issues = [_unknown_name(f"{pointer}/{part}", value, names) for value, names, part in known if value not in names]
     if place is None:
         issues.append(FieldIssue(f"{pointer}/server", ledger.fleet.known, start.server))
     if start.batch not in layout.spec.batches:
@@ -117,7 +117,7 @@ def _started(ledger: Ledger, number: int, start: Started) -> None:
     ledger.start(place, user, layout.variants.index(start.variant), start.batch)
 
 
-def _ordered(before: float, report: InferenceReport) -> None:
+def _check_order(before: float, report: InferenceReport) -> None:
     """Raise if times decrease: Contradiction against the last report, InvalidInput within this one."""
     if report.at < before:
         raise Contradiction(
@@ -132,14 +132,14 @@ def _ordered(before: float, report: InferenceReport) -> None:
     for part, listed in events:
         last = before
         for number, event in enumerate(listed):
-            at = moment(event, report)
+            at = event_time(event, report)
             if not last <= at <= report.at:
                 accepted = f"must be {last:g} to {report.at:g}: times never fall, up to the report's"
                 raise invalid(f"/{part}/{number}/at", accepted, at)
             last = at
 
 
-def moment(event: Any, report: InferenceReport) -> float:
+def event_time(event: Any, report: InferenceReport) -> float:
     """Return the time of an event in seconds since the run's start; the report's time if the event has none."""
     at: float | None = event.at
     return report.at if at is None else at
@@ -155,7 +155,10 @@ def _places(ledger: Ledger, report: InferenceReport) -> Places:
     if untold or -1 in users or -1 in finished or -1 in servers:
         unknown = [number for number, at in enumerate(users) if at < 0]
         issues = [
-            *(_unknown(f"/arrived/{number}/user", report.arrived[number].user, layout.users) for number in unknown),
+            *(
+                _unknown_name(f"/arrived/{number}/user", report.arrived[number].user, layout.users)
+                for number in unknown
+            ),
             *_servers("finished", report.finished, finished, ledger.fleet.known),
             *_servers("servers", report.servers, servers, ledger.fleet.known),
             *untold,
@@ -173,14 +176,14 @@ def _untold(layout: Layout, report: InferenceReport) -> list[FieldIssue]:
     issues = []
     for number, one in enumerate(report.finished):
         if one.variant is not None and one.variant not in layout.variants:
-            issues.append(_unknown(f"/finished/{number}/variant", one.variant, layout.variants))
+            issues.append(_unknown_name(f"/finished/{number}/variant", one.variant, layout.variants))
         if one.batch is not None and one.batch > layout.batches[-1]:
             accepted = f"must be at most {layout.batches[-1]}, the largest batch"
             issues.append(FieldIssue(f"/finished/{number}/batch", accepted, one.batch))
     return issues
 
 
-def _unknown(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
+def _unknown_name(pointer: str, value: str, names: Sequence[str]) -> FieldIssue:
     return FieldIssue(pointer, f"unknown name; known: {', '.join(names)}", value)
 
 

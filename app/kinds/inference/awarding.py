@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.inference.choices import asked
+from app.kinds.inference.choices import choose_actions
 from app.kinds.inference.dynamics import CONTROL, Projector, State, mask, observe
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.quality import slope
@@ -41,7 +41,7 @@ class Client:
         self.entries = [*self.alone.entries, "mean_quality"]
         self.actions = self.alone.actions
 
-    def seen(self, state: State) -> View:
+    def observe(self, state: State) -> View:
         """Return the user's observation [B, D] and mask of legal actions [B, N] at B decisions of the workload."""
         own = self.of(state)
         shared = state.quality.mean(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
@@ -89,29 +89,29 @@ CHARGE = 0.3  # of the quality that a server could give in the same time, were e
 LEAST = 0.05  # least share of a user in all requests, and least value relative to a mean user's request
 
 
-def awarded(projector: Projector, state: State, chosen: Integers) -> Integers:
+def award(projector: Projector, state: State, chosen: Integers) -> Integers:
     """Return the workload's action in B decisions, [B], given those that its U users' agents chose, [B, U]."""
     controlled = state.asked == CONTROL
     if not controlled.any():
-        return _started(projector, state, chosen)
-    turned = _turned(projector.layout, chosen)
-    return turned if controlled.all() else np.where(controlled, turned, _started(projector, state, chosen))
+        return _start_best_offer(projector, state, chosen)
+    turned = _most_voted(projector.layout, chosen)
+    return turned if controlled.all() else np.where(controlled, turned, _start_best_offer(projector, state, chosen))
 
 
-def _started(projector: Projector, state: State, chosen: Integers) -> Integers:
+def _start_best_offer(projector: Projector, state: State, chosen: Integers) -> Integers:
     """Return the action that starts the best offer, or ``WAIT`` if there is none, [B]."""
     layout, rows = projector.layout, np.arange(len(chosen))
     _, variants, batches = layout.shape
     starts = variants * batches
     offered = (chosen != WAIT) & (chosen <= starts)
     own = np.where(offered, chosen - 1, 0)
-    left = np.where(offered, _left(projector, state, *np.divmod(own, batches)), -np.inf)
+    left = np.where(offered, _net_values(projector, state, *np.divmod(own, batches)), -np.inf)
     longest = np.where(left == left.max(axis=1, keepdims=True), state.oldest, -1.0)
     user = longest.argmax(axis=1)
     return np.where(offered.any(axis=1), 1 + user * starts + own[rows, user], WAIT)
 
 
-def _left(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
+def _net_values(projector: Projector, state: State, variant: Integers, size: Integers) -> Floats:
     """Return value minus charge of each user's offer, [B, U]; without a domain model, the weight of its requests."""
     quality, requests = projector.layout.quality, np.minimum(projector.layout.batches[size], state.waiting)
     if projector.seconds is None or projector.usual is None:
@@ -136,7 +136,7 @@ def _value(layout: Layout, usual: Floats, state: State) -> Floats:
     return np.maximum(value, LEAST * (wanted.quality + wanted.fairness))
 
 
-def _turned(layout: Layout, chosen: Integers) -> Integers:
+def _most_voted(layout: Layout, chosen: Integers) -> Integers:
     """Return the action on servers with most votes, [B]; ties with waiting mean ``WAIT``."""
     first = layout.shape[1] * layout.shape[2]
     wanted = np.maximum(chosen - first, WAIT)
@@ -172,9 +172,9 @@ class Together:
             rows = np.flatnonzero((state.asked == CONTROL) | (state.waiting[:, client.user] > 0))
             if len(rows):
                 own = state if len(rows) == len(chosen) else State(*(part[rows] for part in state))
-                chosen[rows, client.user] = self._wanted(projector, client, policy, own)
-        return Choice(awarded(projector, state, chosen))
+                chosen[rows, client.user] = self._choose_actions(projector, client, policy, own)
+        return Choice(award(projector, state, chosen))
 
-    def _wanted(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
-        situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.seen(state))
-        return asked(policy or self._rule, situation)
+    def _choose_actions(self, projector: Projector, client: Client, policy: Policy | None, state: State) -> list[int]:
+        situation = Situation(projector.of_user(client.alone, client.user), client.of(state), client.observe(state))
+        return choose_actions(policy or self._rule, situation)

@@ -81,7 +81,7 @@ class Carried:
         seconds: Seconds | None = None,
         role: str | None = None,
     ) -> None:
-        self._compiled = _compiled(InferenceSpec.model_validate(spec), artifacts, seconds, role)
+        self._compiled = _compile(InferenceSpec.model_validate(spec), artifacts, seconds, role)
         layout, fleet = self._compiled.layout, self._compiled.fleet
         self._layout, self._fleet = layout, fleet
         self._ledger = self._compiled.ledger(begin(layout, fleet, None, carried=True))
@@ -165,7 +165,7 @@ class Carried:
             server = ledger.servers.get(place)
             state = "down" if server is None else "up" if server.up else "starting"
             self._note("servers", {"server": names[place], "state": state, "at": at})
-        start = [self._started(one.place, one.size, at) for one in decided.starts]
+        start = [self._start_batch(one.place, one.size, at) for one in decided.starts]
         if start:
             self._earliest = nextafter(at, inf)
         return Now(start, [Turn(names[place], on) for place, on in decided.turns])
@@ -234,7 +234,7 @@ class Carried:
         self._ledger.drop()
         self._ledger.dropped.clear()
 
-    def _started(self, place: int, size: int, at: float) -> StartNow:
+    def _start_batch(self, place: int, size: int, at: float) -> StartNow:
         batch = self._ledger.servers[place].batch
         assert batch is not None  # noqa: S101 - it was started just now
         layout = self._layout
@@ -261,7 +261,7 @@ class Carried:
         return place
 
 
-def _compiled(
+def _compile(
     spec: InferenceSpec, artifacts: Mapping[str, bytes], seconds: Seconds | None, role: str | None
 ) -> Compiled:
     """Compile the workload, for all users or only ``role``; raises InvalidInput or IncompatibleArtifact."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Policy, Situation, View
-from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scaled, seen
+from app.kinds.inference.dynamics import CONTROL, Projector, Transitions, mask, scale_columns, view_of
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.queue import Batch, Fleet
 from app.kinds.inference.report import Ledger, Row, states
@@ -23,7 +23,7 @@ class IllegalAction(ValueError):
     """A policy chose a masked action."""
 
 
-def asked(policy: Policy, situation: Situation) -> list[int]:
+def choose_actions(policy: Policy, situation: Situation) -> list[int]:
     """Return the actions that ``policy`` chooses for the B runs of a situation.
 
     Raises:
@@ -76,11 +76,11 @@ class Chooser:
             return legal(self._network.name, self._network.best(*view).tolist(), view.mask)
         state = states(self._fleet, rows)
         projector = self._projector if recent is None else self._projector._replace(recent=recent)
-        return asked(self._policy, Situation(projector, state, seen(projector.layout, state)))
+        return choose_actions(self._policy, Situation(projector, state, view_of(projector.layout, state)))
 
 
 class Glance:
-    """Maker of views for policies that need nothing else: as ``dynamics.seen`` does, but faster, with cached masks."""
+    """Maker of views for policies that need nothing else: as ``dynamics.view_of`` does, but faster, masks cached."""
 
     def __init__(self, layout: Layout, fleet: Fleet) -> None:
         self._layout, self._fleet = layout, fleet
@@ -89,9 +89,9 @@ class Glance:
     def view(self, rows: Sequence[Row]) -> View:
         """Return the observation [B, D] and the mask of legal actions [B, N] at B decisions ``rows``."""
         told = self._layout.told_numbers
-        known = np.array([row.known + told[row.asked][row.loaded] for row in rows])
+        known = np.array([row.numbers + told[row.asked][row.loaded] for row in rows])
         masks = [self._mask(row) for row in rows]
-        observation = scaled(self._layout, known).astype(np.float32)
+        observation = scale_columns(self._layout, known).astype(np.float32)
         return View(observation, masks[0] if len(masks) == 1 else np.concatenate(masks))
 
     def _mask(self, row: Row) -> NDArray[np.bool_]:
@@ -99,7 +99,7 @@ class Glance:
         if row.asked == CONTROL:
             return mask(self._layout, states(self._fleet, [row]))
         sizes, users = self._layout.spec.batches, len(self._layout.users)
-        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.known[:users]])
+        waiting = tuple([count and (bisect_right(sizes, count) or 1) for count in row.numbers[:users]])
         found = self._starts.get(waiting)
         if found is None:
             found = mask(self._layout, states(self._fleet, [row]))
@@ -138,14 +138,14 @@ class Start(NamedTuple):
     waiting: int
 
 
-class Decided(NamedTuple):
+class DecisionChanges(NamedTuple):
     """Changes of a decision: batches that start, and servers turned on (True) or off by position."""
 
     starts: list[Start]
     turns: list[tuple[int, bool]]
 
 
-def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
+def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[DecisionChanges]:
     """Decide several runs at once until no more batches start, one result per ledger; updates the ledgers in place.
 
     Raises:
@@ -153,7 +153,7 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
     """
     if len(ledgers) == 1:
         return [_alone(ledgers[0], chooser)]
-    asking, found = [_asking(ledger) for ledger in ledgers], [Decided([], [])] * len(ledgers)
+    asking, found = [_asking(ledger) for ledger in ledgers], [DecisionChanges([], [])] * len(ledgers)
     actions: dict[int, int | None] = dict.fromkeys(range(len(ledgers)))
     while actions:
         rows: dict[int, Row] = {}
@@ -162,13 +162,13 @@ def decide(ledgers: Sequence[Ledger], chooser: Chooser) -> list[Decided]:
                 rows[run] = next(asking[run]) if action is None else asking[run].send(action)
             except StopIteration as done:
                 found[run] = done.value
-        recent = joined([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
+        recent = concatenate([ledgers[run].recent() for run in rows]) if chooser.adapts and rows else None
         chosen = chooser.choose(list(rows.values()), recent) if rows else []
         actions = dict(zip(rows, chosen, strict=True))
     return found
 
 
-def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
+def _alone(ledger: Ledger, chooser: Chooser) -> DecisionChanges:
     asking = _asking(ledger)
     try:
         row = next(asking)
@@ -176,20 +176,20 @@ def _alone(ledger: Ledger, chooser: Chooser) -> Decided:
             recent = ledger.recent() if chooser.adapts else None
             row = asking.send(chooser.choose([row], recent)[0])
     except StopIteration as done:
-        decided: Decided = done.value
+        decided: DecisionChanges = done.value
         return decided
 
 
-def joined(recent: Sequence[Transitions]) -> Transitions:
+def concatenate(recent: Sequence[Transitions]) -> Transitions:
     """Concatenate the last transitions of several runs to one batch of runs; raises TypeError if there are none."""
     return Transitions(*(np.concatenate(parts) for parts in zip(*recent, strict=True)))
 
 
-def _asking(ledger: Ledger) -> Asking[Decided]:
+def _asking(ledger: Ledger) -> Asking[DecisionChanges]:
     """Decide one run as a coroutine, which yields rows to decide and receives actions."""
     turns = (yield from _turns(ledger)) if ledger.now >= ledger.control else []
     starts = yield from _starts(ledger)
-    return Decided(starts, turns)
+    return DecisionChanges(starts, turns)
 
 
 def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
@@ -197,7 +197,7 @@ def _turns(ledger: Ledger) -> Asking[list[tuple[int, bool]]]:
     seconds, turns = ledger.layout.spec.control_seconds, list[tuple[int, bool]]()
     ledger.control = (ledger.now // seconds + 1) * seconds
     while ledger.scalable and len(turns) < MOST_TURNS:
-        action = yield ledger.seen(CONTROL)
+        action = yield ledger.observe(CONTROL)
         if action == WAIT:
             break
         position, off = divmod(action - 1 - ledger.layout.dispatches, 2)
@@ -214,7 +214,7 @@ def _starts(ledger: Ledger) -> Asking[list[Start]]:
         alike = ledger.fleet.of[place], ledger.servers[place].loaded
         if alike in waited:
             continue
-        action = yield ledger.seen(place)
+        action = yield ledger.observe(place)
         if action == WAIT:
             waited.add(alike)
             continue

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from app.charts.text import seconds
 from app.kinds.contract.engine import DecisionBase
 from app.kinds.contract.kind import RunStart
-from app.kinds.inference.choices import Decided, Start
+from app.kinds.inference.choices import DecisionChanges, Start
 from app.kinds.inference.report import Ledger
 
 
@@ -89,20 +89,22 @@ class InferenceStart(RunStart):
 SHOWN = 3
 
 
-def reason(ledger: Ledger, decided: Decided, failure: str) -> dict[str, str]:
+def reason(ledger: Ledger, decided: DecisionChanges, failure: str) -> dict[str, str]:
     """Return ``code`` and ``text`` of a decision's reason; ``failure`` of a policy ("": none) goes before the text."""
     code = "fallback" if failure else _code(ledger, decided)
-    text = "; ".join(part for part in (_starts(ledger, decided), _turns(ledger, decided), _left(ledger)) if part)
+    text = "; ".join(
+        part for part in (_starts(ledger, decided), _turns(ledger, decided), _waiting_text(ledger)) if part
+    )
     return {"code": code, "text": f"{failure}: {text}" if failure else text}
 
 
-def carried(ledger: Ledger, version: int | None) -> dict[str, str]:
+def carried_reason(ledger: Ledger, version: int | None) -> dict[str, str]:
     """Return the reason of a run whose client decides; ``version`` of the promoted agent (None: none)."""
     promoted = "no agent is promoted" if version is None else f"agent {version} is promoted"
-    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_left(ledger)}"}
+    return {"code": "carried", "text": f"the client decides by itself; {promoted}; {_waiting_text(ledger)}"}
 
 
-def _code(ledger: Ledger, decided: Decided) -> str:
+def _code(ledger: Ledger, decided: DecisionChanges) -> str:
     if decided.starts or decided.turns:
         return "started"
     if not ledger.anyone_waits:
@@ -110,7 +112,7 @@ def _code(ledger: Ledger, decided: Decided) -> str:
     return "waiting" if ledger.idle() else "busy"
 
 
-def _starts(ledger: Ledger, decided: Decided) -> str:
+def _starts(ledger: Ledger, decided: DecisionChanges) -> str:
     shown = [_start(ledger, start) for start in decided.starts[:SHOWN]]
     more = len(decided.starts) - len(shown)
     return "; ".join([*shown, f"{more:,} more batches start"] if more else shown)
@@ -143,7 +145,7 @@ def _instead(ledger: Ledger, worths: list[float], chosen: int) -> str:
     return f"; {name} would come to {worth_text(others[best])}"
 
 
-def _turns(ledger: Ledger, decided: Decided) -> str:
+def _turns(ledger: Ledger, decided: DecisionChanges) -> str:
     parts = []
     for word, wanted in (("on", True), ("off", False)):
         names = [ledger.fleet.names[place] for place, on in decided.turns if on == wanted]
@@ -152,7 +154,7 @@ def _turns(ledger: Ledger, decided: Decided) -> str:
     return "; ".join(parts)
 
 
-def _left(ledger: Ledger) -> str:
+def _waiting_text(ledger: Ledger) -> str:
     waiting = ledger.waiting()
     together = sum(waiting)
     if not together:

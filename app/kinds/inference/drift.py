@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.contract.engine import Reached, Residual, Residuals, counted, measured
+from app.kinds.contract.engine import Performance, Residual, Residuals, count_residual, ratio_residual
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import VARIATION, ServiceModel, usual_rate
 from app.kinds.inference.report import InferenceReport, Ledger
@@ -53,7 +53,7 @@ class Watch:
         found = self._seconds(ledger, report) if ledger.ended else []
         if ledger.now - ledger.counted_from >= self._window:
             found += self._arrivals(ledger)
-        return Residuals(self.streams, found, Reached(REACHED, ledger.worth, ledger.judged))
+        return Residuals(self.streams, found, Performance(REACHED, ledger.worth, ledger.judged))
 
     def _seconds(self, ledger: Ledger, report: InferenceReport) -> list[Residual]:
         sums = dict[int, tuple[float, int, float, float]]()
@@ -71,12 +71,12 @@ class Watch:
             logs, number, ratio, tolerated = sums.get(batch.variant, _NOTHING)
             sums[batch.variant] = logs + one, number + 1, ratio + exp(one), tolerated + off
         return [
-            measured(self._names[variant], logs, number, self._spread[variant], off / number, ratio)
+            ratio_residual(self._names[variant], logs, number, self._spread[variant], off / number, ratio)
             for variant, (logs, number, ratio, off) in sums.items()
         ]
 
     def _arrivals(self, ledger: Ledger) -> list[Residual]:
-        since, counts = ledger.counted()
+        since, counts = ledger.take_counts()
         if ledger.midnight is None:
             return []
         seconds, found = ledger.now - since, []
@@ -87,7 +87,7 @@ class Watch:
             if expected > 0:
                 load = self._loads[user]
                 variation = max(load.variation / intervals, load.brief) if load.wanders else load.variation
-                found.append(counted(self._load_names[user], count, expected, variation, load.tolerated))
+                found.append(count_residual(self._load_names[user], count, expected, variation, load.tolerated))
         return found
 
 

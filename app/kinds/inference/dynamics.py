@@ -216,7 +216,7 @@ class State(NamedTuple):
     loaded: Integers
 
 
-def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
+def smooth_rate(rate: Floats, elapsed: Floats, arrived: Integers, window: float) -> Floats:
     """Return exponentially smoothed requests per second, of the arguments' broadcast shape.
 
     Args:
@@ -232,7 +232,7 @@ def smoothed(rate: Floats, elapsed: Floats, arrived: Integers, window: float) ->
 # Observation and mask of a state: the only encoder of the kind.
 
 
-def seen(layout: Layout, state: State) -> View:
+def view_of(layout: Layout, state: State) -> View:
     """Return the observation of D entries, [B, D], and the mask of N legal actions, [B, N], at B decisions."""
     return View(observe(layout, state), mask(layout, state))
 
@@ -242,12 +242,12 @@ def observe(layout: Layout, state: State) -> NDArray[np.float32]:
     known = np.concatenate([*state[:8], state.next_free[:, None]], axis=1, dtype=np.float64)
     seen_now = np.empty((len(known), len(layout.entries)), np.float32)
     last = known.shape[1]
-    seen_now[:, :last] = scaled(layout, known)
-    seen_now[:, last:] = layout.told[state.asked, state.loaded]
+    seen_now[:, :last] = scale_columns(layout, known)
+    seen_now[:, last:] = layout.one_hot_context[state.asked, state.loaded]
     return seen_now
 
 
-def scaled(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
+def scale_columns(layout: Layout, known: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale the first columns of a state, ``known`` [B, up to D], to an observation in place, and return it."""
     width, users = known.shape[1], len(layout.users)
     known *= layout.factors[:width]

@@ -9,28 +9,28 @@ from typing import Any, ClassVar
 from app.charts.text import seconds
 from app.kinds.contract.engine import Pending, Residuals, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, Serving
 from app.kinds.inference.advance import CARRIED, advance
-from app.kinds.inference.choices import Chooser, Decided, Start, decide
+from app.kinds.inference.choices import Chooser, DecisionChanges, Start, decide
 from app.kinds.inference.decision import (
     InferenceDecision,
     InferenceStart,
-    carried,
+    carried_reason,
     reason,
 )
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS
 from app.kinds.inference.policies import Compiled, check
 from app.kinds.inference.queue import Fleet, RunState, begin, pack, unpack, weight
-from app.kinds.inference.report import TOO_OLD, Dropped, InferenceReport, Ledger
+from app.kinds.inference.report import TOO_OLD, DroppedRequest, InferenceReport, Ledger
 from app.kinds.inference.views import risk
 from app.policies.artifact import Artifact, Memory
 
-NOTHING = Decided([], [])
+NOTHING = DecisionChanges([], [])
 FEW_EVENTS = 1_000  # reading them takes some 6 ms
 
 
-class Read:
+class CheckedReport:
     """A validated report of a run in the state ``before``, with the queues and servers after it.
 
     Attributes:
@@ -48,14 +48,14 @@ class Read:
         self._compiled, self._before, self._report = compiled, before, report
         self.carried = before.carried
         self._fresh: Ledger | None
-        self._fresh, self.residuals = self._advanced()
+        self._fresh, self.residuals = self._advance()
 
     def ledger(self) -> Ledger:
         """Return a new ledger after the report; the first call returns the one that validation computed."""
         fresh, self._fresh = self._fresh, None
-        return self._advanced()[0] if fresh is None else fresh
+        return self._advance()[0] if fresh is None else fresh
 
-    def _advanced(self) -> tuple[Ledger, Residuals | None]:
+    def _advance(self) -> tuple[Ledger, Residuals | None]:
         compiled, report = self._compiled, self._report
         ledger = compiled.ledger(self._before)
         advance(ledger, report)
@@ -63,11 +63,11 @@ class Read:
 
 
 class InferenceServing(Serving):
-    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``Read`` holds a report with
-    the state after it."""
+    """Serving of inference runs, whose states (``RunState``) are their queues and servers; ``CheckedReport`` holds a
+    report with the state after it."""
 
     report = InferenceReport
-    silent: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"start": [], "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: servers, expected seconds, and the deciding policy."""
@@ -77,7 +77,7 @@ class InferenceServing(Serving):
         """Return the names of the heuristics (dispatcher and scaler); without a domain model, of the one for that."""
         return tuple(compiled.rules)
 
-    def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: InferenceStart, now: datetime) -> KindDecision:
         """Return the first decision of a run that starts at ``now`` (UTC), before any report: no batch starts.
 
         Raises:
@@ -89,8 +89,8 @@ class InferenceServing(Serving):
         midnight = now.timestamp() % DAY_SECONDS
         state = begin(compiled.layout, compiled.fleet, usual, carried=start.carried, midnight=midnight)
         ledger, why = compiled.ledger(state), "nothing is reported yet: report what happens as iteration 0"
-        own = _own(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
-        return Written(
+        own = _kind_fields(compiled, ledger, NOTHING) | {"expected": compiled.expected() if start.carried else None}
+        return KindDecision(
             own,
             {"code": "begun", "text": why},
             noop=True,
@@ -104,7 +104,7 @@ class InferenceServing(Serving):
         events = len(report.arrived) + len(report.finished) + len(report.servers) + len(report.started)
         return events + sum(len(queue.at) for queue in state.queues) > FEW_EVENTS
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: InferenceReport) -> CheckedReport:
         """Validate a report and compute the state after it.
 
         Raises:
@@ -113,14 +113,14 @@ class InferenceServing(Serving):
         """
         if report.started and not state.carried:
             raise invalid("/started", CARRIED, len(report.started))
-        return Read(compiled, state, report)
+        return CheckedReport(compiled, state, report)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Chooser:
         """Return a chooser that uses the agent in every role it was made for.
 
         Raises IncompatibleArtifact if it doesn't fit the layout."""
         check(made, compiled.layout)
-        return compiled.consulted(made)
+        return compiled.chooser_of(made)
 
     def choose(
         self,
@@ -144,16 +144,18 @@ class InferenceServing(Serving):
         decided = iter(decide(several, agent or compiled.spare))
         return Choices([NOTHING if ledger.carried else next(decided) for ledger in ledgers], ledgers)
 
-    def write(self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, voice: Voice) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[Pending], choices: Choices, decided_by: DecidedBy
+    ) -> list[KindDecision]:
         """Return one decision per run: batches that start, dropped requests, and changes of servers."""
-        failure, rows = voice.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
-        return [_written(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
+        failure, rows = decided_by.preface(compiled.heuristic), zip(batch, choices.each, choices.detail, strict=True)
+        return [_written_decision(compiled, one, decided, ledger, failure) for one, decided, ledger in rows]
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after ``failure`` (its text): no batch starts, and the servers stay as they are."""
         ledger = one.report.ledger()
-        own = _own(compiled, ledger, NOTHING)
-        return Written(
+        own = _kind_fields(compiled, ledger, NOTHING)
+        return KindDecision(
             own,
             {"code": "fallback", "text": f"{failure}; nothing starts"},
             noop=not ledger.dropped,
@@ -187,11 +189,13 @@ class InferenceServing(Serving):
 ENGINE = Engine("inference", InferenceDecision, InferenceServing())
 
 
-def _written(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger, failure: str) -> Written:
-    own = _own(compiled, ledger, decided)
-    return Written(
+def _written_decision(
+    compiled: Compiled, one: Pending, decided: DecisionChanges, ledger: Ledger, failure: str
+) -> KindDecision:
+    own = _kind_fields(compiled, ledger, decided)
+    return KindDecision(
         own,
-        carried(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
+        carried_reason(ledger, compiled.snapshot.answering) if ledger.carried else reason(ledger, decided, failure),
         noop=not (decided.starts or decided.turns or ledger.dropped),
         state=ledger.state(),
         policy="carried" if ledger.carried else None,
@@ -201,7 +205,7 @@ def _written(compiled: Compiled, one: Pending, decided: Decided, ledger: Ledger,
     )
 
 
-def _own(compiled: Compiled, ledger: Ledger, decided: Decided) -> dict[str, Any]:
+def _kind_fields(compiled: Compiled, ledger: Ledger, decided: DecisionChanges) -> dict[str, Any]:
     layout, names, (starts, turns) = compiled.layout, compiled.fleet.names, decided
     return {
         "at": ledger.now,
@@ -234,17 +238,17 @@ def _start(layout: Layout, fleet: Fleet, start: Start) -> dict[str, Any]:
     }
 
 
-def _drops(layout: Layout, dropped: Sequence[Dropped]) -> list[dict[str, Any]]:
+def _drops(layout: Layout, dropped: Sequence[DroppedRequest]) -> list[dict[str, Any]]:
     groups: dict[tuple[int, str], list[str]] = {}
     for one in dropped:
         groups.setdefault((one.user, one.why), []).append(one.id)
     return [
-        {"user": layout.users[user], "requests": ids, "why": _why(layout, user, why)}
+        {"user": layout.users[user], "requests": ids, "why": _drop_reason(layout, user, why)}
         for (user, why), ids in groups.items()
     ]
 
 
-def _why(layout: Layout, user: int, why: str) -> str:
+def _drop_reason(layout: Layout, user: int, why: str) -> str:
     if why == TOO_OLD:
         return f"an answer is worth nothing after {seconds(float(layout.quality.zero_at[user]))}"
     return f"more than {layout.spec.queue_limit:,} wait"

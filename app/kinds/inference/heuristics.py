@@ -13,7 +13,15 @@ from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.dynamics import NONE, Dynamics, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import going_on
-from app.kinds.inference.scaling import Dispatcher, ExpectedReturn, Lookahead, Scaler, best, expected, seconds_of
+from app.kinds.inference.scaling import (
+    Dispatcher,
+    ExpectedReturn,
+    Lookahead,
+    Scaler,
+    best,
+    expected_results,
+    seconds_of,
+)
 from app.policies.base import Arrays
 
 Floats = NDArray[np.float64]
@@ -38,17 +46,19 @@ class Composed:
     def act(self, situation: Situation) -> Choice:
         """Choose the dispatcher's start, or the scaler's step, for each run."""
         projector, state, view, _ = situation
-        projector = paced(projector) if self.adapts else projector
+        projector = scale_by_pace(projector) if self.adapts else projector
         action = self.dispatcher.start(projector, state, view.mask)
         turns = view.mask[:, 1 + projector.layout.dispatches :].any(axis=1)  # only in decisions on server counts
         rows = np.flatnonzero(turns)
         if len(rows):
             controlled = State(*(part[rows] for part in state))
-            action[rows] = scaled(projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows])
+            action[rows] = scaling_action(
+                projector.layout, controlled, self.scaler, projector.of_runs(rows), view.mask[rows]
+            )
         return Choice(action.astype(np.int64))
 
 
-def paced(projector: Projector) -> Projector:
+def scale_by_pace(projector: Projector) -> Projector:
     """Return ``projector`` with expected seconds [B, C, V, K], scaled by the mean pace of each run's last batches.
 
     The pace is the posterior mean of its normal logarithm, with a prior worth ``PRIOR`` batches. Without expected
@@ -62,11 +72,13 @@ def paced(projector: Projector) -> Projector:
     return projector._replace(seconds=pace[:, None, None, None] * seconds)
 
 
-def scaled(layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]) -> Integers:
+def scaling_action(
+    layout: Layout, state: State, scaler: Scaler, projector: Projector, legal: NDArray[np.bool_]
+) -> Integers:
     """Return the action [B] that moves the first class off its wanted number of servers by one; ``WAIT``: none is.
 
     ``legal`` [B, N] masks the N actions."""
-    wanted = np.clip(scaler.wanted(projector, state), layout.minimum, layout.maximum)
+    wanted = np.clip(scaler.target_servers(projector, state), layout.minimum, layout.maximum)
     missing = wanted - (state.idle + state.busy + state.starting)
     action = np.full(len(state.asked), WAIT, np.int64)
     for server in reversed(range(len(layout.servers))):
@@ -134,7 +146,7 @@ class QualityRate(Dispatcher):
 
     @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
-        each = expected(projector, state)
+        each = expected_results(projector, state)
         return best(projector, each.quality / each.seconds[:, None], legal)
 
 
@@ -144,7 +156,7 @@ class AllOn(Scaler):
     name = "all_on"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         return np.broadcast_to(projector.layout.maximum, state.idle.shape)
 
 
@@ -159,7 +171,7 @@ class Fixed(Scaler):
         self.servers, self.name = servers, "fixed_" + "_".join(map(str, servers))
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         return np.broadcast_to(np.array(self.servers), state.idle.shape)
 
 
@@ -175,7 +187,7 @@ class Utilisation(Scaler):
         self.target, self.variant, self.name = target, variant, f"utilisation_{target:g}"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         layout = projector.layout
         if projector.seconds is None:
             return np.broadcast_to(layout.maximum, state.idle.shape)

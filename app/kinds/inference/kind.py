@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, priced
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.forecasting.answer import Forecaster, read
+from app.kinds.contract.kind import Description, Kind, Prediction, Terms, TrainingOptions, price_terms
+from app.kinds.contract.run_outcome import EndedRun, Judgement
+from app.kinds.forecasting.answer import Forecaster, deserialise
 from app.kinds.inference import views
 from app.kinds.inference.awarding import roles
 from app.kinds.inference.decision import InferenceDecision, InferenceStart
@@ -16,22 +16,22 @@ from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import PARAMETERS, BatchPrediction, ServiceModel, predict
 from app.kinds.inference.policies import check, load
 from app.kinds.inference.samples import InferenceExecution, InferenceSamples
-from app.kinds.inference.spec import InferencePatch, InferenceSpec, changed
+from app.kinds.inference.spec import InferencePatch, InferenceSpec, apply_patch
 
 
 def forecasters(model: ServiceModel) -> Sequence[Forecaster]:
     """Return a forecaster of each user's requests; empty if no log is long enough.
 
     Raises IncompatibleModel if the model's can't be read."""
-    return read(model.forecasts) if len(model.forecasts) else ()
+    return deserialise(model.forecasts) if len(model.forecasts) else ()
 
 
 def terms(spec: InferenceSpec) -> Terms:
     """Return a spec's terms: prices per server-hour by class, and weights of the objective."""
-    return priced({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
+    return price_terms({server.name: server.price_per_hour for server in spec.servers}, spec.weights.model_dump())
 
 
-def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Judge a finished run by the mean quality (0 to 1) of recent answers to each user."""
     return views.judge(run)
 
@@ -62,7 +62,7 @@ KIND = Kind(
     engine=ENGINE,
     layout=Layout,
     model=ServiceModel.from_bytes,
-    changed=changed,
+    apply_patch=apply_patch,
     roles=roles,
     forecasters=forecasters,
     artifact=load,

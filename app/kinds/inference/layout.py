@@ -117,7 +117,7 @@ class Layout:
         return np.concatenate([of_users, np.full(3 * len(self.servers), np.inf), [LARGEST_AGE], unbounded])
 
     @cached_property
-    def told(self) -> NDArray[np.float32]:
+    def one_hot_context(self) -> NDArray[np.float32]:
         """One-hot entries of an observation by class to decide for and loaded variant, [C + 1, V + 1, 1 + C + V]; index
         −1 is ``CONTROL`` or ``NOTHING_LOADED``."""
         asked, loaded = (
@@ -130,8 +130,8 @@ class Layout:
 
     @cached_property
     def told_numbers(self) -> list[list[list[float]]]:
-        """The one-hot entries of ``told`` as nested lists."""
-        numbers: list[list[list[float]]] = self.told.tolist()
+        """The one-hot entries of ``one_hot_context`` as nested lists."""
+        numbers: list[list[list[float]]] = self.one_hot_context.tolist()
         return numbers
 
     @cached_property

@@ -14,7 +14,7 @@ from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import LATEST_MOMENT, IncompatibleModel, invalid
 from app.kinds.contract.kind import Parameter
 from app.kinds.inference.layout import Layout
-from app.kinds.tensors import read_tensors, written
+from app.kinds.tensors import read_tensors, write_tensors
 
 Floats = NDArray[np.float64]
 FORMAT = "inference-2"
@@ -38,7 +38,7 @@ class ServiceModel:
             the columns ``WEIGHT`` to ``CAME``; empty: unknown.
         parts: squared coefficients of variation of the rate by duration (``LASTING``), [U, 4]; empty: ``variation``
             only.
-        forecasts: serialised forecasters by user (``app.kinds.forecasting.answer.written``); empty: none.
+        forecasts: serialised forecasters by user (``app.kinds.forecasting.answer.serialise``); empty: none.
     """
 
     log_seconds: Floats
@@ -83,7 +83,7 @@ class ServiceModel:
 
     def to_bytes(self) -> bytes:
         """Serialise as safetensors; equal models give equal bytes."""
-        return written({name: np.asarray(value) for name, value in vars(self).items()}, {"format": FORMAT})
+        return write_tensors({name: np.asarray(value) for name, value in vars(self).items()}, {"format": FORMAT})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -176,7 +176,7 @@ class Recent(NamedTuple):
     slow: Floats
 
 
-def corrected(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
+def correct_rates(usual: Floats, recent: Recent, numbers: Floats) -> Floats:
     """Return the profile's rates ``usual``, corrected by recent deviation and change: requests per second, at least 0.
 
     ``numbers``: forecast coefficients, [..., 17]."""

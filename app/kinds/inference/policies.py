@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.contract.policy import Policy
-from app.kinds.engine import voice
+from app.kinds.engine import deciding_policy
 from app.kinds.inference.awarding import Together, layouts
 from app.kinds.inference.choices import Chooser
 from app.kinds.inference.drift import Watch
@@ -73,7 +73,7 @@ class Compiled:
         watch: computes evidence of drift; None without a domain model.
         spare: chooser of the heuristic, whose name is ``heuristic``.
         agent: chooser of the promoted policies; None: the heuristic decides.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -88,9 +88,11 @@ class Compiled:
         self._durations: Durations | None = None if self.seconds is None else self.seconds.tolist()
         self.spare = Chooser(self.projector, self.fleet, self._rule)
         self.heuristic = self.spare.name
-        self.agent, problem = self._promoted()
+        self.agent, problem = self._choose_promoted()
         name = None if self.agent is None else self.agent.name
-        self.voice = voice(snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic)
+        self.decided_by = deciding_policy(
+            snapshot if not problem else replace(snapshot, problem=problem), name, self.heuristic
+        )
 
     @property
     def rules(self) -> Mapping[str, Policy]:
@@ -99,7 +101,7 @@ class Compiled:
             return {WITHOUT_MODEL.name: WITHOUT_MODEL}
         return {rule.name: rule for rule in BASELINES}
 
-    def _promoted(self) -> tuple[Chooser | None, str]:
+    def _choose_promoted(self) -> tuple[Chooser | None, str]:
         """Return a chooser of the promoted policies (None: none is usable), and why not ("": none is promoted)."""
         snapshot, roles = self.snapshot, layouts(self.layout)
         problems = {one.problem for one in snapshot.policies.values() if one.problem} or {snapshot.problem} - {""}
@@ -122,7 +124,7 @@ class Compiled:
         policy = policies[DEFAULT_ROLE] if one else Together(self.layout, policies, self._offering)
         return Chooser(self.projector, self.fleet, policy)
 
-    def consulted(self, artifact: Artifact) -> Chooser:
+    def chooser_of(self, artifact: Artifact) -> Chooser:
         """Return a chooser that uses one agent in every role it was made for, as for shadows.
 
         Raises KeyError if one policy decides for all users and the agent has none for that role."""

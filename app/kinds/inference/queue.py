@@ -110,8 +110,8 @@ class RunState(NamedTuple):
         queues: waiting requests, [U].
         servers: servers that are on, by position in the fleet.
         rate: smoothed requests per second at ``now``, [U].
-        answered, quality: number of answered or dropped requests and sum of their qualities, both decaying with time
-            constant ``episode_seconds``, [U].
+        answer_count, quality: number of answered or dropped requests and sum of their qualities, both decaying with
+            time constant ``episode_seconds``, [U].
         requests: number of arrivals.
         carried: whether the client decides.
         midnight: seconds since 0:00 UTC at the run's start; None if the client decides.
@@ -125,7 +125,7 @@ class RunState(NamedTuple):
     queues: tuple[Waiting, ...]
     servers: dict[int, Server]
     rate: tuple[float, ...]
-    answered: tuple[float, ...]
+    answer_count: tuple[float, ...]
     quality: tuple[float, ...]
     requests: int
     carried: bool

@@ -26,7 +26,7 @@ _NEVER = (0,) * (PARTS + 1)
 TOO_OLD, TOO_MANY = "too_old", "too_many"
 
 
-class Dropped(NamedTuple):
+class DroppedRequest(NamedTuple):
     """A dropped request: position of its user, its name, and ``TOO_OLD`` or ``TOO_MANY``."""
 
     user: int
@@ -35,10 +35,10 @@ class Dropped(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Numbers ``known`` at one decision, in the order of ``State``; position of the server class to decide for
+    """The ``numbers`` at one decision, in the order of ``State``; position of the server class to decide for
     (``asked``) or ``CONTROL``; and of the variant ``loaded`` there, or ``NOTHING_LOADED``."""
 
-    known: list[float]
+    numbers: list[float]
     asked: int
     loaded: int
 
@@ -64,12 +64,12 @@ class Ledger:
     def __init__(self, layout: Layout, fleet: Fleet, seconds: Durations | None, state: RunState) -> None:
         self.layout, self.fleet = layout, fleet
         self.now, self.control, self.requests = state.now, state.control, state.requests
-        self.dropped: list[Dropped] = []
+        self.dropped: list[DroppedRequest] = []
         self.servers: dict[int, Server] = dict(state.servers)
         self._seconds, self.carried = seconds, state.carried
         self._at = [deque(queue.at) for queue in state.queues]
         self._ids = [deque(queue.ids) for queue in state.queues]
-        self._rate, self._answered, self._quality = list(state.rate), list(state.answered), list(state.quality)
+        self._rate, self._answered, self._quality = list(state.rate), list(state.answer_count), list(state.quality)
         self._zero_at = fleet.zero_at
         self._ended = deque(state.ended, BATCHES)
         self._arrived = [[*counts] for counts in state.arrived or [_NEVER] * len(state.queues)]
@@ -257,7 +257,7 @@ class Ledger:
         """Return the recent mean response quality of each user, 0 to 1; 1 before the first answer."""
         return [q / n if n > 0 else 1.0 for q, n in zip(self._quality, self._answered, strict=True)]
 
-    def counted(self) -> tuple[float, list[int]]:
+    def take_counts(self) -> tuple[float, list[int]]:
         """Return the start of the present count (seconds) and each user's arrivals since; begin a new count now."""
         since, counts = self.counted_from, self._arrivals
         self.counted_from, self._arrivals = self.now, [0] * len(counts)
@@ -274,7 +274,7 @@ class Ledger:
         moments = [at[0] + zero for at, zero in zip(self._at, self._zero_at, strict=True) if at]
         return min([*moments, self.control] if self.scalable else moments, default=None)
 
-    def seen(self, place: int) -> Row:
+    def observe(self, place: int) -> Row:
         """Return what a policy observes at a decision for the idle server at ``place``, or for ``CONTROL`` on the
         number of servers."""
         now, control = self.now, place == CONTROL
@@ -321,7 +321,7 @@ class Ledger:
 
     def _drop(self, user: int, why: str, at: float) -> None:
         self._at[user].popleft()
-        self.dropped.append(Dropped(user, self._ids[user].popleft(), why))
+        self.dropped.append(DroppedRequest(user, self._ids[user].popleft(), why))
         self._count(user, 1, 0.0, at)
 
     def _return(self, batch: Batch) -> None:
@@ -336,7 +336,7 @@ class Ledger:
 
 def states(fleet: Fleet, rows: Sequence[Row]) -> State:
     """Combine B decisions ``rows`` to a ``State``; its arrays are views of one array, for speed."""
-    known = np.array([row.known for row in rows])
+    known = np.array([row.numbers for row in rows])
     whole, asked = known.astype(np.int64), np.array([row[1:] for row in rows])
     waiting, oldest, newest, rate, quality, idle, busy, starting = fleet.places
     return State(

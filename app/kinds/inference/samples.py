@@ -19,7 +19,7 @@ from app.kinds.contract.inputs import Sample
 from app.kinds.contract.samples import ExecutionBase, Export, Format
 from app.kinds.inference.layout import Layout
 from app.kinds.records import Collector, RowCodec, Rows, by_name, row_exports, row_formats
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 LARGEST = 1e9
 """Largest size of a request, number of cores, and seconds; reports have the same bound, so that each run can become a
@@ -68,16 +68,16 @@ class LogCollector(Collector):
         if form == "requests":
             self._log.add(Requests(values["time"], values["user"].astype(np.uint8), values["size"]))
             return
-        cores = np.where(rows.silent("cores"), self._cores[values["server"]], values["cores"])
+        cores = np.where(rows.missing("cores"), self._cores[values["server"]], values["cores"])
         columns = [(values | {"cores": cores})[name] for name in BATCH_COLUMNS]
         self._batches.append(np.stack(columns, axis=1).astype(np.float64))
 
-    def packed(self) -> tuple[bytes, str, Mapping[str, Any]]:
+    def pack(self) -> tuple[bytes, str, Mapping[str, Any]]:
         """Return the bytes to store, the hexadecimal SHA-256 digest of the content, and the summary for lists."""
         batches = np.concatenate(self._batches).astype("<f8")
         columns, digest = self._log.finish()
         table = {"batches": batches} if len(batches) else {}
-        data = written({**table, **columns}, {"format": FORMAT, "requests": str(self._log.count)})
+        data = write_tensors({**table, **columns}, {"format": FORMAT, "requests": str(self._log.count)})
         return data, hashlib.sha256(batches.tobytes() + digest).hexdigest(), summary(data)
 
 
@@ -169,7 +169,7 @@ class _Column:
         return self._out.getvalue()
 
 
-def unpacked(data: bytes) -> Content:
+def unpack(data: bytes) -> Content:
     """Return the content of an execution's stored bytes, all in memory."""
     pieces = [Requests(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0)), *requests_of(data)]
     requests = Requests(*(np.concatenate(column) for column in zip(*pieces, strict=True)))
@@ -244,12 +244,12 @@ def run_batches(layout: Layout, reports: Sequence[Event]) -> dict[str, list[Any]
 
     A batch is measured if its end reports all of these, or if its start was reported and the variant was loaded before.
     """
-    found = [one for server, events in _by_server(reports).items() for one in _measured(server, events)]
-    held = [one for one in found if _held(layout, one)][:MOST_BATCHES]
+    found = [one for server, events in _by_server(reports).items() for one in _complete_batches(server, events)]
+    held = [one for one in found if _fits_layout(layout, one)][:MOST_BATCHES]
     return {name: [one[name] for one in held] for name in ("server", *NAMES)}
 
 
-def _held(layout: Layout, one: Event) -> bool:
+def _fits_layout(layout: Layout, one: Event) -> bool:
     known = one["variant"] in layout.variants and one["server"] in layout.servers
     return known and 1 <= one["batch"] <= layout.batches[-1] and 0 < one["seconds"] <= LARGEST
 
@@ -264,7 +264,7 @@ def _by_server(reports: Sequence[Event]) -> dict[str, list[Event]]:
     return {server: sorted(found, key=lambda one: float(one["at"])) for server, found in events.items()}
 
 
-def _measured(server: str, events: Sequence[Event]) -> Iterator[Event]:
+def _complete_batches(server: str, events: Sequence[Event]) -> Iterator[Event]:
     where, loaded, open_ = server.rpartition("-")[0], None, None
     for one in events:
         if "user" in one:  # a start
@@ -315,15 +315,15 @@ class InferenceSamples(RowCodec):
     exports: ClassVar[Mapping[str, Export]] = row_exports(forms(None))
     execution: ClassVar[type[ExecutionBase]] = InferenceExecution
 
-    def unpacked(self, data: bytes) -> Content:
+    def unpack(self, data: bytes) -> Content:
         """Return the batches and requests of an execution from its stored bytes."""
-        return unpacked(data)
+        return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return what lists show of stored bytes, as JSON, with users by position."""
         return summary(data)
 
-    def shown(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
+    def summary_fields(self, summary: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return ``summary`` with names of users in place of positions."""
         log = summary.get("requests")
         named = {"requests": {**log, "of_users": by_name(self.layout.users, log["of_users"])}} if log else {}

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State
 from app.kinds.inference.layout import WAIT, Layout
-from app.kinds.inference.model import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, corrected
+from app.kinds.inference.model import CAME, EIGHTHS, TYPICAL, WEIGHT, Recent, correct_rates
 from app.kinds.inference.quality import jain
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Scaler(Protocol):
 
     name: str
 
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         """Return the wanted number of servers of each of C classes for B runs, [B, C]."""
         ...
 
@@ -55,7 +55,7 @@ class ExpectedReturn(Scaler):
     name = "expected_return"
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         """Return the wanted number of servers of each class, [B, C]; the maximum without a domain model."""
         layout, on = projector.layout, state.idle + state.busy + state.starting
         if projector.seconds is None:
@@ -82,7 +82,7 @@ class ExpectedReturn(Scaler):
         control, came = layout.spec.control_seconds, np.ones((rate.shape[1], len(EIGHTHS)))
         if projector.usual is not None and projector.ahead is not None:
             usual = projector.usual * projector.ahead[:, TYPICAL]
-            rate = corrected(usual, Recent(rate, usual, rate), projector.ahead)
+            rate = correct_rates(usual, Recent(rate, usual, rate), projector.ahead)
             came = projector.ahead[:, CAME]
         rate = rate + state.waiting / control
         return _spread(layout, rate, came)
@@ -160,7 +160,7 @@ def candidates(layout: Layout, on: Integers) -> Integers:
     return np.clip(on[:, None] + np.array(moves), layout.minimum, layout.maximum)
 
 
-class Left(NamedTuple):
+class ExpectedLoss(NamedTuple):
     """Expected loss for each of M candidate numbers of servers of B runs, [B, M].
 
     Attributes:
@@ -174,7 +174,7 @@ class Left(NamedTuple):
 
 def expected_quality(
     layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving, *, fairness: bool = False
-) -> Left:
+) -> ExpectedLoss:
     """Return the expected share of quality lost, and the unfairness among users, for each of M candidates of B runs.
 
     Args:
@@ -185,14 +185,14 @@ def expected_quality(
         fairness: whether to compute the unfairness.
     """
     modes = _modes(layout, seconds, servers, arriving)
-    kept = sum(worth * _kept(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
+    kept = sum(worth * _quality_after(layout, arriving.rate, delay).mean(axis=-1) for worth, delay in modes)
     on = servers.sum(axis=2)[..., None] > 0
     best = np.where(on, np.max(kept, axis=2), 0.0)
     weights = (arriving.total / arriving.total.sum(axis=1, keepdims=True))[:, None]
     scale = (arriving.rate @ layout.quality.weight) / np.maximum(arriving.rate.sum(axis=1), LEAST_RATE)
     lost = np.asarray(scale[:, None] * (1 - (best * weights).sum(axis=2)))
     if not fairness:
-        return Left(lost, np.zeros_like(lost))
+        return ExpectedLoss(lost, np.zeros_like(lost))
     chosen = np.argmax(kept, axis=2)[:, :, None]  # [B, M, 1, Q]
     held = [
         (np.take_along_axis(worth, chosen, 2)[:, :, 0], np.take_along_axis(delay, chosen[..., None], 2)[:, :, 0])
@@ -202,7 +202,7 @@ def expected_quality(
         sum(worth * layout.quality.by_delay(user, delay).mean(axis=-1) for worth, delay in held) * weights * on
         for user in range(layout.shape[0])
     ]
-    return Left(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
+    return ExpectedLoss(lost, np.asarray(1 - jain(np.stack([one.sum(axis=2) for one in of_users], axis=2))))
 
 
 def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arriving) -> list[tuple[Floats, Floats]]:
@@ -217,7 +217,7 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
     accuracy = np.repeat(layout.quality.accuracy, len(sizes))
     quick = np.arange(len(sizes) - 1, len(accuracy), len(sizes))  # the largest batches of each variant
     usual, other = np.repeat(np.arange(len(accuracy)), len(quick)), np.tile(quick, len(accuracy))
-    share, together = relieved(load[:, :, usual], load[:, :, other])
+    share, together = relief(load[:, :, usual], load[:, :, other])
     of_each = share * each[:, :, usual, None] + (1 - share) * each[:, :, other, None]
     wait = waits(together, count[..., None], of_each, layout.spec.control_seconds)
     return [
@@ -226,7 +226,7 @@ def _modes(layout: Layout, seconds: Floats, servers: Integers, arriving: Arrivin
     ]
 
 
-def relieved(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
+def relief(usual: Floats, other: Floats) -> tuple[Floats, Floats]:
     """Return the share of requests that a mode can take if another relieves it, and the effective load for waits.
 
     The other mode takes over while many wait, so that servers may be busy nearly all the time with short waits.
@@ -260,7 +260,7 @@ def waits(load: Floats, servers: Floats | Integers, seconds: Floats, control_sec
     return np.asarray(steady + grown[..., None])
 
 
-def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
+def _quality_after(layout: Layout, rate: Floats, delay: Floats) -> Floats:
     """Return the mean share of quality left by ``delay`` [B, …] seconds, over users by weight and rate."""
     grid, left = layout.falling
     share = rate * layout.quality.weight + LEAST_RATE
@@ -276,7 +276,7 @@ def _kept(layout: Layout, rate: Floats, delay: Floats) -> Floats:
 POINTS = (np.arange(4) + 0.5) / 4  # where along a batch, or a queue, qualities are taken
 
 
-class Expected(NamedTuple):
+class ExpectedResults(NamedTuple):
     """Expected result of each start (user, variant, batch size) on the idle server of B runs.
 
     Attributes:
@@ -290,7 +290,7 @@ class Expected(NamedTuple):
     quality: Floats
 
 
-def expected(projector: Projector, state: State) -> Expected:
+def expected_results(projector: Projector, state: State) -> ExpectedResults:
     """Return the expected result of each start in B runs; raises ValueError without a domain model."""
     layout = projector.layout
     seconds = seconds_of(projector, state)
@@ -300,7 +300,7 @@ def expected(projector: Projector, state: State) -> Expected:
     users = np.arange(len(layout.users))[:, None, None, None]
     kept = layout.quality.by_delay(users, delay).mean(axis=-1)
     worth = layout.quality.weight[:, None] * layout.quality.accuracy  # [U, V]
-    return Expected(seconds, size, worth[:, :, None] * kept * size[:, :, None])
+    return ExpectedResults(seconds, size, worth[:, :, None] * kept * size[:, :, None])
 
 
 def seconds_of(projector: Projector, state: State) -> Floats:
@@ -369,21 +369,21 @@ class Lookahead(Dispatcher):
     @override
     def start(self, projector: Projector, state: State, legal: NDArray[np.bool_]) -> Integers:
         layout = projector.layout
-        each = expected(projector, state)
+        each = expected_results(projector, state)
         known = legal[:, 1 : 1 + layout.dispatches]
-        score, tried = np.full(known.shape, -np.inf), _tried(layout, each, known)
+        score, tried = np.full(known.shape, -np.inf), _candidate_mask(layout, each, known)
         row, start = np.nonzero(tried)  # of all runs in one list: hardly a run has all starts to choose from
         score[row, start] = self._worth(layout, state, each, row, start)
         top = score.argmax(axis=1)
         return np.where(tried.any(axis=1), 1 + top, WAIT)
 
-    def _worth(self, layout: Layout, state: State, each: Expected, row: Integers, start: Integers) -> Floats:
+    def _worth(self, layout: Layout, state: State, each: ExpectedResults, row: Integers, start: Integers) -> Floats:
         """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
         weights = layout.spec.weights
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
-            layout, state, _left(layout, state, begun), _ways(layout, each), self.horizon
+            layout, state, _remainder(layout, state, begun), _ways(layout, each), self.horizon
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
@@ -399,7 +399,7 @@ class _Start(NamedTuple):
     requests: Integers
 
 
-class _Left(NamedTuple):
+class _Remainder(NamedTuple):
     """Requests that remain after each of N starts.
 
     Attributes:
@@ -424,7 +424,7 @@ class _Ways(NamedTuple):
     rate: Floats
 
 
-def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _candidate_mask(layout: Layout, each: ExpectedResults, legal: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return a mask of the starts to compare, [B, U·V·K]: all legal ones, or those of most quality per second."""
     users, variants, batches = layout.shape
     most = max(WORK // (variants * min(batches, MOST_SIZES_AHEAD) * users * len(POINTS)), 8)
@@ -437,28 +437,28 @@ def _tried(layout: Layout, each: Expected, legal: NDArray[np.bool_]) -> NDArray[
     return chosen & legal
 
 
-def _left(layout: Layout, state: State, start: _Start) -> _Left:
+def _remainder(layout: Layout, state: State, start: _Start) -> _Remainder:
     known = state.waiting[start.row]  # [N, U]
     first = np.where(start.user[:, None] == np.arange(layout.shape[0]), start.requests[:, None], 0)
     waiting = known.astype(np.float64) - first
     share = (first + _POINTS * np.maximum(waiting - 1, 0)) / np.maximum(known - 1, 1)
     oldest, newest = state.oldest[start.row], state.newest[start.row]
     servers = _servers(state)[start.row]
-    return _Left(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
+    return _Remainder(start.row, waiting, oldest + share * (newest - oldest), start.seconds / servers)
 
 
 def _servers(state: State) -> Integers:
     return np.maximum((state.idle + state.busy).sum(axis=1), 1)
 
 
-def _ways(layout: Layout, each: Expected) -> _Ways:
+def _ways(layout: Layout, each: ExpectedResults) -> _Ways:
     sizes = np.unique(np.linspace(0, layout.shape[2] - 1, MOST_SIZES_AHEAD).round().astype(np.int64))
     seconds = each.seconds[:, :, sizes].reshape(len(each.seconds), -1)
     rate = np.tile(layout.batches[sizes], layout.shape[1]) / seconds
     return _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate)
 
 
-def _lookahead_kept(layout: Layout, state: State, left: _Left, ways: _Ways, horizon: float) -> Floats:
+def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: float) -> Floats:
     """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]

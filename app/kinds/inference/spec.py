@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
-from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
 
 LARGEST_BATCH, LARGEST_QUEUE = 1_024, 10_000
 MOST_ACTIONS = 4_096
@@ -112,15 +112,17 @@ class InferenceSpec(Strict):
 
     name: Slug
     kind: Literal["inference"]
-    variants: Annotated[tuple[Variant, ...], Field(min_length=1, max_length=16), Counted(), AfterValidator(_unique)]
+    variants: Annotated[
+        tuple[Variant, ...], Field(min_length=1, max_length=16), EarlyMaxLength(), AfterValidator(_unique)
+    ]
     servers: Annotated[
         tuple[ServerClass, ...],
         Field(min_length=1, max_length=8),
-        Counted(),
+        EarlyMaxLength(),
         AfterValidator(_unique),
         AfterValidator(_few),
     ]
-    users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), Counted(), AfterValidator(_unique)]
+    users: Annotated[tuple[User, ...], Field(min_length=1, max_length=32), EarlyMaxLength(), AfterValidator(_unique)]
     batches: Annotated[
         tuple[Annotated[int, Field(ge=1, le=LARGEST_BATCH)], ...],
         Field(min_length=1, max_length=16, description="allowed batch sizes; the smallest also takes fewer requests"),
@@ -179,7 +181,7 @@ class InferencePatch(BaseModel):
     users: Annotated[dict[str, Positive], Field(description="New relative weights of users.", examples=[{"a": 2}])] = {}
 
 
-def changed(spec: Spec, patch: InferencePatch) -> Spec:
+def apply_patch(spec: Spec, patch: InferencePatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

@@ -11,8 +11,8 @@ from typing_extensions import override
 from app.charts.figures import Figure, Fitted, responses
 from app.charts.text import number
 from app.charts.timeline import counts, courses
-from app.kinds.contract.run_outcome import Ended, Judgement
-from app.kinds.contract.views import Fact, Learnt, Shown, Views, errors
+from app.kinds.contract.run_outcome import EndedRun, Judgement
+from app.kinds.contract.views import Fact, Learnt, RunHistory, Views, errors
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import ServiceModel
 from app.kinds.inference.policies import Compiled
@@ -26,11 +26,11 @@ class InferenceViews(Views):
     """Pages of runs and workloads of kind ``inference``."""
 
     @override
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
-        decision: Json = shown.steps[-1].decision if shown.steps else shown.first
+    def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
+        decision: Json = history.steps[-1].decision if history.steps else history.first
         servers = ", ".join(f"{count} {name}" for name, count in decision["servers"].items())
         found = [
-            Fact("reports", f"{shown.iterations:,}"),
+            Fact("reports", f"{history.iterations:,}"),
             Fact("time", f"{number(decision['at'])} s"),
             Fact("servers", servers),
             Fact("waiting", f"{sum(decision['waiting'].values()):,}", "requests"),
@@ -38,38 +38,51 @@ class InferenceViews(Views):
         return [*found, *(Fact(f"quality of {user}", f"{value:.2f}") for user, value in decision["quality"].items())]
 
     @override
-    def run(self, compiled: Any, shown: Shown) -> Sequence[Figure]:
-        if not shown.steps:
+    def run(self, compiled: Any, history: RunHistory) -> Sequence[Figure]:
+        if not history.steps:
             return []
-        first, last = shown.steps[0].report["at"], shown.steps[-1].report["at"]
+        first, last = history.steps[0].report["at"], history.steps[-1].report["at"]
         width = max(last - first, 1e-3) / BINS
-        came = [(a["at"], a["user"]) for step in shown.steps for a in step.report.get("arrived", ())]
+        came = [(a["at"], a["user"]) for step in history.steps for a in step.report.get("arrived", ())]
         answered = [
             (step.report["at"], batch["variant"])
-            for step in shown.steps
+            for step in history.steps
             for batch in step.decision.get("start", ())
             for _ in batch["requests"]
         ]
         dropped = [
             (step.report["at"], "given up")
-            for step in shown.steps
+            for step in history.steps
             for drop in step.decision.get("drop", ())
             for _ in drop["requests"]
         ]
         bar = f"Each bar is {number(width)} s."
-        if shown.every > 1:
-            bar += f" Every {shown.every:,}th report is looked at, and counted so many times."
+        if history.every > 1:
+            bar += f" Every {history.every:,}th report is looked at, and counted so many times."
         found = [
-            counts("Requests that came, by user", "requests", _binned(came, first, width, shown.every), width, bar),
+            counts(
+                "Requests that came, by user", "requests", _count_bins(came, first, width, history.every), width, bar
+            ),
             counts(
                 "Which variant answers",
                 "requests",
-                _binned([*answered, *dropped], first, width, shown.every),
+                _count_bins([*answered, *dropped], first, width, history.every),
                 width,
                 bar,
             ),
-            courses("Requests that wait", "requests", _each(shown, "waiting"), "After decisions, by user.", steps=True),
-            courses("Quality", "mean quality", _each(shown, "quality"), "Of each user’s answers lately; 1 is best."),
+            courses(
+                "Requests that wait",
+                "requests",
+                _values_by_user(history, "waiting"),
+                "After decisions, by user.",
+                steps=True,
+            ),
+            courses(
+                "Quality",
+                "mean quality",
+                _values_by_user(history, "quality"),
+                "Of each user’s answers lately; 1 is best.",
+            ),
         ]
         return [figure for figure in found if figure.rows]
 
@@ -113,7 +126,7 @@ def _seconds(layout: Layout, model: ServiceModel) -> Iterator[tuple[str, dict[st
             yield name, curves
 
 
-def _binned(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
+def _count_bins(events: Iterable[tuple[float, str]], first: float, width: float, each: int) -> dict[str, Course]:
     """Return (start of the bin, count of events) by name, for bins of ``width`` seconds; each event counts ``each``."""
     found = Counter((name, max(int((at - first) / width), 0)) for at, name in events)
     courses: dict[str, Course] = {}
@@ -122,10 +135,10 @@ def _binned(events: Iterable[tuple[float, str]], first: float, width: float, eac
     return courses
 
 
-def _each(shown: Shown, field: str) -> dict[str, Course]:
+def _values_by_user(history: RunHistory, field: str) -> dict[str, Course]:
     """Return (seconds, value) by user of a decision's ``field`` with one number per user."""
     found: dict[str, Course] = {}
-    for step in shown.steps:
+    for step in history.steps:
         for user, value in sorted(step.decision.get(field, {}).items()):  # in the order, and so the colours, of counts
             found.setdefault(user, []).append((step.report["at"], float(value)))
     return found
@@ -146,7 +159,7 @@ def risk(users: Sequence[str], qualities: Sequence[float]) -> str:
     return f"mean quality of recent answers below {GOOD:g}: {', '.join(poor)}"
 
 
-def judge(run: Ended) -> Judgement:
+def judge(run: EndedRun) -> Judgement:
     """Judge a finished run by the qualities in its last decision; undetermined (None) if nothing was reported."""
     quality = run.decision.get("quality")
     if not quality or run.decision.get("reported") is None:

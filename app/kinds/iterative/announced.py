@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, invalid
 from app.kinds.iterative.layout import AHEAD
-from app.kinds.iterative.model import Point, weighted
+from app.kinds.iterative.model import Point, weighted_sum
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, by_member, member_point
 
@@ -67,14 +67,14 @@ class Announced:
         """Return Σ over the announced iterations of the expected ``metric`` (a position), in its unit, or of its
         natural logarithm, [N, B], at rows ``allocation`` [N, B] of the allocation grid."""
         if logs:
-            return self._summed(metric, allocation, lambda found, _: found)
-        return self._summed(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
+            return self._sum_rest(metric, allocation, lambda found, _: found)
+        return self._sum_rest(metric, allocation, lambda found, noise: np.exp(found + noise / 2))
 
     def variance(self, metric: int, allocation: Indices) -> Array:
         """Return the variance of the sum of ``metric`` by noise, [N, B], for a run effect of 1 (factor)."""
-        return self._summed(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
+        return self._sum_rest(metric, allocation, lambda found, noise: np.exp(2 * found + noise) * np.expm1(noise))
 
-    def _summed(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
+    def _sum_rest(self, metric: int, allocation: Indices, of: Callable[[Array, Array], Array]) -> Array:
         ahead = self.point.cells.shape[2]
         options = max(1, min(len(allocation), LARGEST // ahead))
         runs = max(1, LARGEST // (options * ahead))
@@ -90,7 +90,7 @@ class Announced:
         places = np.arange(cells.shape[2])
         iterations = self.first[runs, None] + places  # [b, U]
         read = [projector.metric_logs(metric, allocation[:, :, None], cell, iterations) for cell in cells[:, runs]]
-        found = read[0] if weights is None else weighted(read, weights[:, runs])  # [n, b, U]
+        found = read[0] if weights is None else weighted_sum(read, weights[:, runs])  # [n, b, U]
         values = of(found, projector.noise(iterations)[..., metric])
         total: Array = (values * (places < self.counts[runs, None])).sum(axis=2)
         return total
@@ -124,7 +124,7 @@ class Announced:
         return out.reshape(2 * AHEAD, -1)
 
 
-def announced(projector: Projector, state: State) -> Announced | None:
+def announced_iterations(projector: Projector, state: State) -> Announced | None:
     """Return the announced iterations of ``state``; None if there are none or the model doesn't depend on features."""
     if state.upcoming.shape[1] == 0 or projector.cells == 1:
         return None
@@ -146,7 +146,7 @@ class Remaining:
         allocation: rows of the allocation grid, [N, B].
         point: position of the runs' features in the feature grid of ``ahead``.
         iteration: number of the next iteration, from 0, [B].
-        told: announced iterations; None: none.
+        announced: announced iterations; None: none.
         then: rows of the grid after the next iteration, [N, B]; None: ``allocation`` throughout.
     """
 
@@ -154,7 +154,7 @@ class Remaining:
     allocation: Indices
     point: Point
     iteration: Indices
-    told: Announced | None
+    announced: Announced | None
     then: Indices | None = None
     _rests: dict[int, Array] = field(default_factory=dict, init=False)
 
@@ -162,7 +162,7 @@ class Remaining:
     def later(self) -> Remaining:
         """Iterations after the next one, at ``allocation``."""
         after = np.minimum(self.iteration + 1, self.ahead.layout.iterations)
-        told = None if self.told is None else self.told.after_next()
+        told = None if self.announced is None else self.announced.after_next()
         return Remaining(self.ahead, self.allocation, self.point, after, told)
 
     def taken_over(self) -> Remaining:
@@ -183,10 +183,10 @@ class Remaining:
             later = self.later.sums(metric, logs) - self.taken_over().sums(metric, logs)
             return replace(self, then=None).sums(metric, logs) - later
         read = self.ahead.remaining_log if logs else self.ahead.remaining
-        if self.told is None:
+        if self.announced is None:
             return read(metric, self.allocation, self.point, self.iteration)
-        rest = read(metric, self.allocation, self.point, self.told.following)
-        return rest + self.told.sums(metric, self.allocation, logs=logs)
+        rest = read(metric, self.allocation, self.point, self.announced.following)
+        return rest + self.announced.sums(metric, self.allocation, logs=logs)
 
     def variance(self, metric: int) -> Array:
         """Return the variance of ``rest`` by noise, [N, B], for a run effect of 1 (factor).
@@ -195,19 +195,19 @@ class Remaining:
         if self.then is not None:
             later = self.later.variance(metric) - self.taken_over().variance(metric)
             return np.maximum(replace(self, then=None).variance(metric) - later, 0)
-        if self.told is None:
+        if self.announced is None:
             return self.ahead.remaining_variance(metric, self.allocation, self.point, self.iteration)
-        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.told.following)
-        return rest + self.told.variance(metric, self.allocation)
+        rest = self.ahead.remaining_variance(metric, self.allocation, self.point, self.announced.following)
+        return rest + self.announced.variance(metric, self.allocation)
 
     def next(self, metric: int) -> tuple[Array, Array]:
         """Return the expected natural logarithm of the next iteration's ``metric``, [N, B], and the variance of that
         logarithm by noise, [B] or [1]."""
         logs = _next(self.ahead, metric, self.allocation, self.point, self.iteration)
         noise = self.ahead.noise(self.iteration)[:, metric]
-        if self.told is None:
+        if self.announced is None:
             return logs, noise
-        told, known = self.told, self.told.counts > 0
+        told, known = self.announced, self.announced.counts > 0
         there = _next(told.projector, metric, self.allocation, told.next, self.iteration)
         own = told.projector.noise(self.iteration)[:, metric]
         return np.where(known, there, logs), np.where(known, own, noise)
@@ -215,7 +215,7 @@ class Remaining:
 
 def _next(projector: Projector, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
     found = [projector.metric_logs(metric, allocation, cell, iteration) for cell in point.cells]
-    return found[0] if point.weights is None else weighted(found, point.weights)
+    return found[0] if point.weights is None else weighted_sum(found, point.weights)
 
 
 def remaining(
@@ -277,7 +277,7 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
     return np.array(rows, np.float64).reshape(len(given), len(layout.features))
 
 
-def padded(announced: Sequence[Floats], features: int) -> NDArray[Any]:
+def pad_announced(announced: Sequence[Floats], features: int) -> NDArray[Any]:
     """Return the announced features of B runs, given as [U, F] with U of their own, as [B, U, F], padded with NaN.
 
     ``features``: number F of features."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.announced import Remaining, announced, remaining
+from app.kinds.iterative.announced import Remaining, announced_iterations, remaining
 from app.kinds.iterative.observation import Options, outlook
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, member_weights
@@ -20,7 +20,7 @@ RESERVE = 0.25
 BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
-def asked(state: State) -> NDArray[np.bool_]:
+def has_probability(state: State) -> NDArray[np.bool_]:
     """Return for B runs and M metrics, [B, M], whether there is a target with a required probability."""
     missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
     return ~missing
@@ -41,7 +41,7 @@ def chances(
         pause: seconds that the change takes, [K, B] or [K, 1].
         then: rows of the grid after the next iteration, [K, B]; None: ``allocation`` throughout.
     """
-    left, apart = remaining(projector, state, allocation, announced(projector, state), then)
+    left, apart = remaining(projector, state, allocation, announced_iterations(projector, state), then)
     return chances_of(projector, state, left, apart, pause)
 
 
@@ -57,7 +57,9 @@ def chances_of(projector: Projector, state: State, left: Remaining, apart: State
     return mixed
 
 
-def assured(projector: Projector, state: State, options: Options, present: int | None = None) -> NDArray[np.bool_]:
+def meets_targets(
+    projector: Projector, state: State, options: Options, present: int | None = None
+) -> NDArray[np.bool_]:
     """Return a mask [K, B] of the K options that meet every target of each of B runs with the required probability.
 
     Options less likely to meet a target than option ``present`` need ``RESERVE`` of the remaining probability more, so
@@ -68,22 +70,22 @@ def assured(projector: Projector, state: State, options: Options, present: int |
         less = found < found[:, present, None]
         required = required + less * (RESERVE * (1 - required))
     enough: NDArray[np.bool_] = found >= required
-    enough |= ~asked(state).T[:, None]
+    enough |= ~has_probability(state).T[:, None]
     return np.logical_and.reduce(enough, axis=0)
 
 
 def assured_outlook(projector: Projector, state: State, options: Options, present: int | None = None) -> Array:
-    """Return the expected return-to-go of each of K options held to the end, [K, B]; −∞ unless ``assured``.
+    """Return the expected return-to-go of each of K options held to the end, [K, B]; −∞ unless ``meets_targets``.
 
-    Misses of targets with a required probability cost nothing here. ``present``: as in ``assured``."""
-    expected = outlook(projector, _freed(projector, state), options)
-    return np.where(assured(projector, state, options, present), expected, -np.inf)
+    Misses of targets with a required probability cost nothing here. ``present``: as in ``meets_targets``."""
+    expected = outlook(projector, _relax_targets(projector, state), options)
+    return np.where(meets_targets(projector, state, options, present), expected, -np.inf)
 
 
-def _freed(projector: Projector, state: State) -> State:
+def _relax_targets(projector: Projector, state: State) -> State:
     """Return ``state`` with targets that are always met in place of those with a required probability."""
     always = [BEYOND.get(metric.goal, np.nan) for metric in projector.layout.spec.metrics]
-    return state._replace(targets=np.where(asked(state), projector.dtype.type(always), state.targets))
+    return state._replace(targets=np.where(has_probability(state), projector.dtype.type(always), state.targets))
 
 
 def _chances(left: Remaining, state: State, pause: Array) -> Array:
@@ -110,7 +112,7 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     spread = left.variance(metric) / rest**2
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
     median = np.log(rest) + state.effect[:, metric] - spread / 2
-    below = student((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
+    below = student_cdf((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
     np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
     np.copyto(below, 0, where=room < 0)
     return below
@@ -122,10 +124,10 @@ def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
     logs, noise = left.next(metric)
     room = np.maximum(state.targets[:, metric] - pause, 1e-12)
     variance = state.variance[:, metric] + projector.drift_variance[metric] + noise
-    return student((np.log(room) - logs - state.effect[:, metric]) / np.sqrt(variance))
+    return student_cdf((np.log(room) - logs - state.effect[:, metric]) / np.sqrt(variance))
 
 
-def student(value: Array) -> Array:
+def student_cdf(value: Array) -> Array:
     """Return the cumulative distribution function of Student's t with 4 degrees of freedom at ``value``, elementwise
     (Abramowitz and Stegun, 1964, 26.7.4)."""
     squared = value * value

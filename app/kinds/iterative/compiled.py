@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
-from app.kinds.engine import NO_AGENT, Voice, voice
+from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies import in_force
 from app.kinds.iterative.projector import Projector
@@ -36,20 +36,20 @@ class Compiled:
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
         unknown: NaN for each metric.
         words: wording of each metric in texts.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self.layout = snapshot, snapshot.layout
-        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else uninformed(self.layout)
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else initial_table(self.layout)
         self.projector = Projector(self.layout, model)
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact
         name = None if self.agent is None else self.agent.policy.name
-        self.voice = voice(snapshot, name, self.heuristic, explained=True)
+        self.decided_by = deciding_policy(snapshot, name, self.heuristic, explained=True)
         self.preface = lru_cache(maxsize=16)(self._preface)
         self._levels = [(r.name, {_value(r, i): i for i in range(r.levels)}) for r in self.layout.spec.resources]
         self._lowest = [feature.minimum for feature in self.layout.spec.features]
@@ -62,11 +62,11 @@ class Compiled:
         self._usual = lru_cache(maxsize=128)(lambda batch: preferences_of(self.projector, self.fresh(batch)))
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
-    def _preface(self, voice: Voice, name: str) -> str:
+    def _preface(self, decided_by: DecidedBy, name: str) -> str:
         """Return a text that heuristic ``name`` decides and why, with its evidence; "" without a reason to state."""
         table = self.projector.table
-        evidence = f": {table.evidence}" if voice.why == NO_AGENT and name == table.rule else ""
-        return f"{voice.preface(name)}{evidence}"
+        evidence = f": {table.evidence}" if decided_by.why == NO_AGENT and name == table.rule else ""
+        return f"{decided_by.preface(name)}{evidence}"
 
     def heuristics(self, state: State) -> list[str]:
         """Return the name of the heuristic for each of B runs, used where no agent decides."""
@@ -146,7 +146,7 @@ def codes(*notices: str) -> frozenset[int]:
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 
-def noted(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
+def add_notices(text: str, notice: str, beyond: str, known: frozenset[int], lasting: str) -> tuple[str, frozenset[int]]:
     """Return a reason's ``text`` with ``notice`` before and ``beyond`` after it unless shown before, and their codes.
 
     ``known``: codes of notices in the run's last decision. The code of the notice ``lasting`` is kept while another one

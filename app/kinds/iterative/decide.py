@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.engine import Choices, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, KindDecision
 from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
-from app.kinds.iterative.chance import asked, assured
-from app.kinds.iterative.compiled import NONE, Compiled, noted
+from app.kinds.iterative.chance import has_probability, meets_targets
+from app.kinds.iterative.compiled import NONE, Compiled, add_notices
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
-from app.kinds.iterative.policies import Decided, Verdict
+from app.kinds.iterative.policies import GuardedChoice, Verdict
 from app.kinds.iterative.prediction import risks
 from app.kinds.iterative.reasons import DecisionContext, Forecast, Reason, forecast
 from app.kinds.iterative.spec import SECONDS
@@ -48,10 +48,10 @@ class Batch(NamedTuple):
     upcoming: Sequence[NDArray[np.float64]]
 
 
-class Chosen(NamedTuple):
+class PolicyChoice(NamedTuple):
     """The guard's result ``decided`` for a policy's actions; ``agent`` is None if the heuristic chose."""
 
-    decided: Decided
+    decided: GuardedChoice
     agent: Artifact | None
 
 
@@ -66,12 +66,12 @@ class Steps(NamedTuple):
     """
 
     levels: Levels
-    decided: Decided
+    decided: GuardedChoice
     required: float
     then: NDArray[np.integer]
 
 
-def observed(
+def make_batch(
     compiled: Compiled,
     state: State,
     notices: Sequence[frozenset[int]],
@@ -88,7 +88,7 @@ def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Mem
     ``memory`` [B, H] holds a recurrent policy's hidden states; None: all zeros, or none."""
     situation = batch.situation if memory is None else batch.situation._replace(memory=memory)
     decided = guard.decide(situation, agent, compiled.chosen)
-    return Choices(decided.action.tolist(), Chosen(decided, agent), decided.memory)
+    return Choices(decided.action.tolist(), PolicyChoice(decided, agent), decided.memory)
 
 
 def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choices) -> dict[str, Any]:
@@ -105,10 +105,10 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
     }
 
 
-def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
-    """Return the decisions for the chosen actions, one per run of the batch; ``voice``: what decides."""
+def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
+    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by``: what decides."""
     state: State = batch.situation.state
-    chosen: Chosen = choices.detail
+    chosen: PolicyChoice = choices.detail
     decided, agent = chosen
     rules, then = compiled.heuristics(state), continuation(batch.situation)
     if compiled.heuristic != MODEL_PREDICTIVE:  # no other rule chooses for one iteration alone
@@ -118,7 +118,9 @@ def write(compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> l
     levels = step(compiled.layout, state.levels, decided.action)
     steps = Steps(levels, decided, guard.hysteresis(agent), then)
     policies = [agent.policy.name] * len(rules) if agent else rules
-    responder = _Responder(voice.source, voice.code, policies, rules, [compiled.preface(voice, one) for one in rules])
+    responder = _Responder(
+        decided_by.source, decided_by.code, policies, rules, [compiled.preface(decided_by, one) for one in rules]
+    )
     return _render(compiled, batch, steps, responder)
 
 
@@ -146,7 +148,7 @@ class _Responder(NamedTuple):
     notices: list[str]
 
 
-def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[Written]:
+def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responder) -> list[KindDecision]:
     state = batch.situation.state
     hold, after = compiled.layout.index(state.levels), compiled.layout.index(steps.levels)
     pause = compiled.pause(steps.levels - state.levels, state.iteration > 0)
@@ -170,7 +172,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
         strict=True,
     )
     return [
-        Written(
+        KindDecision(
             {
                 "allocation": context.decided.encoded,
                 "delta": compiled.delta(held, taken),
@@ -233,7 +235,7 @@ def _reasons(
         elif verdict == Verdict.OUTSIDE_EXPERIENCE:
             source, code = "guard", "outside_experience"
             notice = reasons.outside_experience(tuple(compress(ways, outside[i])), responder.rules[i])
-        text, present = noted(own.text, notice, context.decided.beyond, before, responder.notices[i])
+        text, present = add_notices(own.text, notice, context.decided.beyond, before, responder.notices[i])
         sources.append(source)
         given.append({"code": code, "text": text})
         codes.append(present)
@@ -257,7 +259,7 @@ def decision_contexts(
     That is the metric furthest below its required probability, else the one closest to missing its target or furthest
     beyond. ``hold`` and ``after`` [B] are rows of the allocation grid before and after the decision, ``then`` [B] that
     after the next iteration (−1, or None: no other)."""
-    sought, (batch, metrics) = asked(state), state.targets.shape
+    sought, (batch, metrics) = has_probability(state), state.targets.shape
     sure = not sought.any()
     worst = (seen.excess[0] if sure else _told_by(state, seen)).argmax(axis=1)
     at = np.arange(batch) * metrics + worst
@@ -291,7 +293,7 @@ def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArra
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector
-        short[i] = not assured(projector, one, everywhere(projector, one)).any()
+        short[i] = not meets_targets(projector, one, everywhere(projector, one)).any()
     attainable: list[bool] = (~short).tolist()
     return attainable
 
@@ -317,7 +319,7 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
-def begin(compiled: Compiled, state: State) -> Written:
+def begin(compiled: Compiled, state: State) -> KindDecision:
     """Return the first decision of one run (``state`` with B = 1): the model's best allocation, or the spec's initial
     one without a model."""
     projector, layout = compiled.projector, compiled.layout
@@ -331,9 +333,9 @@ def begin(compiled: Compiled, state: State) -> Written:
         if informed
         else reasons.first_without_model(context, compiled.snapshot.problem)
     )
-    text, notices = noted(first.text, "", context.decided.beyond if informed else "", NONE, "")
+    text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
-    return Written(
+    return KindDecision(
         {
             "allocation": context.decided.encoded,
             "delta": compiled.delta(int(hold[0]), int(after[0])),
@@ -351,13 +353,13 @@ def begin(compiled: Compiled, state: State) -> Written:
     )
 
 
-def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> Written:
+def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failure: str) -> KindDecision:
     """Return a decision that keeps the allocation of one run (``state`` with B = 1), without model or forecast.
 
     ``upcoming`` [U, F] are its announced features; ``failure`` begins the reason's text."""
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
-    return Written(
+    return KindDecision(
         {**own, "predicted": {}, "chances": {}},
         {"code": "fallback", "text": f"{failure}; the allocation is held"},
         noop=True,

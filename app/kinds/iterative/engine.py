@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.engine import Pending, Query, Snapshot
 from app.kinds.contract.inputs import invalid
-from app.kinds.engine import Choices, Engine, Kept, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, RunMemory, Serving
 from app.kinds.fields import decoded
 from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
-from app.kinds.iterative.announced import encode_upcoming, padded
+from app.kinds.iterative.announced import encode_upcoming, pad_announced
 from app.kinds.iterative.compiled import NONE, Compiled
 from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
-from app.kinds.iterative.state import RunState, State, advance, aligned, unpack
+from app.kinds.iterative.state import RunState, State, advance, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
@@ -34,7 +34,7 @@ NOTHING: Array = np.zeros((0, 0))
 FEW_ANNOUNCED = 100  # reading and weighing them takes some 3 ms
 
 
-class Read(msgspec.Struct, frozen=True):
+class CheckedReport(msgspec.Struct, frozen=True):
     """A report in the layout's order of names.
 
     Attributes:
@@ -55,7 +55,7 @@ class IterativeServing(Serving):
     ``RunState``."""
 
     report = IterationReport
-    silent: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
 
     def compile(self, snapshot: Snapshot) -> Compiled:
         """Compile a snapshot: projector, heuristic and cached texts."""
@@ -79,7 +79,7 @@ class IterativeServing(Serving):
             report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming)
         return report
 
-    def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run: the model's best allocation, or the spec's initial one without a model.
 
         Raises:
@@ -100,7 +100,7 @@ class IterativeServing(Serving):
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
         return len(announced) > FEW_ANNOUNCED
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> CheckedReport:
         """Return the report in the layout's order, whatever the run's state.
 
         Raises:
@@ -111,20 +111,20 @@ class IterativeServing(Serving):
             raise invalid("/path/iteration", accepted, iteration)
         encoded = compiled.encode(report.allocation, report.metrics, report.features)
         if not isinstance(report.upcoming, list):
-            return Read(*encoded)
+            return CheckedReport(*encoded)
         given = [one.features for one in report.upcoming]
-        return Read(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
+        return CheckedReport(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return all runs with their states advanced by their reports, as input of policies."""
         before = [one.state.state for one in pending]
         if isinstance(before[0], GivenState):  # from queries, which come by themselves
-            return decide.observed(
+            return decide.make_batch(
                 compiled, queries.states(compiled, before), [NONE] * len(before), [NOTHING] * len(before)
             )
         upcoming = [_upcoming(one) for one in pending]
-        state = _advanced(compiled, pending, upcoming)
-        return decide.observed(compiled, state, [one.notices for one in before], upcoming)
+        state = _advance(compiled, pending, upcoming)
+        return decide.make_batch(compiled, state, [one.notices for one in before], upcoming)
 
     def agent(self, compiled: Compiled, made: Artifact) -> Artifact:
         """Return the artifact; raises IncompatibleArtifact if it doesn't fit the layout."""
@@ -142,24 +142,24 @@ class IterativeServing(Serving):
         """Choose an action for each run by ``agent``, or by the heuristic if None, and apply the guard."""
         return decide.choose(compiled, batch, agent, memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
         """Return one decision per run: allocation, predicted metrics, and probabilities of meeting targets."""
-        return decide.write(compiled, batch, choices, voice)
+        return decide.write(compiled, batch, choices, decided_by)
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after ``failure`` (its text) that keeps the run's allocation."""
         given = one.state.state
         if isinstance(given, GivenState):
             return decide.hold(compiled, queries.states(compiled, [given]), NOTHING, failure)
         upcoming = _upcoming(one)
-        return decide.hold(compiled, _advanced(compiled, [one], [upcoming]), upcoming, failure)
+        return decide.hold(compiled, _advance(compiled, [one], [upcoming]), upcoming, failure)
 
     def compare(self, compiled: Compiled, batch: Batch, row: int, done: Any, other: Choices) -> dict[str, Any]:
         """Return a shadow's allocation for run ``row``, whether its action equals ``done``, and its gain in expected
         return over ``done``."""
         return decide.compare(compiled, batch, row, done, other)
 
-    def query(self, compiled: Compiled, query: Query) -> Pending | Written:
+    def query(self, compiled: Compiled, query: Query) -> Pending | KindDecision:
         """Parse a run's last iteration from query parameters; without one, return the first decision of a run.
 
         Raises:
@@ -168,7 +168,7 @@ class IterativeServing(Serving):
         given = queries.parse_state(compiled, query)
         if isinstance(given, State):
             return decide.begin(compiled, given)
-        return Pending(None, given.iteration, Kept(given), None, {}, None)
+        return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
         """Return the state's row of numbers, notice codes, and announced features as lists, for JSON."""
@@ -188,11 +188,11 @@ class IterativeServing(Serving):
 ENGINE = Engine("iterative", Decision, IterativeServing())
 
 
-def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
+def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[Array]) -> State:
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
-    state = unpack(layout, aligned(compiled.projector, [one.state.state.row for one in pending]))._replace(
+    state = unpack(layout, stack_rows(compiled.projector, [one.state.state.row for one in pending]))._replace(
         targets=targets,
         probabilities=probabilities,
         weights=usual.weights,
@@ -204,7 +204,7 @@ def _advanced(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence
         np.array([report.levels for report in reports], np.int16),
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
-    )._replace(upcoming=padded(upcoming, len(layout.features)))
+    )._replace(upcoming=pad_announced(upcoming, len(layout.features)))
 
 
 def _upcoming(one: Pending) -> Array:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.announced import announced, remaining
-from app.kinds.iterative.chance import asked, assured_outlook, chances
+from app.kinds.iterative.announced import announced_iterations, remaining
+from app.kinds.iterative.chance import assured_outlook, chances, has_probability
 from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
@@ -60,9 +60,9 @@ def best_allocation(projector: Projector, state: State) -> NDArray[np.int16]:
 
 
 def _best(projector: Projector, state: State) -> NDArray[np.intp]:
-    options, untried = everywhere(projector, state), _untried(projector)
+    options, untried = everywhere(projector, state), _outside_measured(projector)
     expected = outlook(projector, state, options)
-    if asked(state).any():
+    if has_probability(state).any():
         sure = assured_outlook(projector, state, options)
         sure[untried] = -np.inf
         expected = np.where(sure.max(axis=0) == -np.inf, expected, sure)
@@ -70,7 +70,7 @@ def _best(projector: Projector, state: State) -> NDArray[np.intp]:
     return expected.argmax(axis=0)
 
 
-def _untried(projector: Projector) -> NDArray[np.bool_]:
+def _outside_measured(projector: Projector) -> NDArray[np.bool_]:
     """Return a mask of the A grid rows outside the measured range, [A]; all False without an ensemble."""
     table, units = projector.table, projector.units(projector.grid_levels)
     half = projector.steps / 2  # the samples' bounds lie on the grid, but for rounding
@@ -131,7 +131,7 @@ def _pid(situation: Situation) -> Choice:
 
 def _model_predictive(situation: Situation) -> Choice:
     """Choose the best action if held; for runs whose iterations differ, the best for the next iteration alone."""
-    best, differ = best_held(situation), phased(situation.projector, situation.state)
+    best, differ = best_held(situation), has_phases(situation.projector, situation.state)
     if not differ.any():
         return best
     assert best.values is not None  # noqa: S101 - it computes values of all actions
@@ -142,18 +142,18 @@ def _model_predictive(situation: Situation) -> Choice:
 def best_held(situation: Situation) -> Choice:
     """Choose the action of best expected return if its allocation is held, among those that meet required
     probabilities, if any does."""
-    if asked(situation.state).any():
+    if has_probability(situation.state).any():
         return _assured(situation)
     expected = situation.view.outlook
     return Choice(expected.argmax(axis=1), expected)
 
 
-def phased(projector: Projector, state: State) -> NDArray[np.bool_]:
+def has_phases(projector: Projector, state: State) -> NDArray[np.bool_]:
     """Return a mask [B] of the runs with a deadline as their only target, or none, and iterations known to differ."""
     aimed_at = [metric for metric in projector.layout.spec.metrics if metric.target]
     if any((metric.name, metric.scope, metric.goal) != (SECONDS, "run", "at_most") for metric in aimed_at):
         return np.zeros(len(state.iteration), np.bool_)
-    told = announced(projector, state)
+    told = announced_iterations(projector, state)
     known = np.zeros(len(state.iteration), np.bool_) if told is None else told.counts > 0
     return np.asarray(known | (projector.ahead.bins > 1), np.bool_)
 
@@ -162,7 +162,7 @@ def continuation(situation: Situation) -> NDArray[np.integer]:
     """Return for each of B runs the row of the allocation grid that is best after the next iteration, [B]; −1: its
     iterations don't differ, so that the decision is held."""
     projector, state = situation.projector, situation.state
-    differ = phased(projector, state)
+    differ = has_phases(projector, state)
     if not differ.any():
         return np.full(len(differ), -1)
     options = reachable(projector, state, situation.view.mask)
@@ -194,7 +194,7 @@ def _for_next(
         pause = pause + (returning != 0) * projector.change_seconds[resource]
         change = change + projector.share_moved(returning)
 
-    told, goal = announced(projector, state), options.allocation[back, runs]
+    told, goal = announced_iterations(projector, state), options.allocation[back, runs]
     left, apart = remaining(projector, state, options.allocation, told)
     pace = np.exp(apart.effect[:, seconds] + apart.variance[:, seconds] / 2)
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
@@ -222,7 +222,7 @@ def _for_next(
     best = held_values[runs, back]
     values = np.where(gain > SURE * spread, best + gain * to_come, np.minimum(held_values.T, best))
     values = np.where(legal, values, -np.inf)
-    required = asked(state)[:, seconds]
+    required = has_probability(state)[:, seconds]
     if required.any():
         then = np.broadcast_to(goal, options.allocation.shape)
         sure = chances(projector, state, options.allocation, pause, then)[seconds] >= state.probabilities[:, seconds]
@@ -316,7 +316,7 @@ def own_terms(projector: Projector, state: State) -> NDArray[np.bool_]:
         return np.zeros(len(state.iteration), np.bool_)
     low, high = (ratio * projector.layout.targets for ratio in TARGET_RATIO)
     off = (state.targets < low) | (state.targets > high)  # no number is never off
-    return np.asarray((asked(state) | off).any(axis=1), np.bool_)
+    return np.asarray((has_probability(state) | off).any(axis=1), np.bool_)
 
 
 def apply(rule: Heuristic, situation: Situation) -> Choice:

@@ -12,18 +12,18 @@ from app.kinds.iterative.projection import member
 from app.kinds.iterative.query import PARAMETERS
 from app.kinds.iterative.report import Decision, IterationRunStart
 from app.kinds.iterative.samples import ExecutionRead, IterationSamples
-from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, changed
+from app.kinds.iterative.spec import IterativePatch, IterativeSpec, Metric, apply_patch
 from app.kinds.iterative.views import IterativeViews
 
 
 def describe(spec: IterativeSpec) -> Description:
     """Describe a spec in a few words: resources, number of iterations, and targets."""
-    targets = [_wanted(metric) for metric in spec.metrics if metric.target is not None]
+    targets = [_target_text(metric) for metric in spec.metrics if metric.target is not None]
     resources = ", ".join(f"{r.name} {r.minimum:g}–{r.maximum:g} {r.unit}" for r in spec.resources)
     return Description(resources, f"{spec.iterations:,}", "; ".join(targets))
 
 
-def _wanted(metric: Metric) -> str:
+def _target_text(metric: Metric) -> str:
     sure = f", {100 * metric.probability:g} % sure" if metric.probability is not None else ""
     amount = f"{metric.goal.replace('_', ' ')} {number(metric.target or 0.0)} {metric.unit}".rstrip()
     return f"{metric.name} {amount} per {metric.scope}{sure}"
@@ -45,7 +45,7 @@ KIND = Kind(
     engine=ENGINE,
     layout=Layout,
     model=ModelTable.from_bytes,
-    changed=changed,
+    apply_patch=apply_patch,
     member=member,
     artifact=policies.load,
     check=policies.check,

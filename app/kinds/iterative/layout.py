@@ -178,7 +178,7 @@ class Layout:
         issues: list[FieldIssue] = []
         levels = self._levels(allocation, issues)
         measured = self._numbers("metrics", self.metrics, metrics, issues, positive=True)
-        given = self._given(features, issues)
+        given = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
         return levels, measured, given
@@ -190,12 +190,12 @@ class Layout:
             InvalidInput: a name is unknown or missing, or a value out of bounds or not finite.
         """
         issues: list[FieldIssue] = []
-        given = self._given(features, issues)
+        given = self._feature_values(features, issues)
         if issues:
             raise InvalidInput(issues)
         return given
 
-    def _given(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
+    def _feature_values(self, features: Mapping[str, float], issues: list[FieldIssue]) -> list[float]:
         given = self._numbers("features", self.features, features, issues, positive=False)
         for feature, value in zip(self.spec.features, given, strict=True):
             if not feature.minimum <= value <= feature.maximum:
@@ -204,7 +204,7 @@ class Layout:
         return given
 
     def _levels(self, allocation: Mapping[str, float], issues: list[FieldIssue]) -> list[int]:
-        _unknown("allocation", self.resources, allocation, issues)
+        _check_names("allocation", self.resources, allocation, issues)
         levels = []
         for resource in self.spec.resources:
             value = allocation.get(resource.name)
@@ -221,7 +221,7 @@ class Layout:
     def _numbers(
         part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue], *, positive: bool
     ) -> list[float]:
-        _unknown(part, names, given, issues)
+        _check_names(part, names, given, issues)
         accepted = f"must be {SMALLEST_NUMBER:g}" if positive else f"must be {-LARGEST_NUMBER:g}"
         accepted += f" to {LARGEST_NUMBER:g}"
         values = []
@@ -242,7 +242,7 @@ def _finite(value: object) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _unknown(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
+def _check_names(part: str, names: list[str], given: Mapping[str, float], issues: list[FieldIssue]) -> None:
     if len(given) == len(names) and all(name in given for name in names):
         return
     for name in given:

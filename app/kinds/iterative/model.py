@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from app.kinds.contract.inputs import IncompatibleModel
 from app.kinds.iterative.layout import Layout
-from app.kinds.tensors import read_json, read_tensors, written
+from app.kinds.tensors import read_json, read_tensors, write_tensors
 
 # Interpolation of features: corners of the surrounding box among a table's nodes, with linear weights.
 
@@ -61,18 +61,18 @@ def _place(nodes: Array, values: Array) -> Array:
     return np.interp(inside, known, np.arange(len(nodes)))
 
 
-def blended(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Array:
+def interpolate(values: Sequence[Array], weights: Array | None, *, logs: bool) -> Array:
     """Interpolate J ``values`` [..., B], one per corner, by ``weights`` [J, B] (None: a single corner), to [..., B].
 
     Interpolation is linear if ``logs`` (values are logarithms), else geometric."""
     if weights is None:
         return values[0]
     if logs:
-        return weighted(values, weights)
-    return np.exp(weighted([np.log(np.maximum(value, TINY)) for value in values], weights))
+        return weighted_sum(values, weights)
+    return np.exp(weighted_sum([np.log(np.maximum(value, TINY)) for value in values], weights))
 
 
-def weighted(values: Sequence[Array], weights: Array) -> Array:
+def weighted_sum(values: Sequence[Array], weights: Array) -> Array:
     """Return Σ over J corners of ``values`` [..., B] (one array per corner) times ``weights`` [J, B], [..., B]."""
     total: Array = values[0] * weights[0]
     for value, weight in zip(values[1:], weights[1:], strict=True):
@@ -150,7 +150,7 @@ class ModelTable:
         arrays = {name: array for name, array in arrays.items() if array is not None}
         arrays |= {f"feature_nodes.{i}": nodes for i, nodes in enumerate(self.feature_nodes)}
         header = {name: getattr(self, name) for name in _HEADER}
-        return written(arrays, {"format": FORMAT, "header": json.dumps(header)})
+        return write_tensors(arrays, {"format": FORMAT, "header": json.dumps(header)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -204,7 +204,7 @@ _HEADER = ("level", "informed", "rule", "evidence", "terms")
 _NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 
-def uninformed(layout: Layout) -> ModelTable:
+def initial_table(layout: Layout) -> ModelTable:
     """Return the table before any samples: seconds fall with the square root of the allocation, on an unknown scale.
 
     The prior of the run effect is so wide that the first report sets the scale."""

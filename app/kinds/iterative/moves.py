@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import Point, blended
+from app.kinds.iterative.model import Point, interpolate
 from app.kinds.iterative.projection import ProjectionTables
 
 Array = NDArray[Any]
@@ -43,7 +43,7 @@ class Moves:
         self._units = np.column_stack([np.ones(len(deltas)), deltas * projector.steps]).astype(dtype)
         self.steps = (deltas @ layout.strides).astype(np.intp)[:, None]
         grid, actions = len(layout.allocations), len(layout.deltas)
-        self._barrier = self._blocked(projector.grid_levels) if grid * actions <= LARGEST_TABLE else None
+        self._barrier = self._blocked_moves(projector.grid_levels) if grid * actions <= LARGEST_TABLE else None
         entries = grid * actions * projector.cells * projector.rows
         self._tabled = entries <= LARGEST_TABLE and projector.stride == 1
         self._tables: dict[tuple[int, bool], Array] = {}
@@ -51,7 +51,7 @@ class Moves:
     def barrier(self, position: GridPosition) -> Array:
         """Return 0 where an action is legal and −∞ where it isn't, [N, B]."""
         if self._barrier is None:
-            return self._blocked(position.levels)
+            return self._blocked_moves(position.levels)
         return self._barrier.take(position.here, axis=1)
 
     def remaining(self, metric: int, position: GridPosition, *, logs: bool = False) -> Array:
@@ -65,7 +65,7 @@ class Moves:
         projector = self._projector
         rows = [projector.row(position.here, cell, projector.rows) for cell in position.point.cells]
         found = [table.take(row + position.iteration, axis=1) for row in rows]
-        return blended(found, position.point.weights, logs=logs)
+        return interpolate(found, position.point.weights, logs=logs)
 
     def rate(self, levels: Indices, unit_values: Array) -> Array:
         """Return Σ over R resources of each action's allocation, from ``levels`` [B, R], times ``unit_values`` [R, B],
@@ -80,7 +80,7 @@ class Moves:
         goals: Indices = position.here + self.steps * self._projector.layout.legal(position.levels)
         return goals
 
-    def _blocked(self, levels: Indices) -> Array:
+    def _blocked_moves(self, levels: Indices) -> Array:
         legal = self._projector.layout.legal(levels)
         return np.where(legal, 0, -np.inf).astype(self._projector.dtype)
 

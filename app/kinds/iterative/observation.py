@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.iterative.announced import Announced, Remaining, announced
+from app.kinds.iterative.announced import Announced, Remaining, announced_iterations
 from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
@@ -116,7 +116,7 @@ def view(projector: Projector, state: State, given: Preferences | None = None) -
 
     ``given``: cached preferences of the runs; None: compute them."""
     given = preferences_of(projector, state) if given is None else given
-    ahead, told = projector.ahead, announced(projector, state)
+    ahead, told = projector.ahead, announced_iterations(projector, state)
     position = GridPosition(
         ahead.layout.index(state.levels), ahead.point(state.features), state.iteration, state.levels
     )
@@ -186,7 +186,7 @@ def outlook(projector: Projector, state: State, options: Options) -> Array:
 
     The objective of model-predictive control over constant continuations, with the posterior of the run effect
     integrated out. Misses are expected under a normal approximation of the projected metric."""
-    given, ahead, told = preferences_of(projector, state), projector.ahead, announced(projector, state)
+    given, ahead, told = preferences_of(projector, state), projector.ahead, announced_iterations(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
     if ahead.believed is not None:
         return _outlook_by_member(projector, ahead.believed, state, given, options, told)
@@ -241,12 +241,12 @@ class _Projection(NamedTuple):
     """Projection of B runs with each of K allocations held to the end.
 
     Attributes:
-        left: number of remaining iterations, at least 1, [B].
+        iterations_left: number of remaining iterations, at least 1, [B].
         rests: remaining sums of metrics with a target for the run, and of seconds, [K, B] by metric.
         logs: mean natural logarithm over remaining iterations, for targets per iteration, [K, B] by metric.
     """
 
-    left: Array
+    iterations_left: Array
     rests: dict[int, Array]
     logs: dict[int, Array]
 
@@ -260,7 +260,7 @@ def _projection(projector: Projector, state: State, remaining: Callable[[int, bo
             projection.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # log-normal
         if metric.target is not None and metric.scope == "iteration":
             projection.logs[index] = remaining(index, True)
-            projection.logs[index] /= projection.left
+            projection.logs[index] /= projection.iterations_left
             projection.logs[index] += state.effect[:, index]
     return projection
 
@@ -278,7 +278,7 @@ def _charge(
     for index, metric in enumerate(layout.spec.metrics):
         if metric.target is None or metric.weight == 0:
             continue
-        uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.left / 3)
+        uncertain = state.variance[:, index] + projector.drift_variance[index] * (projection.iterations_left / 3)
         if metric.scope == "run":
             rest = seconds if index == layout.seconds else projection.rests[index]
             size = rest * given.inverse_targets[index]
@@ -289,7 +289,9 @@ def _charge(
             size = np.exp(projection.logs[index]) * given.inverse_targets[index]
             offset = projector.dtype.type(-1)
             uncertain += projector.noise_variance[index]
-            weight = given.weights[0] * projection.left * projector.dtype.type(metric.weight / layout.iterations)
+            weight = (
+                given.weights[0] * projection.iterations_left * projector.dtype.type(metric.weight / layout.iterations)
+            )
         missed = _miss(metric.goal, size + offset, size * (np.sqrt(uncertain) * MEAN_DEVIATION))
         missed *= weight
         total -= missed
@@ -343,7 +345,7 @@ def _observation(
     np.multiply(state.measured.T[projector.targeted], given.pace, out=out[resources:row])
     for index in projector.targeted:
         if layout.spec.metrics[index].scope == "run":
-            out[row] = _left(projector, state, index, projection.rests[index])
+            out[row] = _remaining_ratio(projector, state, index, projection.rests[index])
             row += 1
     ratios = log_within(out[resources:row])
     ratios[np.isnan(ratios)] = 0  # before the first report
@@ -364,7 +366,7 @@ def _observation(
     return out
 
 
-def _left(projector: Projector, state: State, metric: int, rests: Array) -> Array:
+def _remaining_ratio(projector: Projector, state: State, metric: int, rests: Array) -> Array:
     left = state.targets[:, metric] - state.elapsed[:, metric]
     return np.maximum(left, 1e-6) / np.maximum(rests[projector.layout.noop], 1e-9)
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.contract.kind import Term, Terms, around, left
+from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.iterative.chance import asked
+from app.kinds.iterative.chance import has_probability
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, Heuristic, HeuristicPolicy, apply, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -180,7 +180,7 @@ def terms(spec: Spec) -> Terms:
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
     """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
-    if table.rule is None or not left(table.terms, terms(spec)):
+    if table.rule is None or not changed_terms(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
 
@@ -228,7 +228,7 @@ class Verdict(IntEnum):
     FINISHED = 3
 
 
-class Decided(NamedTuple):
+class GuardedChoice(NamedTuple):
     """Guarded decisions of B runs.
 
     Attributes:
@@ -248,7 +248,7 @@ class Decided(NamedTuple):
     memory: NDArray[np.float32] | None = None
 
 
-def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> Decided:
+def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | None = None) -> GuardedChoice:
     """Choose by the artifact's policy, or a heuristic without one, and apply the guard.
 
     Args:
@@ -263,7 +263,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
     outside: dict[str, NDArray[np.bool_]] = {}
     strange = verdict != 0
     if artifact:
-        outside = beyond(situation, artifact.experience)
+        outside = outside_conditions(situation, artifact.experience)
         strange = reduce(np.logical_or, outside.values())
         if strange.any():
             verdict[strange] = Verdict.OUTSIDE_EXPERIENCE
@@ -277,7 +277,7 @@ def decide(situation: Situation, artifact: Artifact | None, rule: Heuristic | No
         stays = over | still
     verdict[over] = Verdict.FINISHED
     action = np.where(stays, layout.noop, action)
-    return Decided(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
+    return GuardedChoice(_legal(situation, action), choice.action, verdict, values, outside, choice.memory)
 
 
 def hysteresis(artifact: Artifact | None) -> float:
@@ -285,7 +285,7 @@ def hysteresis(artifact: Artifact | None) -> float:
     return float(artifact.experience.hysteresis) if artifact else MODEL_NOISE
 
 
-def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
+def outside_conditions(situation: Situation, experience: Experience) -> dict[str, NDArray[np.bool_]]:
     """Return masks [B] of the runs outside the conditions that model and policy were trained for, by cause.
 
     Causes: allocation, features, run_effect, targets, weights, prices and probabilities."""
@@ -302,7 +302,7 @@ def beyond(situation: Situation, experience: Experience) -> dict[str, NDArray[np
         "features": np.logical_or.reduce(unusual, axis=1),
         "run_effect": np.logical_or.reduce(np.abs(state.effect) > UNEXPLAINED * projector.effect_scale, axis=1),
         **dict(zip(("targets", "weights", "prices"), off, strict=True)),
-        "probabilities": np.logical_or.reduce(asked(state), axis=1),
+        "probabilities": np.logical_or.reduce(has_probability(state), axis=1),
     }
 
 

@@ -14,8 +14,8 @@ from app.charts.text import amount
 from app.kinds.contract.engine import Query
 from app.kinds.contract.inputs import InvalidInput, invalid, of_query, pairs, whole_number
 from app.kinds.contract.kind import Parameter
-from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, Ended, Judgement
-from app.kinds.iterative.announced import announced
+from app.kinds.contract.run_outcome import DEFAULT_PROBABILITY, EndedRun, Judgement
+from app.kinds.iterative.announced import announced_iterations
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -23,7 +23,7 @@ from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import PARTS
 from app.kinds.iterative.reasons import Forecast, next_iteration
 from app.kinds.iterative.spec import ROUNDING, SECONDS, Metric
-from app.kinds.iterative.state import State, aligned, begin, unpack
+from app.kinds.iterative.state import State, begin, stack_rows, unpack
 
 # Risk and outcome of iterative runs.
 #
@@ -40,10 +40,10 @@ def target(start: Mapping[str, Any], metric: Metric) -> float | None:
 
 def state_of(compiled: Compiled, stored: Any) -> State | None:
     """Return a run's state as a batch of one, from its ``RunState``; None if ``stored`` is None."""
-    return None if stored is None else unpack(compiled.layout, aligned(compiled.projector, [stored.row]))
+    return None if stored is None else unpack(compiled.layout, stack_rows(compiled.projector, [stored.row]))
 
 
-def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:
+def metrics_so_far(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:
     """Return each metric's sum over the run or, for scope "iteration", its mean, by name; empty before any report.
 
     ``state`` is a batch of one, ``start`` the body that started the run."""
@@ -54,11 +54,11 @@ def reached(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str,
     return {one.name: float(state.elapsed[0, at]) / (1 if one.scope == "run" else done) for at, one in metrics}
 
 
-def judge(compiled: Compiled, run: Ended) -> Judgement:
+def judge(compiled: Compiled, run: EndedRun) -> Judgement:
     """Judge a finished run by its targets; the reason states each deviation, and iterations if it ended early."""
     layout = compiled.layout
     state = state_of(compiled, run.state)
-    came_to = {} if state is None else reached(layout, state, run.start)
+    came_to = {} if state is None else metrics_so_far(layout, state, run.start)
     if state is None or not came_to:
         return Judgement(None, "no iteration was reported")
     missed, met = list[str](), list[str]()
@@ -66,7 +66,7 @@ def judge(compiled: Compiled, run: Ended) -> Judgement:
         wanted = target(run.start, metric)
         if wanted is not None:
             good = metric.is_met(came_to[metric.name], wanted)
-            (met if good else missed).append(_compared(metric, came_to[metric.name], wanted, good=good))
+            (met if good else missed).append(_comparison_text(metric, came_to[metric.name], wanted, good=good))
     done = int(state.iteration[0])
     early = [f"after {done:,} of {layout.iterations:,} iterations"] if done < layout.iterations else []
     if not met and not missed:
@@ -128,7 +128,7 @@ def _risk(
     return f"projected {_amount(metric, projected)}; {goal}"
 
 
-def _compared(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
+def _comparison_text(metric: Metric, came_to: float, wanted: float, *, good: bool) -> str:
     """Return a text such as “finished in 31.2 s, 0.8 s before the deadline of 32 s”."""
     if _is_deadline(metric):
         side = "before" if good else "after"
@@ -208,8 +208,8 @@ def predict(layout: Layout, table: ModelTable, query: Query) -> dict[str, Any]:
         "allocation": layout.allocation_dict(at),
         "iteration": iteration,
         "features": features,
-        "predicted": _predicted(table, layout, at, given, iteration),
-        "seen": _seen(table, layout, at, given),
+        "predicted": _predict_metrics(table, layout, at, given, iteration),
+        "seen": _within_samples(table, layout, at, given),
     }
 
 
@@ -219,13 +219,13 @@ def _check_iteration(iteration: int, layout: Layout) -> None:
         raise invalid("/query/iteration", message, iteration)
 
 
-def _predicted(
+def _predict_metrics(
     table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64], iteration: int
 ) -> dict[str, Interval]:
     projector = Projector(layout, table)
     state = begin(projector, levels[None], features=features[None])
     state = state._replace(iteration=state.iteration + iteration, upcoming=features[None, None])
-    known = announced(projector, state)
+    known = announced_iterations(projector, state)
     mean, low, high = next_iteration(projector, state, layout.index(levels[None]), known, np.zeros(1))
     return {
         metric: Interval(mean=float(mean[0, i]), low=float(low[0, i]), high=float(high[0, i]), level=table.level)
@@ -233,7 +233,9 @@ def _predicted(
     }
 
 
-def _seen(table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64]) -> bool:
+def _within_samples(
+    table: ModelTable, layout: Layout, levels: NDArray[np.int32], features: NDArray[np.float64]
+) -> bool:
     allocation = layout.allocations[int(layout.index(levels))]
     within = (table.seen_low <= allocation) & (allocation <= table.seen_high)
     usual = (table.feature_low <= features) & (features <= table.feature_high)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from app.kinds.contract.engine import Member
 from app.kinds.iterative.layout import AHEAD, Layout
-from app.kinds.iterative.model import ModelTable, Point, blended, locate, weighted
+from app.kinds.iterative.model import ModelTable, Point, interpolate, locate, weighted_sum
 
 # Tables of a domain model for one workload: expectations of the remaining run by look-up.
 
@@ -151,18 +151,18 @@ class ProjectionTables:
         if self.bins == 1 and self.cells == 1:
             return self._coming
         columns = point.cells if self.bins == 1 else point.cells * (self.layout.iterations + 1) + iteration
-        return blended([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
+        return interpolate([self._coming.take(column, axis=1) for column in columns], point.weights, logs=True)
 
     def average_length(self, point: Point) -> Array:
         """Return the natural logarithm of the average iteration's seconds, with features at ``point``, [B]."""
-        return blended([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
+        return interpolate([self._average_length[cell] for cell in point.cells], point.weights, logs=True)
 
     def coming_at(self, point: Point, iterations: Indices, average: Array) -> Array:
         """Return both entries of ``coming`` for ``iterations`` [B, U] with features at ``point`` [J, B, U], [2, U, B].
 
         ``average``: result of ``average_length``, [B]."""
         bins = self._bin[np.minimum(iterations, self.layout.iterations)]
-        length, scaling = blended([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
+        length, scaling = interpolate([self._lengths[:, cell, bins] for cell in point.cells], point.weights, logs=True)
         lengths = np.stack([length - average[:, None], scaling])
         return self._cast(np.moveaxis(np.clip(lengths, -LOG_LIMIT, LOG_LIMIT), 1, 2))
 
@@ -171,7 +171,7 @@ class ProjectionTables:
 
     def _suffix(self, metric: int, *, logs: bool) -> Array:
         table = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
-        return self._summed(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
+        return self._sum_bins(table if logs else np.exp(table + self._noise_in_bins(metric) / 2))
 
     def _noise_in_bins(self, metric: int) -> Array:
         """Return the noise variance of the log metric by iteration bin, [I]; [1] if constant."""
@@ -186,9 +186,9 @@ class ProjectionTables:
     def _variances(self, metric: int) -> Array:
         logs = self.table.log_mean[metric].reshape(-1, self.bins).astype(np.float64)  # [A·C, I]
         noise = self._noise_in_bins(metric)
-        return self._summed(np.exp(2 * logs + noise) * np.expm1(noise))
+        return self._sum_bins(np.exp(2 * logs + noise) * np.expm1(noise))
 
-    def _summed(self, values: Array) -> Array:
+    def _sum_bins(self, values: Array) -> Array:
         """Return Σ of the bins' ``values`` [A · C, I] over iterations from row · stride on, [A · C · rows]."""
         sums = np.zeros((len(values), self.rows))
         for row in range(self.rows - 2, -1, -1):
@@ -235,7 +235,7 @@ class ProjectionTables:
 
     def whole_run(self, point: Point) -> Array:
         """Return the expected seconds of B whole runs at the largest allocation, with features at ``point``, [B]."""
-        return blended([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
+        return interpolate([self._whole_run[cell] for cell in point.cells], point.weights, logs=False)
 
     def row(self, allocation: Indices, cell: Indices, count: int) -> Indices:
         """Return the index of the first of ``count`` entries of each allocation and feature cell in a flat table; shape
@@ -265,26 +265,26 @@ class ProjectionTables:
             rows = [row + bins for row in rows]
         if point.weights is None:
             return table.take(rows[0], axis=0)
-        return weighted([table.take(row, axis=0).T for row in rows], point.weights).T
+        return weighted_sum([table.take(row, axis=0).T for row in rows], point.weights).T
 
     def remaining(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Return Σ of the expected ``metric`` from ``iteration`` [B] to the end, [K, B], without the run effect, if
         each of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._sums[metric], allocation, cell, iteration) for cell in point.cells]
-        return blended(read, point.weights, logs=False)
+        return interpolate(read, point.weights, logs=False)
 
     def remaining_log(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Return Σ of the expected natural logarithm of ``metric`` from ``iteration`` [B] to the end, [K, B], if each
         of K grid rows ``allocation`` [K, B] is held."""
         read = [self._sum(self._log_sums[metric], allocation, cell, iteration) for cell in point.cells]
-        return blended(read, point.weights, logs=True)
+        return interpolate(read, point.weights, logs=True)
 
     def remaining_variance(self, metric: int, allocation: Indices, point: Point, iteration: Indices) -> Array:
         """Return the variance of ``remaining`` by noise, [K, B], for a run effect (factor) of 1.
 
         Raises KeyError for a metric without a target for the whole run."""
         read = [self._sum(self._variance_sums[metric], allocation, cell, iteration) for cell in point.cells]
-        return blended(read, point.weights, logs=False)
+        return interpolate(read, point.weights, logs=False)
 
     def _sum(self, table: Array, allocation: Indices, cell: Indices, iteration: Indices) -> Array:
         row, part = iteration, None
@@ -305,7 +305,7 @@ LARGEST = 4_000_000  # entries of one array; where it would be larger, iteration
 PROBES = 3  # allocations, and cells of the other features, at which the spread over courses is computed
 
 
-def foreseen(table: ModelTable) -> ModelTable:
+def average_features(table: ModelTable) -> ModelTable:
     """Return ``table`` averaged over features that vary within executions; ``table`` itself if none do.
 
     Logarithms are averaged; their variance over executions is added to the noise, which increases expected sums and
@@ -314,7 +314,7 @@ def foreseen(table: ModelTable) -> ModelTable:
         return table
     varying = [bool(np.isfinite(course).all()) for course in np.moveaxis(table.courses, 2, 0)]
     parts = _parts(table, table.courses)
-    course = _located(table, table.courses, varying, parts)
+    course = _locate_varying(table, table.courses, varying, parts)
     stage = np.zeros(parts.bins.max() + 1, np.intp)
     stage[parts.bins] = parts.stages
     weights = _weights(course, parts)
@@ -325,10 +325,12 @@ def foreseen(table: ModelTable) -> ModelTable:
     nodes = [known[:1] if varies else known for known, varies in zip(table.feature_nodes, varying, strict=True)]
     members = None
     if table.members is not None:
-        members = np.stack([_averaged(_by_varying(table, one, varying), weights, stage) for one in table.members])
+        members = np.stack(
+            [_average_by_stage(_by_varying(table, one, varying), weights, stage) for one in table.members]
+        )
     return replace(
         table,
-        log_mean=_averaged(logs, weights, stage),
+        log_mean=_average_by_stage(logs, weights, stage),
         iteration_bin=np.repeat(parts.bins, parts.lengths).astype(np.int32),
         feature_nodes=tuple(nodes),
         noise_sd=np.sqrt(table.noise_sd**2 + unknown.mean(axis=1)),
@@ -364,7 +366,7 @@ def _parts(table: ModelTable, courses: Array) -> _Parts:
     return _Parts(lengths, table.iteration_bin[first].astype(np.intp), bins, places[first])
 
 
-def _located(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
+def _locate_varying(table: ModelTable, courses: Array, varying: list[bool], parts: _Parts) -> Point:
     """Locate the varying features among their own cells for X executions and S segments, [J, X, S]."""
     nodes = [known for known, varies in zip(table.feature_nodes, varying, strict=True) if varies]
     features = courses[:, parts.places][:, :, varying].astype(np.float64)
@@ -392,7 +394,7 @@ def _by_varying(table: ModelTable, logs: Array, varying: list[bool]) -> Array:
     return apart.reshape(*logs.shape[:2], -1, width, logs.shape[3])
 
 
-def _averaged(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
+def _average_by_stage(logs: Array, weights: Array, stage: NDArray[np.intp]) -> NDArray[np.float32]:
     """Average ``logs`` [M, A, P, V, I] by ``weights`` [bins, V], at each bin's ``stage`` [bins], to [M, A, P, bins]."""
     width = weights.shape[1]
     columns = [logs[:, :, :, :width, known] @ one for known, one in zip(stage, weights, strict=True)]
@@ -404,7 +406,7 @@ def _spread(logs: Array, course: Point, parts: _Parts) -> Array:
     probes = [np.unique(np.linspace(0, size - 1, PROBES).astype(int)) for size in logs.shape[1:3]]
     probed = logs[:, probes[0]][:, :, probes[1]].astype(np.float64)
     read = [probed[:, :, :, cell, parts.stages] for cell in course.cells]  # [M, a, p, X, S]
-    found = read[0] if course.weights is None else weighted(read, course.weights)
+    found = read[0] if course.weights is None else weighted_sum(read, course.weights)
     count = np.bincount(parts.bins, parts.lengths)
     first, second = (_by_bin(values.mean(axis=3) * parts.lengths, parts.bins) / count for values in (found, found**2))
     return np.asarray(np.maximum(second - first**2, 0).mean(axis=(1, 2)))
@@ -453,11 +455,11 @@ def member(layout: Layout, table: ModelTable | None) -> Member | None:
 def _seconds(layout: Layout, table: ModelTable, column: int, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the mean over a run of the iterations' median seconds on each of ``amounts`` (of resource ``column``), at
     usual features and the most of other resources."""
-    usual = foreseen(table)
+    usual = average_features(table)
     logs = usual.log_mean[layout.seconds]
     point = usual.point((usual.feature_low + usual.feature_high)[None] / 2)
     corners = [logs[:, cell].swapaxes(1, 2) for cell in point.cells]  # [A, I, 1] each
-    known = corners[0] if point.weights is None else weighted(corners, point.weights)
+    known = corners[0] if point.weights is None else weighted_sum(corners, point.weights)
     each = np.exp(known[:, :, 0].astype(np.float64))[:, usual.iteration_bin].mean(axis=1)
     held = layout.allocations[:, column]
     return np.array([each[np.flatnonzero(held == amount)[-1]] for amount in amounts])

@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.moves import Moves
-from app.kinds.iterative.projection import Array, Indices, ProjectionTables, foreseen
+from app.kinds.iterative.projection import Array, Indices, ProjectionTables, average_features
 
 
 class Projector(ProjectionTables):
@@ -28,7 +28,7 @@ class Projector(ProjectionTables):
     @cached_property
     def ahead(self) -> Projector:
         """Projector of future iterations without announced features; itself if no past execution changed any."""
-        table = foreseen(self.table)
+        table = average_features(self.table)
         return self if table is self.table else Projector(self.layout, table, self.dtype)
 
     @cached_property

@@ -71,14 +71,14 @@ def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
         features=features,
     )
     after = advance(projector, before, levels, metrics, features)
-    used = _used(projector, after, iteration)
+    used = _expected_sums(projector, after, iteration)
     elapsed = np.where(np.isnan(totals), used + metrics, totals)
     rate = (projector.minima + projector.steps * levels) * after.prices
     cost = rate.sum(axis=1) * elapsed[:, layout.seconds] * projector.hours_per_second
     return after._replace(elapsed=elapsed, cost=cost)
 
 
-def _used(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
+def _expected_sums(projector: Projector, after: State, iteration: NDArray[np.integer]) -> Array:
     """Return the expected sums of M metrics over the iterations before ``iteration`` [B], [B, M]."""
     projector = projector.ahead
     here, point = projector.layout.index(after.levels)[None], projector.point(after.features)

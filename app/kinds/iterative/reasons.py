@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.charts.text import amount, money, number
-from app.kinds.iterative.announced import Announced, Remaining, announced, remaining
+from app.kinds.iterative.announced import Announced, Remaining, announced_iterations, remaining
 from app.kinds.iterative.chance import chances_of
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Point
@@ -132,7 +132,7 @@ def wording(metric: Metric) -> Wording:
 def explain(words: Sequence[Wording], context: DecisionContext) -> Reason:
     """Return the reason of a policy's own step; ``words``: wording of each metric, in order."""
     if context.metric < 0:
-        return _untargeted(context)
+        return _reason_without_target(context)
     own = words[context.metric]
     opening = against(own, context, 0)
     if not context.attainable:
@@ -160,7 +160,7 @@ def _code(own: Wording, context: DecisionContext) -> str:
     return "margin"
 
 
-def _untargeted(context: DecisionContext) -> Reason:
+def _reason_without_target(context: DecisionContext) -> Reason:
     if not context.moved:
         return Reason("on_track", f"no metric has a target; {_stay(context)}")
     code = "slack_to_save_cost" if context.cost[1] < context.cost[0] else "trade_off"
@@ -325,12 +325,12 @@ def forecast(
     end."""
     layout, pair = projector.layout, np.array([hold, chosen])
     after = None if then is None or (then < 0).all() else np.where(then >= 0, then, pair)
-    told, pauses = announced(projector, state), np.array([0 * pause, pause])
+    told, pauses = announced_iterations(projector, state), np.array([0 * pause, pause])
     if after is not None:
         returning = projector.grid_levels[pair] != projector.grid_levels[after]  # [2, B, R]
         pauses = pauses + returning @ projector.change_seconds
     left, apart = remaining(projector, state, pair, told, after)
-    projected, rest = _expected(projector, state, left, apart)
+    projected, rest = _project_run(projector, state, left, apart)
     rest += pauses
     if layout.spec.metrics[layout.seconds].scope == "run":
         projected[:, :, layout.seconds] += pauses
@@ -343,15 +343,15 @@ def forecast(
         chance = np.full(projected.shape, np.nan)
     cost = rates * rest
     if after is not None:
-        _, later = _expected(projector, state, left.taken_over(), apart)
+        _, later = _project_run(projector, state, left.taken_over(), apart)
         taking_over = (layout.allocations[after] * state.prices).sum(axis=2) * projector.hours_per_second
         cost += later * (taking_over - rates)
     return Forecast(mean, low, high, projected, excess, chance, rest, cost)
 
 
-def _expected(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
+def _project_run(projector: Projector, state: State, left: Remaining, apart: State) -> tuple[Array, Array]:
     """Return projected metrics, [2, B, M], and seconds of the remaining run, [2, B], averaged over the ensemble."""
-    projected, rest = _projected(left, apart), _rest(left, apart, projector.layout.seconds)
+    projected, rest = _projected_metrics(left, apart), _rest(left, apart, projector.layout.seconds)
     if apart is state:
         return projected, rest
     count, weights = projector.members, member_weights(state)
@@ -365,7 +365,7 @@ def _rest(left: Remaining, state: State, metric: int) -> Array:
     return left.rest(metric) * factor
 
 
-def _projected(left: Remaining, state: State) -> Array:
+def _projected_metrics(left: Remaining, state: State) -> Array:
     layout = left.ahead.layout
     count = np.maximum(layout.iterations - state.iteration, 1)
     out = np.full((2, len(count), len(layout.metrics)), np.nan)

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from pydantic import BaseModel, Field
 
-from app.kinds.columns import Floats, csv_writer, unescaped
+from app.kinds.columns import Floats, csv_writer, unescape_formula
 from app.kinds.contract.inputs import (
     LARGEST_NUMBER,
     SMALLEST_NUMBER,
@@ -28,9 +28,9 @@ from app.kinds.contract.inputs import (
     plain,
     tabular,
 )
-from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.contract.samples import ExecutionBase, ExecutionColumns, Export, Format
 from app.kinds.iterative.layout import Layout
-from app.kinds.records import CSV, ReportCodec, refuse, report_formats, shown
+from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_formats
 
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
@@ -105,14 +105,14 @@ class Checker:
         if column == 0:
             return iteration_issue(plain(data[0, 0] + row) if row else None, value)
         try:
-            self.layout.encode_report(*self.named(data[row]).values())
+            self.layout.encode_report(*self.split_row(data[row]).values())
         except InvalidInput as error:
             by_pointer = {issue.pointer: issue for issue in error.errors}
             issue = by_pointer.get(self.pointers[column], error.errors[0])
             return issue._replace(value=plain(issue.value))
         return FieldIssue(self.pointers[column], "is not accepted", value)
 
-    def named(self, row: Floats) -> dict[str, dict[str, float]]:
+    def split_row(self, row: Floats) -> dict[str, dict[str, float]]:
         """Return the numbers of one row [C] by part and name, without the iteration number."""
         values = row.tolist()
         return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
@@ -170,8 +170,8 @@ class CsvReader:
         name_at, width = header.index("execution"), len(header)
         pick = itemgetter(*(header.index(name) for name in self._names[1:]))
         current: _Open | None = None
-        for number, row in _numbered(chain([rest], blocks) if rest else blocks):
-            cells = _quoted(row) if '"' in row else row.rstrip("\r").split(",")
+        for number, row in _number_lines(chain([rest], blocks) if rest else blocks):
+            cells = _split_cells(row) if '"' in row else row.rstrip("\r").split(",")
             name = cells[name_at] if name_at < len(cells) else (current.cell if current else "")
             if current is None or name != current.cell:
                 if current is not None:
@@ -184,15 +184,19 @@ class CsvReader:
             else:
                 found = f"{len(cells)} cells" if cells else "quotes that don't match"
                 message = f"malformed line: must have {width} cells, has {found}"
-                current.refuse(number, FieldIssue("", message, shown(row)))
+                current.refuse(number, FieldIssue("", message, error_value(row)))
         if current is not None:
             yield self._close(current)
 
     def _header(self, raw: bytes) -> list[str]:
         line = raw.removeprefix(b"\xef\xbb\xbf").rstrip(b"\r").decode("utf-8", "replace")
-        names = [cell.strip() for cell in _quoted(line)]
+        names = [cell.strip() for cell in _split_cells(line)]
         known = f"unknown column; known: {', '.join(self._names)}"
-        issues = [FieldIssue(f"/header/{shown(name)}", known, shown(name)) for name in names if name not in self._names]
+        issues = [
+            FieldIssue(f"/header/{error_value(name)}", known, error_value(name))
+            for name in names
+            if name not in self._names
+        ]
         for name in self._names:
             if names.count(name) != 1:
                 wrong = ("column given twice", name) if name in names else ("column is missing", None)
@@ -222,13 +226,13 @@ class CsvReader:
                 try:
                     _numbers([(cell,)])
                 except ValueError:
-                    return index, FieldIssue(pointer, "must be a number", shown(cell))
+                    return index, FieldIssue(pointer, "must be a number", error_value(cell))
         return 0, iteration_issue(0, rows[0][0])
 
 
 class _Open:
     def __init__(self, cell: str, first: int) -> None:
-        self.cell, self.name = cell, unescaped(cell)
+        self.cell, self.name = cell, unescape_formula(cell)
         self.first = first
         self.rows: list[tuple[str, ...]] = []
         self.lines: list[int] = []
@@ -237,7 +241,7 @@ class _Open:
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
         """Append the ``cells`` of line number ``line``; refuse the execution if it already has ``limit`` rows."""
         if len(self.rows) == limit:
-            self.refuse(line, too_many_issue(limit, shown(cells[0])))
+            self.refuse(line, too_many_issue(limit, error_value(cells[0])))
         else:
             self.rows.append(cells)
             self.lines.append(line)
@@ -257,7 +261,7 @@ def _numbers(rows: list[tuple[str, ...]]) -> Floats:
     return data.reshape(-1, width)
 
 
-def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+def _number_lines(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
     """Yield number (from 2) and text of each line after the header that isn't blank."""
     before = 1
     for block in blocks:
@@ -268,7 +272,7 @@ def _numbered(blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
         before += block.count(b"\n") + 1
 
 
-def _quoted(line: str) -> list[str]:
+def _split_cells(line: str) -> list[str]:
     if line.count('"') % 2:
         return []
     try:
@@ -394,16 +398,16 @@ class IterationSamples(ReportCodec):
 
         Raises KeyError if a report lacks one of the layout's names."""
         each = [[report.get(part, {}) for part in PARTS] for report in reports]
-        return self.packed(run, 0, self.checker.table(each, first)) if each else None
+        return self.pack(run, 0, self.checker.table(each, first)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
         """Return every iteration of stored bytes as JSON: its number, allocation, metrics and features."""
-        return [{"iteration": int(values[0]), **self.checker.named(values)} for values in self.unpacked(data)]
+        return [{"iteration": int(values[0]), **self.checker.split_row(values)} for values in self.unpack(data)]
 
-    def csv_rows(self, execution: Stored) -> Iterator[str]:
+    def csv_rows(self, execution: ExecutionColumns) -> Iterator[str]:
         """Yield a stored execution as lines of CSV; numbers are the shortest text that parses to the same value."""
         name = csv_writer()([execution.name]).removesuffix("\n")
-        for values in self.unpacked(execution.data).tolist():
+        for values in self.unpack(execution.data).tolist():
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from pydantic.config import JsonDict
 
 from app.kinds.contract.inputs import SMALLEST_NUMBER, FieldIssue, InvalidInput, unknown_names
-from app.kinds.fields import Counted, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, Finite, Name, NonNegative, Positive, Probability, Slug, Strict
 
 SECONDS = "iteration_seconds"  # metric that is always present: costs are billed by it
 MAXIMUM_ALLOCATIONS = 20_000
@@ -212,9 +212,11 @@ class IterativeSpec(Strict):
 
     name: Slug
     kind: Literal["iterative"] = "iterative"
-    resources: Annotated[tuple[Resource, ...], Field(min_length=1, max_length=8), Counted(), AfterValidator(_unique)]
-    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), Counted(), AfterValidator(_unique)] = ()
-    features: Annotated[tuple[Feature, ...], Field(max_length=8), Counted(), AfterValidator(_unique)] = ()
+    resources: Annotated[
+        tuple[Resource, ...], Field(min_length=1, max_length=8), EarlyMaxLength(), AfterValidator(_unique)
+    ]
+    metrics: Annotated[tuple[Metric, ...], Field(max_length=16), EarlyMaxLength(), AfterValidator(_unique)] = ()
+    features: Annotated[tuple[Feature, ...], Field(max_length=8), EarlyMaxLength(), AfterValidator(_unique)] = ()
     iterations: Annotated[int, Field(ge=1, le=100_000)]
     weights: Weights = Weights()
     criterion: Criterion = Criterion()
@@ -287,7 +289,7 @@ class IterativePatch(BaseModel):
     ] = {}
 
 
-def changed(spec: Spec, patch: IterativePatch) -> Spec:
+def apply_patch(spec: Spec, patch: IterativePatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

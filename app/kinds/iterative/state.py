@@ -110,7 +110,7 @@ def begin(
     )
 
 
-class Expected(NamedTuple):
+class ExpectedLogs(NamedTuple):
     """Expected natural logarithms ``logs`` of M metrics in an iteration of B runs, [B, M], and seconds ``pause`` added
     by changes, [B]."""
 
@@ -118,11 +118,11 @@ class Expected(NamedTuple):
     pause: Array
 
 
-def expect(projector: Projector, state: State, levels: Levels, features: Array) -> Expected:
+def expect(projector: Projector, state: State, levels: Levels, features: Array) -> ExpectedLogs:
     """Return the expectation of the next iteration at ``levels`` [B, R] with ``features`` [B, F]; run effect 1."""
     logs = projector.log_mean(projector.layout.index(levels), projector.point(features), state.iteration)
     pause = over_columns((levels != state.levels) * projector.change_seconds)
-    return Expected(logs, pause * (state.iteration > 0))
+    return ExpectedLogs(logs, pause * (state.iteration > 0))
 
 
 def advance(
@@ -131,7 +131,7 @@ def advance(
     levels: Levels,
     metrics: Array,
     features: Array,
-    expected: Expected | None = None,
+    expected: ExpectedLogs | None = None,
 ) -> State:
     """Return the states after a report: ``levels`` [B, R] used, ``metrics`` [B, M] measured, with ``features`` [B, F].
 
@@ -146,14 +146,14 @@ def advance(
         offsets = projector.offsets(projector.layout.index(levels), projector.point(features), state.iteration)
         known = filtered_by_member(projector, state, ratio[:, None] - offsets, noise)
     else:
-        known = filtered(projector, state, ratio, noise)
+        known = kalman_update(projector, state, ratio, noise)
     return state._replace(
         iteration=state.iteration + 1,
         levels=levels,
         elapsed=state.elapsed + metrics,
         measured=metrics,
         features=features,
-        cost=state.cost + spent(projector, state.prices, levels, seconds),
+        cost=state.cost + allocation_cost(projector, state.prices, levels, seconds),
         upcoming=state.upcoming[:, 1:],
         **known,
     )
@@ -172,14 +172,14 @@ def drift_variance(projector: Projector, state: State) -> Array:
     return trend
 
 
-def filtered(projector: Projector, state: State, ratio: Array, noise: Array) -> dict[str, Array]:
+def kalman_update(projector: Projector, state: State, ratio: Array, noise: Array) -> dict[str, Array]:
     """Return the state's updated fields after a report, by a Kalman step for M metrics of B runs.
 
     ``ratio`` [B, M]: natural logarithms of measured/predicted; ``noise`` [B, M] or [1, M]: their noise variance."""
     prior = state.variance + drift_variance(projector, state)
     innovation = ratio - state.effect
     squared = innovation * innovation
-    judged = _judged(state, innovation, prior + noise)
+    judged = _update_errors(state, innovation, prior + noise)
     np.copyto(prior, squared, where=squared > SURPRISE**2 * (prior + noise))
     gain = prior / (prior + noise)
     innovation *= gain
@@ -198,7 +198,7 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
     squared = innovation * innovation
     weights = member_weights(state)[:, None]
     surprise, error = (weights @ squared)[:, 0], (weights @ innovation)[:, 0]
-    judged = _judged(state, error, prior + noise + (surprise - error * error))
+    judged = _update_errors(state, error, prior + noise + (surprise - error * error))
     np.copyto(prior, surprise, where=surprise > SURPRISE**2 * (prior + noise))
     total = prior + noise
     unlikely = np.log1p(squared / (total[:, None] * TAIL)).sum(axis=2)
@@ -216,7 +216,7 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
     }
 
 
-def _judged(state: State, error: Array, variance: Array) -> dict[str, Array]:
+def _update_errors(state: State, error: Array, variance: Array) -> dict[str, Array]:
     """Return ``errors``, ``trend`` and ``judged`` updated by a prediction ``error`` [B, M] of expected ``variance``."""
     latest = error / np.sqrt(variance)
     np.minimum(np.maximum(latest, -LARGEST_ERROR, out=latest), LARGEST_ERROR, out=latest)
@@ -264,7 +264,7 @@ def member_point(projector: Projector, point: Point) -> Point:
     return Point(cells, None if point.weights is None else np.repeat(point.weights, count, axis=1))
 
 
-def spent(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
+def allocation_cost(projector: Projector, prices: Array, levels: Levels, seconds: Array) -> Array:
     """Return the cost, [B], of ``levels`` [B, R] held for ``seconds`` [B] at ``prices`` [B, R] per unit and hour."""
     rate: Array = over_columns(projector.units(levels) * prices)
     return rate * seconds * projector.hours_per_second
@@ -324,7 +324,7 @@ def _widths(layout: Layout, size: int) -> list[int]:
     return [*common, members * m, members]
 
 
-def aligned(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def stack_rows(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     """Stack the B runs' rows of ``pack`` to [B, S], for the projector's number of ensemble members.
 
     For another number of members, these restart from the mean run effect with equal weights."""

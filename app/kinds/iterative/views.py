@@ -20,7 +20,7 @@ from app.kinds.contract.views import (
     Fact,
     Hindsight,
     Learnt,
-    Shown,
+    RunHistory,
     Step,
     Views,
     errors,
@@ -35,7 +35,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import decide
-from app.kinds.iterative.prediction import reached, state_of, target
+from app.kinds.iterative.prediction import metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
 from app.kinds.iterative.spec import Metric
@@ -85,7 +85,7 @@ def _slice(layout: Layout, resource: int) -> Slice:
     return Slice(resource, rows, layout.allocations[rows, resource])
 
 
-def _usual(table: ModelTable, count: int) -> Floats:
+def _middle_features(table: ModelTable, count: int) -> Floats:
     middle = (table.feature_low + table.feature_high) / 2
     return np.tile(middle, (count, 1))
 
@@ -104,27 +104,27 @@ def _response(projector: Projector, one: Slice, metric: int, samples: Floats | N
         f"{name} by {resource.name}",
         amounts,
         f"{name} ({unit})" if unit else name,
-        _fitted(projector, one, metric),
+        _fitted_points(projector, one, metric),
         _points(projector, one.resource, metric, samples),
-        _told(projector),
+        _caption(projector),
     )
 
 
-def _fitted(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
+def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
     table = projector.table
     if not table.informed:
         return []
-    logs = _logs(projector, one.rows, _usual(table, len(one.rows)))[:, metric]
+    logs = _logs(projector, one.rows, _middle_features(table, len(one.rows)))[:, metric]
     low, high = logs + table.marginal_low[metric], logs + table.marginal_high[metric]
     columns = zip(one.amounts, *(np.exp(part) for part in (logs, low, high)), strict=True)
     return [Fitted(*map(float, row)) for row in columns]
 
 
-def _told(projector: Projector) -> str:
+def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
     if not table.informed:
         return "Points: samples. No domain model is fitted yet."
-    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _usual(table, 1)[0], strict=True))
+    at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
     carried = f", as they would be at {at}" if at else ""
     level = f"{100 * table.level:.0f} % of cases"
     return f"Points: samples{carried}. Line and band: what is expected of a new run ({level})."
@@ -141,14 +141,17 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
     if projector.table.informed and len(layout.features):
         steps = [one.step for one in layout.spec.resources]
         rows = layout.index(np.rint((amounts - layout.allocations[0]) / steps).astype(np.int32))
-        usual = _logs(projector, rows, _usual(projector.table, len(some)))
+        usual = _logs(projector, rows, _middle_features(projector.table, len(some)))
         values = values * np.exp(usual - _logs(projector, rows, features))[:, metric]
     return [Sample(*map(float, pair)) for pair in zip(amounts[:, resource], values, strict=True)]
 
 
 def _doubt(projector: Projector, one: Slice) -> Figure:
     """Draw the relative standard deviation of expected seconds between ensemble members, by amount."""
-    usual, at = _usual(projector.table, len(one.rows)), np.full(len(one.rows), projector.layout.iterations // 2)
+    usual, at = (
+        _middle_features(projector.table, len(one.rows)),
+        np.full(len(one.rows), projector.layout.iterations // 2),
+    )
     offsets = projector.offsets(one.rows, projector.point(usual), at)[:, :, projector.layout.seconds]
     spread = np.expm1(np.minimum(offsets.std(axis=1), 5.0))
     best, name = float(one.amounts[int(spread.argmax())]), projector.layout.resources[one.resource]
@@ -165,22 +168,22 @@ POINTS = 60
 ANNOUNCED = "It can't be told of runs that announce what comes: what was announced then is not followed up."
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
 
     Returns a text alone without reports, if some are left out, or if the run announced iterations."""
-    if not shown.steps:
+    if not history.steps:
         return Hindsight([], NOTHING_YET)
-    if len(shown.steps) < shown.iterations - shown.start.get("first_iteration", 0):
-        return Hindsight([], too_long(len(shown.steps)))
-    if shown.start.get("upcoming") or any(one.report.get("upcoming") for one in shown.steps):
+    if len(history.steps) < history.iterations - history.start.get("first_iteration", 0):
+        return Hindsight([], too_long(len(history.steps)))
+    if history.start.get("upcoming") or any(one.report.get("upcoming") for one in history.steps):
         return Hindsight([], ANNOUNCED)
-    asked = [one for one in shown.steps if one.iteration + 1 < compiled.layout.iterations]
-    return Hindsight(list(_figures(compiled, shown, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
+    asked = [one for one in history.steps if one.iteration + 1 < compiled.layout.iterations]
+    return Hindsight(list(_figures(compiled, history, evenly(asked, POINTS))) if asked else [], ASKED_THEN)
 
 
-def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterator[Figure]:
-    state, layout = _states(compiled, shown, {one.iteration for one in asked}), compiled.layout
+def _figures(compiled: Compiled, history: RunHistory, asked: Sequence[Step]) -> Iterator[Figure]:
+    state, layout = _states(compiled, history, {one.iteration for one in asked}), compiled.layout
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
     others = {n: step(layout, state.levels, decide(situation, None, rule).action) for n, rule in HEURISTICS.items()}
     for position, resource in enumerate(layout.spec.resources):
@@ -190,16 +193,16 @@ def _figures(compiled: Compiled, shown: Shown, asked: Sequence[Step]) -> Iterato
             amounts = resource.minimum + resource.step * levels[:, position]
             points = [Point(p.iteration, float(amount)) for p, amount in zip(decided, amounts, strict=True)]
             series.append(Series(name.replace("_", " "), points))
-        told = f"Of {len(asked):,} decisions of {len(shown.steps):,}, for the iterations after them."
+        told = f"Of {len(asked):,} decisions of {len(history.steps):,}, for the iterations after them."
         yield allocated(f"{resource.name} by other policies", resource.unit or resource.name, series, told)
 
 
-def _states(compiled: Compiled, shown: Shown, chosen: set[int]) -> State:
-    start, projector = shown.start, compiled.projector
+def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
+    start, projector = history.start, compiled.projector
     goals = start.get("targets", {}), start.get("features"), start.get("probabilities", {})
     state = beginning(compiled, *goals, first=start.get("first_iteration", 0))
     found = []
-    for one in shown.steps:
+    for one in history.steps:
         report = one.report
         levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
         given = np.array([features]).reshape(1, len(compiled.layout.features))
@@ -260,33 +263,33 @@ BAND = "Line: measured. Band: what was expected before each iteration ({:.0f} % 
 TARGET = " Dashed: the target."
 
 
-def last(shown: Shown) -> Any:
+def last(history: RunHistory) -> Any:
     """Return the last decision of a run as stored; the first one before any report."""
-    return shown.steps[-1].decision if shown.steps else shown.first
+    return history.steps[-1].decision if history.steps else history.first
 
 
-def facts(compiled: Compiled, shown: Shown) -> list[Fact]:
+def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     """Return a run's iteration, allocation, cost so far, and the probability to meet each target (or the outcome)."""
-    decision, state = last(shown), state_of(compiled, shown.state)
+    decision, state = last(history), state_of(compiled, history.state)
     found = [
-        Fact("iteration", f"{shown.iterations:,} of {compiled.layout.iterations:,}"),
+        Fact("iteration", f"{history.iterations:,} of {compiled.layout.iterations:,}"),
         Fact("allocated", _amounts(decision["allocation"])),
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
-    over = reached(compiled.layout, state, shown.start) if state is not None and done else {}
-    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(shown.start, metric)]
-    return found + [_chance(decision, metric, shown, over.get(metric.name)) for metric in aimed_at]
+    over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
+    aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]
+    return found + [_chance(decision, metric, history, over.get(metric.name)) for metric in aimed_at]
 
 
 def _amounts(allocation: Mapping[str, float]) -> str:
     return ", ".join(f"{value:g} {name}" for name, value in allocation.items())
 
 
-def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) -> Fact:
+def _chance(decision: Any, metric: Metric, history: RunHistory, came_to: float | None) -> Fact:
     """Return the probability that a target is met or, for a complete run (``came_to``), whether it was, as text."""
-    goal = target(shown.start, metric) or 0.0
+    goal = target(history.start, metric) or 0.0
     wanted, chance = amount(goal, metric.unit), decision.get("chances", {}).get(metric.name)
     if came_to is not None:
         verdict = "met" if metric.is_met(came_to, goal) else "missed"
@@ -296,49 +299,49 @@ def _chance(decision: Any, metric: Metric, shown: Shown, came_to: float | None) 
     return Fact(f"{metric.name.replace('_', ' ')}, {wanted}", sure, f"per {metric.scope}")
 
 
-def run_figures(compiled: Compiled, shown: Shown) -> Iterator[Figure]:
+def run_figures(compiled: Compiled, history: RunHistory) -> Iterator[Figure]:
     """Yield charts of each metric, each allocation, and progress to targets for the whole run."""
-    if not shown.steps:
+    if not history.steps:
         return
-    note = "" if shown.every == 1 else f" Every {shown.every}th iteration is drawn."
+    note = "" if history.every == 1 else f" Every {history.every}th iteration is drawn."
     spec = compiled.layout.spec
     for metric in spec.metrics:
-        yield _metric(compiled, shown, metric, note)
+        yield _metric(compiled, history, metric, note)
     for resource in spec.resources:
-        points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in shown.steps]
+        points = [Point(s.iteration, s.report["allocation"][resource.name]) for s in history.steps]
         unit = resource.unit or resource.name
         yield allocated(
             f"Allocation of {resource.name}", unit, [Series(resource.name, points)], f"What was allocated.{note}"
         )
     for metric in spec.metrics:
-        wanted = target(shown.start, metric)
+        wanted = target(history.start, metric)
         if metric.scope == "run" and wanted is not None:
-            yield _progress(compiled, shown, metric, wanted)
+            yield _progress(compiled, history, metric, wanted)
 
 
-def _metric(compiled: Compiled, shown: Shown, metric: Metric, note: str) -> Figure:
-    points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in shown.steps]
-    band = list(_bands(shown, metric.name))
-    wanted = target(shown.start, metric) if metric.scope == "iteration" else None
+def _metric(compiled: Compiled, history: RunHistory, metric: Metric, note: str) -> Figure:
+    points = [Point(one.iteration, one.report["metrics"][metric.name]) for one in history.steps]
+    band = list(_bands(history, metric.name))
+    wanted = target(history.start, metric) if metric.scope == "iteration" else None
     told = BAND.format(100 * compiled.projector.table.level) if band else "Line: measured."
     title = f"{metric.name.replace('_', ' ')} ({metric.unit})" if metric.unit else metric.name.replace("_", " ")
     return measured(title, points, band, wanted, told + (TARGET if wanted is not None else "") + note)
 
 
-def _bands(shown: Shown, name: str) -> Iterator[Expected]:
-    for decision in [shown.first, *(one.decision for one in shown.steps)]:
+def _bands(history: RunHistory, name: str) -> Iterator[Expected]:
+    for decision in [history.first, *(one.decision for one in history.steps)]:
         found = decision.get("predicted", {}).get(name)
-        if found and decision["iteration"] < shown.iterations:
+        if found and decision["iteration"] < history.iterations:
             yield Expected(decision["iteration"], found["low"], found["high"])
 
 
-def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -> Figure:
+def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: float) -> Figure:
     """Draw a metric's sum over the run; iterations that are left out are filled evenly."""
-    values = np.array([one.report["metrics"][metric.name] for one in shown.steps])
-    at = np.array([one.iteration for one in shown.steps])
+    values = np.array([one.report["metrics"][metric.name] for one in history.steps])
+    at = np.array([one.iteration for one in history.steps])
     sums = np.cumsum(values * np.diff(at, prepend=-1))
-    state = state_of(compiled, shown.state)
-    if state is not None and shown.every > 1 and sums[-1] > 0:
+    state = state_of(compiled, history.state)
+    if state is not None and history.every > 1 and sums[-1] > 0:
         sums *= float(state.elapsed[0, compiled.layout.metrics.index(metric.name)]) / sums[-1]
     points = [Point(int(i), float(total)) for i, total in zip(at, sums, strict=True)]
     name = metric.name.replace("_", " ")
@@ -346,13 +349,13 @@ def _progress(compiled: Compiled, shown: Shown, metric: Metric, wanted: float) -
     return progress(title, metric.unit or name, [Series(name, points)], wanted, f"Line: summed so far.{TARGET}")
 
 
-def alternatives(compiled: Compiled, shown: Shown) -> list[Alternative]:
+def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
     """Return what the heuristics would decide now; empty if the run is complete or its state unknown."""
-    state = state_of(compiled, shown.state)
+    state = state_of(compiled, history.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []
     situation = Situation(compiled.projector, state, view(compiled.projector, state))
-    taken = last(shown)["allocation"]
+    taken = last(history)["allocation"]
     found = []
     for name, rule in HEURISTICS.items():
         levels = step(compiled.layout, state.levels, decide(situation, None, rule).action)
@@ -368,20 +371,20 @@ class IterativeViews(Views):
     """Pages of kind ``iterative``: metrics with predictions, allocations, progress, response curves, policy map."""
 
     @override
-    def facts(self, compiled: Compiled, shown: Shown) -> Sequence[Fact]:
-        return facts(compiled, shown)
+    def facts(self, compiled: Compiled, history: RunHistory) -> Sequence[Fact]:
+        return facts(compiled, history)
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        return list(run_figures(compiled, shown))
+    def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        return list(run_figures(compiled, history))
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
-        return alternatives(compiled, shown)
+    def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
+        return alternatives(compiled, history)
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        return hindsight(compiled, shown)
+    def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
+        return hindsight(compiled, history)
 
     @override
     def workload(self, compiled: Compiled, learnt: Learnt) -> Sequence[Figure]:

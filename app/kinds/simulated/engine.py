@@ -13,7 +13,7 @@ from app.kinds.contract.engine import Pending, Reason, Snapshot
 from app.kinds.contract.inputs import invalid
 from app.kinds.contract.kind import RunStart
 from app.kinds.contract.policy import Policy, Situation
-from app.kinds.engine import Choices, Serving, Voice, Written, voice
+from app.kinds.engine import Choices, DecidedBy, KindDecision, Serving, deciding_policy
 from app.kinds.fields import Part
 from app.kinds.simulated.layout import NumberedLayout
 from app.policies.artifact import Artifact, Memory
@@ -34,7 +34,7 @@ class RunState(NamedTuple):
     values: tuple[float, ...]
 
 
-class Read(NamedTuple):
+class CheckedReport(NamedTuple):
     """A report, and the number of the action that it says was in force."""
 
     report: Any
@@ -48,7 +48,7 @@ class Compiled:
         snapshot, layout: the workload, and its layout.
         rule: policy used without an agent, whose name is ``heuristic``.
         agent: promoted policy; None: none.
-        voice: the policy that decides unless it fails.
+        decided_by: the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -59,7 +59,7 @@ class Compiled:
         self.heuristic = self.rule.name
         self.agent: Policy | None = None if snapshot.artifact is None else snapshot.artifact.policy
         name = None if self.agent is None else self.agent.name
-        self.voice = voice(snapshot, name, self.heuristic, explained=True)
+        self.decided_by = deciding_policy(snapshot, name, self.heuristic, explained=True)
 
 
 class Batch(NamedTuple):
@@ -83,7 +83,7 @@ class NumberedServing(Serving):
         report: type of the kind's reports.
     """
 
-    silent: ClassVar[Mapping[str, Any]] = {"action": None, "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"action": None, "agrees": False, "gain": None}
 
     def __init__(self, report: type[Part]) -> None:
         self.report = report
@@ -96,7 +96,7 @@ class NumberedServing(Serving):
         """Return the names of the layout's baselines, each of which a run can name to decide it."""
         return tuple(rule.name for rule in compiled.layout.baselines)
 
-    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run: the layout's initial action, by policy "initial"."""
         layout = compiled.layout
         state = RunState(-1, tuple(float(column[0]) for column in layout.begin()))
@@ -104,7 +104,7 @@ class NumberedServing(Serving):
         first = _written(compiled, 0, state, layout.initial, reason)
         return msgspec.structs.replace(first, source="heuristic", policy="initial")
 
-    def read(self, compiled: Compiled, state: RunState, iteration: int, report: Part) -> Read:
+    def read(self, compiled: Compiled, state: RunState, iteration: int, report: Part) -> CheckedReport:
         """Return the report and the action that it says was in force.
 
         Raises:
@@ -113,7 +113,7 @@ class NumberedServing(Serving):
         if iteration >= compiled.layout.iterations:
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
             raise invalid("/path/iteration", accepted, iteration)
-        return Read(report, compiled.layout.action_of(report))
+        return CheckedReport(report, compiled.layout.action_of(report))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return the B pending runs, each with its state advanced by its report."""
@@ -121,7 +121,7 @@ class NumberedServing(Serving):
         before = layout.state(*np.array([one.state.state.values for one in pending], np.float64).T)
         state = layout.advance(before, [one.report.report for one in pending])
         following = [one.iteration + 1 for one in pending]
-        return Batch(Situation(layout, state, layout.seen(state)), following, [one.report.action for one in pending])
+        return Batch(Situation(layout, state, layout.observe(state)), following, [one.report.action for one in pending])
 
     def agent(self, compiled: Compiled, made: Artifact) -> Policy:
         """Return the policy of an artifact."""
@@ -140,19 +140,19 @@ class NumberedServing(Serving):
         choice = (agent or compiled.rule).act(batch.situation._replace(memory=memory))
         return Choices([int(action) for action in choice.action], None, choice.memory)
 
-    def write(self, compiled: Compiled, batch: Batch, choices: Choices, voice: Voice) -> list[Written]:
+    def write(self, compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
         """Return one decision per run of the batch: the action, its allocation, and the layout's reason for it."""
-        layout, preface = compiled.layout, voice.preface(compiled.heuristic)
+        layout, preface = compiled.layout, decided_by.preface(compiled.heuristic)
         rows, found = np.stack(batch.situation.state, axis=1).tolist(), []
         columns = zip(rows, choices.each, batch.following, batch.before, strict=True)
         for values, action, following, before in columns:
             own = layout.explain(layout.state(*values), action)
-            reason = Reason(code=voice.code, text=f"{preface}: {own.text}") if preface else own
+            reason = Reason(code=decided_by.code, text=f"{preface}: {own.text}") if preface else own
             state = RunState(before, tuple(values))
             found.append(_written(compiled, following, state, action, reason.model_dump()))
         return found
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return a decision after a failure: the action that the report says is in force, or the initial one if −1."""
         action = one.report.action if one.report.action >= 0 else compiled.layout.initial
         state = RunState(one.report.action, one.state.state.values)
@@ -178,8 +178,8 @@ class NumberedServing(Serving):
         return STATE_BYTES + 32 * len(state.values)
 
 
-def _written(compiled: Compiled, following: int, state: RunState, action: int, reason: dict[str, str]) -> Written:
-    return Written(
+def _written(compiled: Compiled, following: int, state: RunState, action: int, reason: dict[str, str]) -> KindDecision:
+    return KindDecision(
         {"action": action, **compiled.layout.allocated(action)},
         reason,
         noop=action == state.action,

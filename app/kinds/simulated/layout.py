@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field, create_model
 from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.inputs import InvalidInput, Sample, invalid, plain
 from app.kinds.contract.policy import Choice, Policy, Situation, View
-from app.kinds.contract.samples import ExecutionBase, Export, Format, Stored
+from app.kinds.contract.samples import ExecutionBase, ExecutionColumns, Export, Format
 from app.kinds.fields import Part, converted
 from app.kinds.records import JSON, NDJSON, ReportCodec, report_formats
 
@@ -65,7 +65,7 @@ class NumberedLayout:
         """Return the states of B runs after one more report each; raises NotImplementedError unless overridden."""
         raise NotImplementedError
 
-    def seen(self, state: Any) -> View:
+    def observe(self, state: Any) -> View:
         """Return the observation [B, D] of B runs, and the mask [B, N] of legal actions, at least one per run.
 
         Raises NotImplementedError unless overridden."""
@@ -184,13 +184,13 @@ class ReportSamples(ReportCodec):
         """
         told = [msgspec.convert(report, self.report) for report in reports]
         rows = [[float(getattr(report, field)) for field in self.fields] for report in told]
-        return self.packed(run, 0, np.array(rows)) if rows else None
+        return self.pack(run, 0, np.array(rows)) if rows else None
 
     def reports(self, data: bytes) -> list[dict[str, float]]:
         """Return every report of stored bytes, in order, as numbers by name of the field."""
-        return [dict(zip(self.fields, row, strict=True)) for row in self.unpacked(data).tolist()]
+        return [dict(zip(self.fields, row, strict=True)) for row in self.unpack(data).tolist()]
 
-    def as_json(self, execution: Stored) -> Iterator[str]:
+    def as_json(self, execution: ExecutionColumns) -> Iterator[str]:
         """Yield a stored execution as one line of JSON, with its name and reports."""
         yield json.dumps({"execution": execution.name, "reports": self.reports(execution.data)}) + "\n"
 

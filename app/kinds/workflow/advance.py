@@ -11,7 +11,7 @@ import numpy as np
 from app.kinds.contract.inputs import Contradiction, FieldIssue, InvalidInput
 from app.kinds.workflow.formats.reading import LATEST_ORIGIN, LONG_MEDIAN, Edges, cycle_issue
 from app.kinds.workflow.formats.reading import SHOWN as CHECK_SHOWN
-from app.kinds.workflow.plans import reported
+from app.kinds.workflow.plans import plan_after_report
 from app.kinds.workflow.queue import (
     COLUMNS,
     GIGA,
@@ -30,7 +30,7 @@ from app.kinds.workflow.queue import (
     RunningTask,
     State,
 )
-from app.kinds.workflow.run_times import LAST, SHORTEST, Finished, Regression, remember, table
+from app.kinds.workflow.run_times import LAST, SHORTEST, PastTask, Regression, remember, table
 
 SHOWN = 5
 NOBODY = table([])
@@ -123,16 +123,16 @@ def advance(layout: Layout, state: State, report: QueueReport) -> State:
     _few_edges(report)
     _raise(draft)
     _nodes(draft)
-    _queued(draft)
+    _apply_queued(draft)
     _running(draft)
-    _finished(draft)
-    _withdrawn(draft)
+    _apply_finished(draft)
+    _apply_withdrawn(draft)
     _raise(draft)
     _few(draft)
     _parents(draft)
-    _held(draft)
+    _check_capacity(draft)
     _raise(draft)
-    return _made(draft)
+    return _next_state(draft)
 
 
 def _raise(draft: Draft) -> None:
@@ -209,7 +209,7 @@ def _nodes(draft: Draft) -> None:
             draft.nodes[index] = (NODE_STATES[node.state], since)
 
 
-def _queued(draft: Draft) -> None:
+def _apply_queued(draft: Draft) -> None:
     node, start = draft.columns["node"], draft.columns["start"]
     for i, task in enumerate(draft.report.queued):
         row = draft.row.get(task.id)
@@ -242,7 +242,7 @@ def _running(draft: Draft) -> None:
             (draft.against if known else draft.wrong).append(FieldIssue(f"{pointer}/node", message, task.node))
 
 
-def _finished(draft: Draft) -> None:
+def _apply_finished(draft: Draft) -> None:
     for i, task in enumerate(draft.report.finished):
         pointer, row = f"/finished/{i}", draft.row.get(task.id)
         if row is None:
@@ -276,7 +276,7 @@ def _end(draft: Draft, row: int, end: float) -> None:
         took = (end - columns["start"][row]) * float(draft.layout.nodes.speed[node])
         before, ended = (
             draft.history.pop(user, ()),
-            Finished(took, columns["estimate"][row], columns["processors"][row]),
+            PastTask(took, columns["estimate"][row], columns["processors"][row]),
         )
         _learn(draft.regression._replace(history=table([before])), ended)
         draft.history[user] = (*before, ended)[-LAST:]
@@ -285,14 +285,14 @@ def _end(draft: Draft, row: int, end: float) -> None:
     draft.ended[columns["names"][row]] = (node, columns["groups"][row])
 
 
-def _learn(regression: Regression, ended: Finished) -> None:
+def _learn(regression: Regression, ended: PastTask) -> None:
     """Update the regression, of a single user, by a finished task with an estimate."""
     if ended.estimate > 0.0:
         length, ran = (float(np.log(max(each, SHORTEST))) for each in (ended.estimate, ended.seconds))
         remember(regression, 0, length, ended.processors, ran)
 
 
-def _withdrawn(draft: Draft) -> None:
+def _apply_withdrawn(draft: Draft) -> None:
     report, where = draft.report, draft.columns["node"]
     for i, name in enumerate(report.withdrawn):
         row = draft.row.get(name)
@@ -306,13 +306,13 @@ def _withdrawn(draft: Draft) -> None:
     left = [row for name, row in draft.state.queue.row.items() if name not in listed and row not in draft.gone]
     lost = [row for row in left if where[row] != WAITING]
     if lost:
-        shown = _shown(draft.columns["names"][row] for row in lost)
+        shown = _first_names(draft.columns["names"][row] for row in lost)
         message = "leaves out tasks that were running: list them as running, finished, queued or withdrawn"
         draft.against.append(FieldIssue("/running", message, shown))
     draft.gone.update(left)
 
 
-def _shown(names: Iterable[str]) -> list[str]:
+def _first_names(names: Iterable[str]) -> list[str]:
     found = list(names)
     return found if len(found) <= SHOWN else [*found[:SHOWN], "…"]
 
@@ -365,11 +365,11 @@ def _orphans(draft: Draft) -> None:
     for row, inputs in enumerate(columns["inputs"]):
         missing = [parent for parent, _ in inputs if parent in without]
         if missing and row not in gone:
-            message = f"waits for withdrawn tasks ({', '.join(_shown(missing))}): withdraw it too"
+            message = f"waits for withdrawn tasks ({', '.join(_first_names(missing))}): withdraw it too"
             draft.against.append(FieldIssue("/withdrawn", message, columns["names"][row]))
 
 
-def _held(draft: Draft) -> None:
+def _check_capacity(draft: Draft) -> None:
     """Add an issue for each node whose running tasks need more processors or memory than it has."""
     nodes, columns = draft.layout.nodes, draft.columns
     node = np.array(columns["node"], np.int64)
@@ -385,7 +385,7 @@ def _held(draft: Draft) -> None:
             draft.wrong.append(FieldIssue("/running", message, held[full] / scale))
 
 
-def _made(draft: Draft) -> State:
+def _next_state(draft: Draft) -> State:
     columns, state = draft.columns, draft.state
     if draft.gone:
         keep = [row for row in range(len(columns["names"])) if row not in draft.gone]
@@ -398,19 +398,19 @@ def _made(draft: Draft) -> State:
         now=draft.report.now,
         before=state.now,
         queue=queue,
-        ended=_remembered(draft.ended, queue),
-        nodes=_kept(draft),
+        ended=_needed_parents(draft.ended, queue),
+        nodes=_node_status(draft),
         head=head,
         history=draft.history,
         done=state.done + len(draft.report.finished),
         weight=draft.regression.weight,
         covariance=draft.regression.covariance,
-        plan=reported(state.plan, draft.report.finished, queue.row),
+        plan=plan_after_report(state.plan, draft.report.finished, queue.row),
         reserved=state.reserved,
     )
 
 
-def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
+def _needed_parents(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tuple[int, str]]:
     """Return those finished tasks that are a parent of a task in the queue, or whose workflow still has tasks there.
     Values are node index and workflow, by name."""
     needed = {parent for inputs in queue.inputs for parent, _ in inputs} if queue.linked else set()
@@ -418,10 +418,10 @@ def _remembered(ended: dict[str, tuple[int, str]], queue: Queue) -> dict[str, tu
     return {name: where for name, where in ended.items() if name in needed or where[1] in going}
 
 
-def _kept(draft: Draft) -> dict[int, tuple[int, float]]:
+def _node_status(draft: Draft) -> dict[int, tuple[int, float]]:
     """Return the status of each node and the time since which it holds, in seconds, by index. Permanent nodes without a
     report are up."""
-    kept = {node: (UP, 0.0) for node in draft.layout.kept if node not in draft.nodes}
+    kept = {node: (UP, 0.0) for node in draft.layout.permanent_nodes if node not in draft.nodes}
     return {**kept, **draft.nodes}
 
 

@@ -11,15 +11,15 @@ import numpy as np
 from app.charts.text import number
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.engine import voice
-from app.kinds.workflow.plan_search import Left, SearchUnavailableError, UnplannableError, left_of, rented
-from app.kinds.workflow.plans import WORTHWHILE, Found, QueuePlan, Remaining, Turn
+from app.kinds.engine import deciding_policy
+from app.kinds.workflow.plan_search import SearchInput, SearchUnavailableError, UnplannableError, left_of, rented_nodes
+from app.kinds.workflow.plans import WORTHWHILE, QueuePlan, Remaining, SearchResult, Turn
 from app.kinds.workflow.policies import SHIPPED, QueuePolicy, Waiting, artifact
 from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.run_times import Predictor
-from app.kinds.workflow.scheduling.decide import Choice, Chooser, Decided, by_strategy, decide
+from app.kinds.workflow.scheduling.decide import Choice, Chooser, DispatchDecision, by_strategy, decide
 from app.kinds.workflow.scheduling.dispatch import MECHANISMS, NONE
-from app.kinds.workflow.scheduling.fleet import OPEN, Allowed, Free, Renting, Started, rent
+from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Free, Renting, UserLimits, rent
 from app.kinds.workflow.scheduling.situation import QueueSituation, ranking
 from app.kinds.workflow.spec import AGENT, DEFAULT_STRATEGY, Spec
 from app.policies.artifact import Artifact
@@ -54,7 +54,7 @@ FAR = 0.05  # of a plan's length: tasks that end so much later or earlier than p
 SHOWN = 3
 
 
-def broken(situation: QueueSituation, plan: QueuePlan) -> str:
+def plan_obstacle(situation: QueueSituation, plan: QueuePlan) -> str:
     """Return why a plan can't be followed any longer: a waiting task is new, or a planned node lost; empty if it
     can."""
     queue, names = situation.queue, situation.layout.names
@@ -62,12 +62,12 @@ def broken(situation: QueueSituation, plan: QueuePlan) -> str:
     if new:
         shown = ", ".join(new[:SHOWN]) + (" …" if len(new) > SHOWN else "")
         return f"{shown} {'is' if len(new) == 1 else 'are'} new"
-    up, waits = set(rented(situation)), queue.node < 0
+    up, waits = set(rented_nodes(situation)), queue.node < 0
     lost = [names[turn.node] for name, turn in plan.turns.items() if turn.node not in up and waits[queue.row[name]]]
     return f"{lost[0]} is gone" if lost else ""
 
 
-def departed(situation: QueueSituation, plan: QueuePlan) -> str:
+def plan_deviation(situation: QueueSituation, plan: QueuePlan) -> str:
     """Return why the queue differs from its plan enough to make a new one: other nodes, or other times; empty if
     not."""
     return _on_nodes(situation, plan) or _in_time(situation, plan)
@@ -75,7 +75,7 @@ def departed(situation: QueueSituation, plan: QueuePlan) -> str:
 
 def _on_nodes(situation: QueueSituation, plan: QueuePlan) -> str:
     queue, names = situation.queue, situation.layout.names
-    more = [j for j in rented(situation) if j not in plan.nodes]
+    more = [j for j in rented_nodes(situation) if j not in plan.nodes]
     if more:
         return f"{names[more[0]]} is there now"
     for row in situation.running.tolist() if plan.followed else ():
@@ -103,38 +103,38 @@ def _in_time(situation: QueueSituation, plan: QueuePlan) -> str:
 # Choice of the plan: the present one while it holds, else a new one.
 
 
-Search = Callable[[Remaining], Found]
+Search = Callable[[Remaining], SearchResult]
 
 
-class Planned(NamedTuple):
+class PlanChoice(NamedTuple):
     """Plan of a queue, None if there is none, and a text about it for the decision's reason."""
 
     plan: QueuePlan | None
     text: str
 
 
-def planned(situation: QueueSituation, search: Search) -> Planned:
+def make_plan(situation: QueueSituation, search: Search) -> PlanChoice:
     """Return the plan to follow: the present one, or one that ``search`` finds anew if the queue deviates from it.
     While no search is possible, a plan that is only late continues to be followed, and the result has no plan if the
     present one can't be followed."""
     plan, queue = situation.state.plan, situation.queue
     if not (queue.node < 0).any():
-        return Planned(plan, described(plan) if plan else "nothing is left to plan")
-    unfit = broken(situation, plan) if plan else "the first one"
-    because = unfit or (departed(situation, plan) if plan else "")
+        return PlanChoice(plan, describe_plan(plan) if plan else "nothing is left to plan")
+    unfit = plan_obstacle(situation, plan) if plan else "the first one"
+    because = unfit or (plan_deviation(situation, plan) if plan else "")
     if plan is not None and not because:
-        return Planned(plan, described(plan))
+        return PlanChoice(plan, describe_plan(plan))
     try:
         left = left_of(situation, plan)
-        made = _made(situation, left, search(left.remaining), because)
+        made = _queue_plan(situation, left, search(left.remaining), because)
     except (SearchUnavailableError, UnplannableError) as problem:
         if plan is None or unfit:
-            return Planned(None, f"HEFT answers without a plan: {problem}")
-        return Planned(plan, f"{described(plan)}; now {because}, but {problem}")
-    return Planned(made, described(made))
+            return PlanChoice(None, f"HEFT answers without a plan: {problem}")
+        return PlanChoice(plan, f"{describe_plan(plan)}; now {because}, but {problem}")
+    return PlanChoice(made, describe_plan(made))
 
 
-def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> QueuePlan:
+def _queue_plan(situation: QueueSituation, left: SearchInput, found: SearchResult, because: str) -> QueuePlan:
     """Return the plan of a search's result, with names of tasks, indices of nodes, and times of the reports' clock in
     seconds."""
     now, nodes = situation.now, left.nodes
@@ -145,8 +145,8 @@ def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> 
     length = float(found.end.max())
     return QueuePlan(
         turns={left.names[task]: turns[task] for task in order},
-        nodes=tuple(rented(situation)),
-        made=now,
+        nodes=tuple(rented_nodes(situation)),
+        created_at=now,
         length=length,
         heft=min(found.heft, found.base),
         took=round(found.took, 3),
@@ -155,7 +155,7 @@ def _made(situation: QueueSituation, left: Left, found: Found, because: str) -> 
     )
 
 
-def described(plan: QueuePlan) -> str:
+def describe_plan(plan: QueuePlan) -> str:
     """Return a text about a plan: its length against HEFT's, the seconds of its search, and the reason for it."""
     heft, took = f"HEFT's {number(plan.heft)} s", f"{plan.took:.2f} s"
     if not plan.followed:
@@ -169,7 +169,7 @@ def described(plan: QueuePlan) -> str:
 
 
 @cache
-def shipped() -> Artifact:
+def packaged_scheduler() -> Artifact:
     """Return the scheduler that comes with the package; it is loaded once."""
     return artifact(SHIPPED.read_bytes())
 
@@ -185,7 +185,7 @@ class Compiled:
         shipped: the package's scheduler, if the spec asks for an agent from the start; else None.
         heft: chooser for workflows under an agent without a plan.
         agent: the promoted artifact, else the shipped one; None: the strategy decides.
-        voice: kind and name of the policy that decides unless it fails.
+        decided_by: kind and name of the policy that decides unless it fails.
     """
 
     def __init__(self, snapshot: Snapshot, search: Search) -> None:
@@ -195,21 +195,23 @@ class Compiled:
         spec = self.layout.spec
         wanted = snapshot.rule or spec.strategy
         strategy = self.strategy = DEFAULT_STRATEGY if wanted == AGENT else wanted
-        self.shipped = shipped() if wanted == AGENT else None
+        self.shipped = packaged_scheduler() if wanted == AGENT else None
         self.heuristic = f"{strategy}+{spec.backfilling}"
         self._own = by_strategy(strategy, spec.backfilling, spec.backfill_order)
         self.heft = by_strategy("heft", spec.backfilling, spec.backfill_order)
         self.agent = snapshot.artifact if snapshot.artifact is not None or snapshot.problem else self.shipped
-        self.voice = voice(snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic)
+        self.decided_by = deciding_policy(
+            snapshot, None if self.agent is None else self.agent.policy.name, self.heuristic
+        )
 
     def situation(self, state: object) -> QueueSituation:
         """Return the quantities that decisions need, derived from a run's ``state``."""
         return QueueSituation(self.layout, state, self.predictor)  # type: ignore[arg-type]
 
-    def planned(self, situation: QueueSituation) -> Planned | None:
+    def find_plan(self, situation: QueueSituation) -> PlanChoice | None:
         """Return the plan of a workflow, searched if necessary; None without an agent, or if no task depends on
         another."""
-        return planned(situation, self._search) if self.agent and situation.queue.linked else None
+        return make_plan(situation, self._search) if self.agent and situation.queue.linked else None
 
     def chooser(self, given: Artifact | None) -> Chooser:
         """Return the function that orders ready tasks by the policy of an artifact, or by the strategy if None."""
@@ -229,7 +231,7 @@ class Compiled:
 PLAN = "plan"
 
 
-def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
+def follow_plan(situation: QueueSituation, plan: QueuePlan) -> DispatchDecision:
     """Return the decision by ``plan``, which must contain all waiting tasks; nodes are ordered for tasks that await a
     startup. Raises KeyError if a ready task is not in the plan."""
     starts, turns = _starts(situation, plan), list(plan.turns)
@@ -238,13 +240,13 @@ def followed(situation: QueueSituation, plan: QueuePlan) -> Decided:
     order = situation.ready[np.argsort(scores)].tolist()
     state = situation.state._replace(head=(), plan=plan)
     renting = _renting(situation, plan, starts, order)
-    return Decided(Choice(PLAN, scores, NONE), order, Started(starts, [], OPEN), renting, state)
+    return DispatchDecision(Choice(PLAN, scores, NONE), order, DispatchResult(starts, [], OPEN), renting, state)
 
 
 def _starts(situation: QueueSituation, plan: QueuePlan) -> list[tuple[int, int]]:
     """Return (row, node) of the tasks to start by the plan. A task that can't start blocks later ones on its node,
     except if only its user's limits forbid it."""
-    queue, free, allowed = situation.queue, Free(situation), Allowed(situation)
+    queue, free, allowed = situation.queue, Free(situation), UserLimits(situation)
     ready = set(situation.ready.tolist())
     held, starts = set[int](), list[tuple[int, int]]()
     for name, turn in plan.turns.items():
@@ -282,8 +284,8 @@ def _renting(situation: QueueSituation, plan: QueuePlan, starts: list[tuple[int,
 class Answer(NamedTuple):
     """A decision, and the plan that was considered for it (None: no plan was sought)."""
 
-    decided: Decided
-    planned: Planned | None
+    decided: DispatchDecision
+    planned: PlanChoice | None
 
 
 class Case(NamedTuple):
@@ -291,7 +293,7 @@ class Case(NamedTuple):
 
     situation: QueueSituation
     warnings: Sequence[FieldIssue]
-    plans: list[Planned | None]
+    plans: list[PlanChoice | None]
 
 
 def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
@@ -302,22 +304,22 @@ def choose(compiled: Compiled, case: Case, agent: Artifact | None) -> Answer:
         ValueError: a score of a ready task isn't finite.
     """
     if agent is not None and not case.plans:
-        case.plans.append(compiled.planned(case.situation))
+        case.plans.append(compiled.find_plan(case.situation))
     planned = case.plans[0] if agent is not None else None
     if planned is None:
-        return Answer(checked(compiled, case.situation, agent), None)
+        return Answer(decide_by_policy(compiled, case.situation, agent), None)
     return Answer(by_plan(compiled, case.situation, planned), planned)
 
 
-def by_plan(compiled: Compiled, situation: QueueSituation, planned: Planned) -> Decided:
+def by_plan(compiled: Compiled, situation: QueueSituation, planned: PlanChoice) -> DispatchDecision:
     """Return the decision by the plan if it is better than HEFT's, else by HEFT."""
     if planned.plan is not None and planned.plan.followed:
-        return followed(situation, planned.plan)
+        return follow_plan(situation, planned.plan)
     decided = decide(situation, compiled.heft)
     return decided._replace(state=decided.state._replace(plan=planned.plan))
 
 
-def checked(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> Decided:
+def decide_by_policy(compiled: Compiled, situation: QueueSituation, artifact: Artifact | None) -> DispatchDecision:
     """Return the decision by the artifact's policy, or by the strategy if None. Raises ValueError if a score of a ready
     task isn't finite."""
     decided = decide(situation, compiled.chooser(artifact))

@@ -11,14 +11,14 @@ import msgspec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import FieldIssue
 from app.kinds.contract.kind import RunStart
-from app.kinds.engine import Choices, Engine, Serving, Voice, Written
+from app.kinds.engine import Choices, DecidedBy, Engine, KindDecision, Serving
 from app.kinds.workflow.advance import advance, implausible
 from app.kinds.workflow.decide import PLAN, Answer, Case, Compiled, choose
 from app.kinds.workflow.plan_search import PlanSearch
 from app.kinds.workflow.policies import check
 from app.kinds.workflow.queue import WAITING, QueueReport, State, begin, pack, unpack
 from app.kinds.workflow.report import QueueDecision, reason
-from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.decide import DispatchDecision
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import AGENT, STRATEGIES
 from app.kinds.workflow.views import risk
@@ -28,7 +28,7 @@ TASK_BYTES, INPUT_BYTES, REMEMBERED_BYTES, TURN_BYTES = 500, 150, 1_000, 250
 """Measured memory in bytes of a task, an input, a remembered task, user or node, and a turn of a plan."""
 
 
-class Read(NamedTuple):
+class CheckedReport(NamedTuple):
     """State after a report, and warnings on the report."""
 
     state: State
@@ -40,12 +40,12 @@ class WorkflowServing(Serving):
 
     Attributes:
         report: schema of reports.
-        silent: fields of a shadow's record if the shadow failed.
+        failed_shadow: fields of a shadow's record if the shadow failed.
         search: search for plans, in a child process.
     """
 
     report = QueueReport
-    silent: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
+    failed_shadow: ClassVar[Mapping[str, Any]] = {"strategy": None, "placements": [], "agrees": False, "gain": None}
 
     def __init__(self) -> None:
         self.search = PlanSearch()
@@ -58,7 +58,7 @@ class WorkflowServing(Serving):
         """Return the names of all strategies and of the package's scheduler."""
         return (*STRATEGIES, AGENT)
 
-    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> Written:
+    def begin(self, compiled: Compiled, start: RunStart, now: datetime) -> KindDecision:
         """Return the first decision of a run, before any report: nothing starts."""
         text = "nothing is reported yet: report the queue as iteration 0"
         first = _nothing(compiled, begin(compiled.layout), "begun", text, count=0)
@@ -68,7 +68,7 @@ class WorkflowServing(Serving):
         """Whether there is any task; even plans of few tasks take long."""
         return bool(len(state.queue) or report.queued or report.running)
 
-    def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> Read:
+    def read(self, compiled: Compiled, state: State, iteration: int, report: Any) -> CheckedReport:
         """Return the state after the report, and warnings on it.
 
         Raises:
@@ -76,7 +76,7 @@ class WorkflowServing(Serving):
             Contradiction: it contradicts earlier reports.
         """
         after = advance(compiled.layout, state, report)
-        return Read(after, tuple(implausible(after, report)))
+        return CheckedReport(after, tuple(implausible(after, report)))
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> list[Case]:
         """Return the situation of each run after its report, with warnings, in the order of ``pending``."""
@@ -99,12 +99,14 @@ class WorkflowServing(Serving):
         ValueError if a score of a ready task isn't finite."""
         return Choices([choose(compiled, case, agent) for case in batch])
 
-    def write(self, compiled: Compiled, batch: Sequence[Case], choices: Choices, voice: Voice) -> list[Written]:
+    def write(
+        self, compiled: Compiled, batch: Sequence[Case], choices: Choices, decided_by: DecidedBy
+    ) -> list[KindDecision]:
         """Return the decisions of a batch, in its order: placements, nodes to order and release, and reasons."""
         rows = zip(batch, choices.each, strict=True)
-        return [_written(compiled, case, answer, voice) for case, answer in rows]
+        return [_written(compiled, case, answer, decided_by) for case, answer in rows]
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """Return the decision after a failure: nothing starts, and nodes stay; ``failure`` says what failed, for the
         reason."""
         state, warnings = one.report
@@ -143,7 +145,7 @@ class WorkflowServing(Serving):
 ENGINE = Engine("workflow", QueueDecision, WorkflowServing())
 
 
-def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Written:
+def _written(compiled: Compiled, case: Case, answer: Answer, decided_by: DecidedBy) -> KindDecision:
     """Return the decision of one run in the form of the API, with its reason and risk; times are seconds."""
     situation, (decided, planned) = case.situation, answer
     names, (start, release) = situation.layout.names, decided.renting
@@ -157,12 +159,14 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
         "placements": placements,
         "nodes": {"start": [names[j] for j in start], "release": [names[j] for j in release]},
         "warnings": [warning._asdict() for warning in case.warnings],
-        **_counted(situation, decided),
+        **_task_counts(situation, decided),
         "wake_at": min(decided.started.reserved.starts.values(), default=None),
     }
-    return Written(
+    return KindDecision(
         own,
-        reason(situation, decided, voice.code, voice.preface(compiled.heuristic), planned.text if planned else ""),
+        reason(
+            situation, decided, decided_by.code, decided_by.preface(compiled.heuristic), planned.text if planned else ""
+        ),
         noop=not (placements or start or release),
         state=decided.state,
         source=source,
@@ -172,7 +176,7 @@ def _written(compiled: Compiled, case: Case, answer: Answer, voice: Voice) -> Wr
     )
 
 
-def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
+def _task_counts(situation: QueueSituation, decided: DispatchDecision) -> dict[str, int]:
     """Return the numbers of waiting and running tasks after the starts, and of busy processors."""
     queue = situation.queue
     runs = queue.node != WAITING
@@ -185,7 +189,7 @@ def _counted(situation: QueueSituation, decided: Decided) -> dict[str, int]:
     }
 
 
-def _placements(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
+def _placements(situation: QueueSituation, decided: DispatchDecision) -> list[dict[str, Any]]:
     """Return the tasks that start now, with their nodes and the time in seconds, as fields of a decision."""
     names, nodes, now = situation.queue.names, situation.layout.names, situation.now
     return [{"task": names[row], "node": nodes[node], "start": now} for row, node in decided.started.starts]
@@ -199,10 +203,10 @@ def _nothing(
     now: float | None = None,
     warnings: Sequence[FieldIssue] = (),
     count: int | None = None,
-) -> Written:
+) -> KindDecision:
     """Return a decision that starts nothing: before the first report, or after a failure. ``now``: seconds of the
     reports' clock; ``count``: number of waiting and running tasks; None: no report, not counted."""
-    return Written(
+    return KindDecision(
         {
             "now": now,
             "placements": [],

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from app.kinds.contract.kind import Description, Kind, Terms, TrainingOptions, priced
-from app.kinds.contract.run_outcome import Ended, Judgement
+from app.kinds.contract.kind import Description, Kind, Terms, TrainingOptions, price_terms
+from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.workflow import policies, views
 from app.kinds.workflow.engine import ENGINE
 from app.kinds.workflow.example import EXAMPLE
@@ -11,15 +11,15 @@ from app.kinds.workflow.queue import Layout
 from app.kinds.workflow.report import QueueDecision
 from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.samples import TraceExecution, TraceSamples
-from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, changed
+from app.kinds.workflow.spec import WorkflowPatch, WorkflowSpec, apply_patch
 
 
 def terms(spec: WorkflowSpec) -> Terms:
     """Return prices per node-hour by node type, and the weights of the objective's terms."""
-    return priced({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
+    return price_terms({node.name: node.price_per_hour for node in spec.nodes}, spec.weights.model_dump())
 
 
-def judge(compiled: Any, run: Ended) -> Judgement:  # noqa: ARG001
+def judge(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     """Return the outcome of a finished run: numbers of tasks that met or missed their deadlines."""
     return views.judge(run)
 
@@ -47,7 +47,7 @@ KIND = Kind(
     engine=ENGINE,
     layout=Layout,
     model=Predictor.from_bytes,
-    changed=changed,
+    apply_patch=apply_patch,
     artifact=policies.artifact,
     check=policies.check,
     terms=terms,

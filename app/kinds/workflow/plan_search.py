@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans import Floats, Found, Indices, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.plans import Floats, Indices, QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import STARTING, UP
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
@@ -36,7 +36,7 @@ class SearchUnavailableError(Exception):
     """No plan can be searched for now; the message is the reason."""
 
 
-def installed() -> str:
+def search_module() -> str:
     """Return the module of the installed search, for ``python -m``; empty if none is installed."""
     found = entry_points(group=GROUP, name=NAME)
     return next((entry.value for entry in found), "")
@@ -50,14 +50,14 @@ class PlanSearch:
         clock: function that returns seconds, for pauses after failures.
     """
 
-    def __init__(self, module: Callable[[], str] = installed, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, module: Callable[[], str] = search_module, clock: Callable[[], float] = time.monotonic) -> None:
         self._module, self._clock = module, clock
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection[Any, Any] | None = None
         self._ready, self._paused, self._problem = False, 0.0, ""
 
-    def __call__(self, left: Remaining) -> Found:
+    def __call__(self, left: Remaining) -> SearchResult:
         """Return the best plan of the tasks ``left`` that the child finds within ``LIMIT_SECONDS``. Raises
         SearchUnavailableError if the child is starting, busy, not installed, or failed."""
         if not self._lock.acquire(blocking=False):
@@ -73,11 +73,11 @@ class PlanSearch:
         finally:
             self._lock.release()
 
-    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> Found:
-        connection.send_bytes(encoded(left))
+    def _answer(self, connection: Connection[Any, Any], left: Remaining) -> SearchResult:
+        connection.send_bytes(encode(left))
         if not connection.poll(LIMIT_SECONDS):
             raise TimeoutError(f"no answer within {LIMIT_SECONDS:g} s")
-        return Found(**decoded(connection.recv_bytes()))
+        return SearchResult(**decode(connection.recv_bytes()))
 
     def _connected(self) -> Connection[Any, Any]:
         """Return the connection to a child that is ready, started if there is none; raise SearchUnavailableError if it
@@ -137,7 +137,7 @@ class UnplannableError(Exception):
     """No plan can be made of the remaining tasks; the message is the reason."""
 
 
-class Left(NamedTuple):
+class SearchInput(NamedTuple):
     """Input of a search, with the names of its N tasks and the indices of its M nodes."""
 
     remaining: Remaining
@@ -145,23 +145,23 @@ class Left(NamedTuple):
     nodes: list[int]
 
 
-def rented(situation: QueueSituation) -> list[int]:
+def rented_nodes(situation: QueueSituation) -> list[int]:
     """Return the indices of the nodes that are up or starting."""
     return [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
 
 
-def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
+def left_of(situation: QueueSituation, plan: QueuePlan | None) -> SearchInput:
     """Return the tasks that a search plans, with their nodes in the present ``plan``; None: there is no plan. Raises
     UnplannableError if there are too many for a search, or a task fits no rented node."""
     queue, ended = situation.queue, situation.state.ended
-    _bounded(len(queue), 0, 0)  # before anything is made of them
+    _check_size(len(queue), 0, 0)  # before anything is made of them
     outputs = dict.fromkeys(p for inputs in queue.inputs for p, _ in inputs if p not in queue.row)
     running = situation.running.tolist()
     rows = running + [row for row in range(len(queue)) if queue.node[row] < 0]
     names = [*outputs, *(queue.names[row] for row in rows)]
     occupied = [*(ended[name][0] for name in outputs), *queue.node[running].tolist()]  # rented still, or gone
-    nodes = list(dict.fromkeys([*rented(situation), *occupied]))
-    _bounded(len(names), sum(map(len, queue.inputs)), len(nodes))
+    nodes = list(dict.fromkeys([*rented_nodes(situation), *occupied]))
+    _check_size(len(names), sum(map(len, queue.inputs)), len(nodes))
     column = {j: k for k, j in enumerate(nodes)}
     fixed = [column[j] for j in occupied]
     start, parents, data = _edges(situation, names, rows)
@@ -179,10 +179,10 @@ def left_of(situation: QueueSituation, plan: QueuePlan | None) -> Left:
         available=_available(situation, nodes),
         pace=1.0 / situation.layout.nodes.bandwidth[nodes],
     )
-    return Left(made, names, nodes)
+    return SearchInput(made, names, nodes)
 
 
-def _bounded(tasks: int, edges: int, nodes: int) -> None:
+def _check_size(tasks: int, edges: int, nodes: int) -> None:
     for count, most, what in (
         (tasks, MOST_TASKS, "tasks"),
         (edges, MOST_EDGES, "dependencies"),
@@ -218,7 +218,7 @@ def _edges(situation: QueueSituation, names: list[str], rows: list[int]) -> tupl
 def _cost(situation: QueueSituation, rows: list[int], ended: int, fixed: list[int], nodes: list[int]) -> Floats:
     """Return the seconds of each of N tasks on each of M nodes, [N, M]; infinite where it can't run. Raises
     UnplannableError if a waiting task fits no rented node."""
-    known, queue, up = situation.layout.nodes, situation.queue, set(rented(situation))
+    known, queue, up = situation.layout.nodes, situation.queue, set(rented_nodes(situation))
     fits = queue.processors[rows, None] <= known.processors[nodes]
     fits &= queue.memory[rows, None] <= known.memory[nodes]
     fits &= np.array([j in up for j in nodes], np.bool_)

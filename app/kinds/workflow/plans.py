@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -56,7 +56,7 @@ class Remaining:
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """Result of a search for N tasks: a plan, or HEFT's schedule if no better was found. Times are seconds from now.
 
     Attributes:
@@ -79,15 +79,15 @@ class Found:
     took: float
 
 
-def encoded(message: Remaining | Found) -> bytes:
+def encode(message: Remaining | SearchResult) -> bytes:
     """Serialise a message to or from the search process as safetensors."""
     arrays = {name: value for name, value in vars(message).items() if isinstance(value, np.ndarray)}
     numbers = {name: value for name, value in vars(message).items() if name not in arrays}
-    return written(arrays, {"numbers": json.dumps(numbers)})
+    return write_tensors(arrays, {"numbers": json.dumps(numbers)})
 
 
-def decoded(data: bytes) -> dict[str, Any]:
-    """Return the fields of a message serialised by ``encoded``.
+def decode(data: bytes) -> dict[str, Any]:
+    """Return the fields of a message serialised by ``encode``.
 
     Raises:
         ValueError, KeyError, SafetensorError: ``data`` is no such message.
@@ -99,7 +99,7 @@ def decoded(data: bytes) -> dict[str, Any]:
 # Plans as stored in runs, and their updates by reports. Seconds are those of the reports' clock.
 
 
-class Ended(Protocol):
+class EndedTask(Protocol):
     """A finished task, as reported."""
 
     @property
@@ -127,7 +127,7 @@ class QueuePlan(NamedTuple):
     Attributes:
         turns: node, start and end of each task that has not ended, in order, by name.
         nodes: indices of nodes it may use.
-        made: time of its creation, on the reports' clock.
+        created_at: time of its creation, on the reports' clock.
         length: seconds from then until the last task ends.
         heft: these seconds by HEFT, planned or started as tasks become ready, whichever ends earlier.
         took: seconds that the search took.
@@ -139,7 +139,7 @@ class QueuePlan(NamedTuple):
 
     turns: dict[str, Turn]
     nodes: tuple[int, ...]
-    made: float
+    created_at: float
     length: float
     heft: float
     took: float
@@ -148,7 +148,7 @@ class QueuePlan(NamedTuple):
     departed: tuple[str, float] | tuple[()] = ()
 
 
-def reported(plan: QueuePlan | None, finished: Iterable[Ended], queue: Container[str]) -> QueuePlan | None:
+def plan_after_report(plan: QueuePlan | None, finished: Iterable[EndedTask], queue: Container[str]) -> QueuePlan | None:
     """Return the plan after the tasks ``finished``; None if there was no plan, or no planned task is left in ``queue``.
     ``queue`` has the names of waiting and running tasks."""
     if plan is None:

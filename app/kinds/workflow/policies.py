@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.tensors import written
+from app.kinds.tensors import write_tensors
 from app.kinds.workflow.run_times import SHORTEST
 from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY
@@ -177,7 +177,7 @@ def save(policy: Scheduler) -> bytes:
     """Serialise a policy as the artifact of an agent, in safetensors."""
     kind = next(name for name, family in SCHEDULERS.items() if isinstance(policy, family))
     header = {"kind": KIND, "policy": kind, "config": policy.config}
-    return written(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
+    return write_tensors(policy.arrays, {"format": str(FORMAT), "header": json.dumps(header, sort_keys=True)})
 
 
 def load(data: bytes) -> Scheduler:

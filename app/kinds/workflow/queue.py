@@ -16,7 +16,7 @@ from app.kinds.contract.inputs import FieldIssue
 from app.kinds.fields import Finite, Moment, NonNegative, Part, Positive
 from app.kinds.workflow import plans
 from app.kinds.workflow.plans import QueuePlan
-from app.kinds.workflow.run_times import Finished, blank
+from app.kinds.workflow.run_times import PastTask, blank
 from app.kinds.workflow.spec import MAXIMUM_NODES, NodeType, Spec
 from app.kinds.workflow.trace import Trace
 
@@ -38,7 +38,7 @@ class Nodes(NamedTuple):
         startup: seconds from order to first task, [M].
         memory: memory in bytes; infinite: unlimited, [M].
         bandwidth: bytes per second to and from other nodes; infinite: transfers take no time, [M].
-        kept: whether the node is rented permanently (part of its type's minimum), [M].
+        permanent: whether the node is rented permanently (part of its type's minimum), [M].
     """
 
     kind: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Nodes(NamedTuple):
     startup: NDArray[np.float64]
     memory: NDArray[np.float64]
     bandwidth: NDArray[np.float64]
-    kept: NDArray[np.bool_]
+    permanent: NDArray[np.bool_]
 
 
 def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
@@ -68,7 +68,7 @@ def nodes_of(types: tuple[NodeType, ...]) -> Nodes:
         startup=each([node.startup_seconds for node in types]),
         memory=each([np.inf if node.memory_gb is None else node.memory_gb * GIGA for node in types]),
         bandwidth=each([np.inf if node.bandwidth_mbps is None else node.bandwidth_mbps * MEGA for node in types]),
-        kept=np.concatenate([np.arange(node.maximum) < node.minimum for node in types]),
+        permanent=np.concatenate([np.arange(node.maximum) < node.minimum for node in types]),
     )
 
 
@@ -103,9 +103,9 @@ class Layout:
         return f"unknown node; known: {', '.join(ranges)}"
 
     @cached_property
-    def kept(self) -> list[int]:
+    def permanent_nodes(self) -> list[int]:
         """Positions of permanently rented nodes."""
-        return [int(node) for node in np.flatnonzero(self.nodes.kept)]
+        return [int(node) for node in np.flatnonzero(self.nodes.permanent)]
 
     @cached_property
     def first(self) -> list[int]:
@@ -209,7 +209,7 @@ COLUMNS = (
 )
 
 
-class Reserved(NamedTuple):
+class Reservations(NamedTuple):
     """Reservations of waiting tasks, and the state they were made in, to detect when they may move forward.
 
     Attributes:
@@ -223,7 +223,7 @@ class Reserved(NamedTuple):
     starts: dict[str, float]
 
 
-NOTHING_RESERVED = Reserved(0, 0, {})
+NOTHING_RESERVED = Reservations(0, 0, {})
 
 
 class State(NamedTuple):
@@ -249,18 +249,18 @@ class State(NamedTuple):
     ended: dict[str, tuple[int, str]]
     nodes: dict[int, tuple[int, float]]
     head: tuple[str, float, int] | tuple[()]
-    history: dict[str, tuple[Finished, ...]]
+    history: dict[str, tuple[PastTask, ...]]
     done: int
     weight: Floats
     covariance: Floats
     plan: QueuePlan | None = None
-    reserved: Reserved = NOTHING_RESERVED
+    reserved: Reservations = NOTHING_RESERVED
 
 
 def begin(layout: Layout) -> State:
     """Return the state of a run before its first report: no tasks, and permanent nodes up."""
     empty = Queue({name: [] for name in COLUMNS})
-    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.kept, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
+    return State(-1.0, -1.0, empty, {}, dict.fromkeys(layout.permanent_nodes, (UP, 0.0)), (), {}, 0, *blank(0)[:2])
 
 
 def pack(state: State) -> list[Any]:
@@ -294,20 +294,20 @@ def unpack(stored: list[Any]) -> State:
         {name: tuple(where) for name, where in ended.items()},
         {node: (status, since) for node, status, since in nodes},
         tuple(head),
-        {user: tuple(map(_finished, tasks)) for user, tasks in history.items()},
+        {user: tuple(map(_parse_finished, tasks)) for user, tasks in history.items()},
         done,
         np.array(weight),
         np.array(covariance),
         plans.unpack(more[2]) if len(more) > 2 else None,
-        Reserved(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
+        Reservations(*more[3]) if len(more) > 3 else NOTHING_RESERVED,
     )
 
 
-def _finished(stored: Any) -> Finished:
+def _parse_finished(stored: Any) -> PastTask:
     if not isinstance(stored, list):
-        return Finished(stored, np.nan, 1)
+        return PastTask(stored, np.nan, 1)
     seconds, estimate, processors = stored
-    return Finished(seconds, np.nan if estimate is None else estimate, processors)
+    return PastTask(seconds, np.nan if estimate is None else estimate, processors)
 
 
 # Log of a run: its tasks as a trace, with node and start of each, from its reports.
@@ -354,17 +354,17 @@ class _Reading:
         """Apply one more report of the run: descriptions, starts and ends of its tasks."""
         known, now = len(self.tasks), report["now"]
         for told in report.get("queued", ()):
-            self._described(told, now).pop("begun", None)
+            self._task_of(told, now).pop("begun", None)
         for told in report.get("running", ()):
-            _begun(self._described(told, now), told)
+            _record_start(self._task_of(told, now), told)
         for told in report.get("finished", ()):
             task = self._by_id[told["id"]]
-            _begun(task, told)
+            _record_start(task, told)
             task["end"] = told["end"]
         for task in self.tasks[known:]:
             task["edges"] = [(self._by_id[p], size) for p, size in _parents(task) if p in self._by_id]
 
-    def _described(self, told: Mapping[str, Any], now: float) -> Task:
+    def _task_of(self, told: Mapping[str, Any], now: float) -> Task:
         """Return the task that a report describes, as it was first described; ``now``: time of the report in
         seconds."""
         task = self._by_id.get(told["id"])
@@ -377,7 +377,7 @@ class _Reading:
         return task
 
 
-def _begun(task: Task, told: Mapping[str, Any]) -> None:
+def _record_start(task: Task, told: Mapping[str, Any]) -> None:
     if "begun" not in task:
         task["begun"], task["where"] = told["start"], told["node"]
 

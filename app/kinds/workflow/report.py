@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.charts.text import number
 from app.kinds.contract.engine import DecisionBase, Reason
-from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.decide import DispatchDecision
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS
 from app.kinds.workflow.scheduling.situation import QueueSituation
 
@@ -127,7 +127,7 @@ class QueueDecision(DecisionBase):
 SHOWN = 3
 
 
-def reason(situation: QueueSituation, decided: Decided, code: str, preface: str, plan: str) -> dict[str, Any]:
+def reason(situation: QueueSituation, decided: DispatchDecision, code: str, preface: str, plan: str) -> dict[str, Any]:
     """Return the reason of a decision, as fields of ``QueueReason``.
 
     Args:
@@ -143,7 +143,7 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
         for part in (_starts(situation, decided), plan, _waits(decided, window), _nodes(situation, decided))
         if part
     )
-    scored = _scored(situation, decided)
+    scored = _top_scores(situation, decided)
     own = "waiting" if decided.order else "nothing_ready"
     if decided.started.starts or any(decided.renting):
         own = "started"
@@ -159,13 +159,13 @@ def reason(situation: QueueSituation, decided: Decided, code: str, preface: str,
     }
 
 
-def _plan(decided: Decided) -> dict[str, Any] | None:
+def _plan(decided: DispatchDecision) -> dict[str, Any] | None:
     plan = decided.state.plan
     if plan is None:
         return None
     return {
         "followed": plan.followed,
-        "made": plan.made,
+        "made": plan.created_at,
         "seconds": plan.length,
         "heft_seconds": plan.heft,
         "search_seconds": plan.took,
@@ -174,13 +174,13 @@ def _plan(decided: Decided) -> dict[str, Any] | None:
     }
 
 
-def _scored(situation: QueueSituation, decided: Decided) -> list[dict[str, Any]]:
+def _top_scores(situation: QueueSituation, decided: DispatchDecision) -> list[dict[str, Any]]:
     """Return at most two tasks, the most urgent ones, with their scores."""
     score = dict(zip(situation.ready.tolist(), decided.choice.scores.tolist(), strict=True))
     return [{"task": situation.queue.names[row], "score": score[row]} for row in decided.order[:2]]
 
 
-def _window(situation: QueueSituation, decided: Decided) -> dict[str, Any] | None:
+def _window(situation: QueueSituation, decided: DispatchDecision) -> dict[str, Any] | None:
     found = decided.started.window
     if found.task < 0:
         return None
@@ -193,7 +193,7 @@ def _window(situation: QueueSituation, decided: Decided) -> dict[str, Any] | Non
     }
 
 
-def _starts(situation: QueueSituation, decided: Decided) -> str:
+def _starts(situation: QueueSituation, decided: DispatchDecision) -> str:
     names, starts, ready = situation.queue.names, decided.started.starts, len(decided.order)
     waiting = int((situation.queue.node < 0).sum()) - ready
     behind = f"; {waiting:,} more wait for their parents" if waiting else ""
@@ -205,7 +205,7 @@ def _starts(situation: QueueSituation, decided: Decided) -> str:
     return f"{started}{': ' + shown if shown else ''}{behind}"
 
 
-def _waits(decided: Decided, window: dict[str, Any] | None) -> str:
+def _waits(decided: DispatchDecision, window: dict[str, Any] | None) -> str:
     if window is None:
         return ""
     if window["until"] is None:
@@ -221,7 +221,7 @@ def _waits(decided: Decided, window: dict[str, Any] | None) -> str:
     return f"{waits}; {may} may overtake it{did}"
 
 
-def _nodes(situation: QueueSituation, decided: Decided) -> str:
+def _nodes(situation: QueueSituation, decided: DispatchDecision) -> str:
     names = situation.layout.names
     parts = []
     for word, nodes in (("ordered", decided.renting.start), ("given back", decided.renting.release)):

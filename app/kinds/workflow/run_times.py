@@ -26,7 +26,7 @@ Numbers = Any
 """A number, or an array [N]; the code is the same for compiled scalars and arrays."""
 
 
-class Finished(NamedTuple):
+class PastTask(NamedTuple):
     """A finished task: run time in seconds at speed 1, estimate in seconds (NaN: unknown), and number of processors."""
 
     seconds: float
@@ -137,7 +137,7 @@ def shares(regression: Regression, user: NDArray[np.int64], length: Seconds, siz
     return found
 
 
-def table(users: Sequence[Sequence[Finished]]) -> Seconds:
+def table(users: Sequence[Sequence[PastTask]]) -> Seconds:
     """Return ``Regression.history`` of U users, [U + 1, ``LAST``, 4], from their last tasks, newest last. Tasks without
     an estimate are left out."""
     found = np.zeros((len(users) + 1, LAST, 4))
@@ -177,7 +177,7 @@ class Predictor:
     ratio: float = 1.0
     ratios: Mapping[str, float] = field(default_factory=dict)
 
-    def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, Sequence[Finished]]) -> Floats:
+    def expected(self, estimate: Floats, users: Sequence[str], history: Mapping[str, Sequence[PastTask]]) -> Floats:
         """Return the predicted seconds at speed 1 of each of N tasks, above 0 and at most its estimate, [N].
 
         Args:

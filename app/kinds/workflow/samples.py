@@ -13,13 +13,13 @@ from pydantic import BaseModel, Field
 
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample, name_issue
 from app.kinds.contract.samples import FILE, ExecutionBase, Export, Format, SampleCodec
-from app.kinds.records import refused
+from app.kinds.records import rejection
 from app.kinds.workflow.formats.reading import Reading, Source, misfits, refuse
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.writing import critical_path, write_swf, write_wfformat
 from app.kinds.workflow.queue import Layout, from_reports
-from app.kinds.workflow.trace import Trace, compressed, packed, unpacked
+from app.kinds.workflow.trace import Trace, compress, pack, unpack
 
 SWF, WFFORMAT = "application/x-swf", "application/vnd.wfformat+json"
 SWF_EXAMPLE = (
@@ -130,19 +130,19 @@ class TraceReader:
             reading = self._reading(blocks)
             refuse(misfits(reading.trace, self._layout.nodes, reading.where))
         except InvalidInput as error:
-            raise refused(error.errors) from error
-        sample = stored(self._name or (reading.name if self._titled else ""), reading.trace)
+            raise rejection(error.errors) from error
+        sample = trace_sample(self._name or (reading.name if self._titled else ""), reading.trace)
         issue = name_issue(sample.execution)
         if issue is not None:
-            raise refused([issue])
+            raise rejection([issue])
         yield sample._replace(lacks=reading.lacks, warnings=reading.warnings, skipped=reading.skipped)
 
 
-def stored(name: str, trace: Trace) -> Sample:
+def trace_sample(name: str, trace: Trace) -> Sample:
     """Return the sample of a trace; an empty ``name`` is replaced by one from a digest of its content."""
-    plain = packed(trace)
+    plain = pack(trace)
     digest = hashlib.sha256(plain).hexdigest()
-    return Sample(name or f"trace-{digest[:12]}", 1, compressed(plain), trace.tasks, digest, shown_in_lists(trace))
+    return Sample(name or f"trace-{digest[:12]}", 1, compress(plain), trace.tasks, digest, shown_in_lists(trace))
 
 
 def shown_in_lists(trace: Trace) -> dict[str, Any]:
@@ -175,27 +175,27 @@ class TraceSamples(SampleCodec):
         SWF: Export(
             lambda _: "",
             lambda codec, execution: write_swf(
-                unpacked(execution.data), name=execution.name, machine=int(codec.layout.nodes.processors.sum())
+                unpack(execution.data), name=execution.name, machine=int(codec.layout.nodes.processors.sum())
             ),
             single=True,
         ),
         WFFORMAT: Export(
             lambda _: "",
-            lambda _, execution: write_wfformat(unpacked(execution.data), name=execution.name),
+            lambda _, execution: write_wfformat(unpack(execution.data), name=execution.name),
             single=True,
         ),
     }
     execution: ClassVar[type[ExecutionBase]] = TraceExecution
 
-    def unpacked(self, data: bytes) -> Trace:
+    def unpack(self, data: bytes) -> Trace:
         """Return the trace from stored bytes; raise zlib.error or SafetensorError if they are damaged."""
-        return unpacked(data)
+        return unpack(data)
 
     def summary(self, data: bytes) -> Mapping[str, Any]:
         """Return the summary of stored bytes for lists, as JSON."""
-        return shown_in_lists(unpacked(data))
+        return shown_in_lists(unpack(data))
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:  # noqa: ARG002
         """Return the sample of a run's finished tasks; None if no task has finished."""
         log = from_reports(self.layout, reports)
-        return None if log is None else stored(run, log.trace)
+        return None if log is None else trace_sample(run, log.trace)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from app.kinds.contract.inputs import InvalidInput, unknown_names
-from app.kinds.fields import Counted, NonNegative, Positive, Slug, Strict
+from app.kinds.fields import EarlyMaxLength, NonNegative, Positive, Slug, Strict
 from app.kinds.workflow.scheduling.rules import RULES
 
 TERMS = ("slowdown", "wait", "makespan", "deadline", "utilisation", "cost")
@@ -82,7 +82,7 @@ def _few(nodes: tuple[NodeType, ...]) -> tuple[NodeType, ...]:
     return nodes
 
 
-def _known(strategy: str) -> str:
+def _check_strategy(strategy: str) -> str:
     if strategy not in (*STRATEGIES, AGENT):
         raise ValueError(f"unknown strategy; known: {', '.join((*STRATEGIES, AGENT))}")
     return strategy
@@ -96,13 +96,13 @@ class WorkflowSpec(Strict):
     nodes: Annotated[
         tuple[NodeType, ...],
         Field(min_length=1, max_length=16),
-        Counted(),
+        EarlyMaxLength(),
         AfterValidator(_unique),
         AfterValidator(_few),
     ]
     weights: Objective = Objective()
     limits_per_user: Limits = Limits()
-    strategy: Annotated[Slug, AfterValidator(_known)] = Field(
+    strategy: Annotated[Slug, AfterValidator(_check_strategy)] = Field(
         default=DEFAULT_STRATEGY,
         description="order in which tasks start while no agent is promoted; `agent`: that of the scheduler shipped "
         f"with Steward, with {DEFAULT_STRATEGY} as fallback; for tasks that depend on each other, that of a searched "
@@ -132,7 +132,7 @@ class WorkflowPatch(BaseModel):
     ] = {}
 
 
-def changed(spec: Spec, patch: WorkflowPatch) -> Spec:
+def apply_patch(spec: Spec, patch: WorkflowPatch) -> Spec:
     """Return ``spec`` with ``patch`` applied.
 
     Raises:

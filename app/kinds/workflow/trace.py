@@ -76,7 +76,7 @@ class Trace(NamedTuple):
         return self._replace(runtime=self.runtime * factor, estimate=self.estimate * factor, predicted=predicted)
 
 
-def independent(
+def independent_jobs(
     submit: Seconds, runtime: Seconds, estimate: Seconds, processors: NDArray[np.int64], user: NDArray[np.int64]
 ) -> Trace:
     """Return the trace of N batch jobs without parents, in order of submission, named by index. Arguments are [N] each;
@@ -100,7 +100,7 @@ def independent(
     )
 
 
-def selected(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
+def select_tasks(trace: Trace, rows: slice | NDArray[np.bool_]) -> Trace:
     """Return the trace of the tasks selected by ``rows``, a slice or a mask [N], in order, without their parents."""
     chosen = np.arange(trace.tasks)[rows]
     return trace._replace(
@@ -129,7 +129,7 @@ SILENT = ("user", "group", "parents")
 """Index arrays that may be all unknown."""
 
 
-def packed(trace: Trace) -> bytes:
+def pack(trace: Trace) -> bytes:
     """Serialise a trace as safetensors; equal traces give equal bytes. Arrays without known values are left out; names
     that are whole numbers are stored as numbers."""
     arrays = {name: array for name in ARRAYS if _says(name, array := getattr(trace, name))}
@@ -143,13 +143,13 @@ def packed(trace: Trace) -> bytes:
     return safetensors.save(arrays, {"trace": json.dumps(known, sort_keys=True)})
 
 
-def compressed(plain: bytes) -> bytes:
-    """Compress bytes that ``packed`` returned, by zlib, for storage."""
+def compress(plain: bytes) -> bytes:
+    """Compress bytes that ``pack`` returned, by zlib, for storage."""
     return zlib.compress(plain, LEVEL)
 
 
-def unpacked(stored: bytes) -> Trace:
-    """Return the trace from bytes that ``packed`` and then ``compressed`` returned.
+def unpack(stored: bytes) -> Trace:
+    """Return the trace from bytes that ``pack`` and then ``compress`` returned.
 
     Raises:
         zlib.error, SafetensorError, ValueError, KeyError: the bytes are damaged.
@@ -160,7 +160,7 @@ def unpacked(stored: bytes) -> Trace:
     known = json.loads(header["__metadata__"]["trace"])
     numbers = arrays.pop("names", None)
     names = known["names"] if numbers is None else map(str, numbers.tolist())
-    found = {name: arrays[name] if name in arrays else _unknown(name, known["tasks"], arrays) for name in ARRAYS}
+    found = {name: arrays[name] if name in arrays else _unknown_values(name, known["tasks"], arrays) for name in ARRAYS}
     return Trace(names=tuple(names), users=tuple(known["users"]), origin=known["origin"], **found)
 
 
@@ -179,7 +179,7 @@ def _numbers(names: tuple[str, ...]) -> NDArray[np.int64] | None:
     return numbers if tuple(map(str, numbers.tolist())) == names else None
 
 
-def _unknown(name: str, tasks: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+def _unknown_values(name: str, tasks: int, arrays: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
     """Return the array ``name`` of a trace with all values unknown: −1 [N], NaN [N] or [E], or no edges."""
     if name in ("user", "group"):
         return np.full(tasks, -1, np.int64)

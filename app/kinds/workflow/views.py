@@ -14,14 +14,14 @@ from typing_extensions import override
 from app.charts.figures import DECIDED, Figure, beside_decided
 from app.charts.text import number
 from app.charts.timeline import Bar, courses, gantt
-from app.kinds.contract.run_outcome import Ended, Judgement, in_time
+from app.kinds.contract.run_outcome import EndedRun, Judgement, in_time
 from app.kinds.contract.views import (
     ASKED_THEN,
     NOTHING_YET,
     Alternative,
     Fact,
     Hindsight,
-    Shown,
+    RunHistory,
     Step,
     Views,
     evenly,
@@ -49,19 +49,19 @@ PROMISED = (
 TOO_MANY = f"It is told of queues of up to {MOST_TASKS} tasks."
 
 
-def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
+def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay the queue from the reports, and compare every strategy at up to ``POINTS`` decisions with a waiting task.
     Without a figure, the result has the reason as text: no report, unsuitable backfilling, too many reports or
     tasks."""
     spec = compiled.layout.spec
-    if not shown.steps:
+    if not history.steps:
         return Hindsight([], NOTHING_YET)
     if spec.backfilling not in KNOWN:
         return Hindsight([], PROMISED.format(spec.backfilling))
-    if len(shown.steps) < shown.iterations:
-        return Hindsight([], too_long(len(shown.steps)))
-    stood = [(step.decision, state) for step, state in zip(shown.steps, _replayed(compiled, shown), strict=False)]
-    if len(stood) < len(shown.steps):
+    if len(history.steps) < history.iterations:
+        return Hindsight([], too_long(len(history.steps)))
+    stood = [(step.decision, state) for step, state in zip(history.steps, _replay(compiled, history), strict=False)]
+    if len(stood) < len(history.steps):
         return Hindsight([], TOO_MANY)
     stood = [(decision, state) for decision, state in stood if (state.queue.node == WAITING).any()]
     if not stood:
@@ -71,7 +71,7 @@ def hindsight(compiled: Compiled, shown: Shown) -> Hindsight:
     others = {name: [_starts(compiled, state, name) for _, state in asked] for name in ASKED}
     same = {name: sum(map(eq, decided, every)) / len(asked) for name, every in others.items()}
     starts = {name: sum(map(len, every)) / len(asked) for name, every in {DECIDED: decided, **others}.items()}
-    told = f"Of {len(asked):,} decisions of {shown.iterations:,}, where tasks waited."
+    told = f"Of {len(asked):,} decisions of {history.iterations:,}, where tasks waited."
     figures = [
         beside_decided("Decisions that would have been the same", "share of decisions", same, told),
         beside_decided("Tasks that would have started", "tasks a decision", starts, told),
@@ -86,10 +86,10 @@ def _starts(compiled: Compiled, state: State, strategy: str) -> set[tuple[str, s
     return {(situation.queue.names[row], compiled.layout.names[node]) for row, node in decided.started.starts}
 
 
-def _replayed(compiled: Compiled, shown: Shown) -> Iterator[State]:
+def _replay(compiled: Compiled, history: RunHistory) -> Iterator[State]:
     """Yield the state after each report, until the queue exceeds ``MOST_TASKS``."""
     state = begin(compiled.layout)
-    for step in shown.steps:
+    for step in history.steps:
         state = advance(compiled.layout, state, msgspec.convert(step.report, QueueReport))
         if len(state.queue) > MOST_TASKS:
             return
@@ -149,7 +149,7 @@ class _Queue:
         node, start = self.running.pop(task)
         self.bars.append(Bar(task, node, start, max(end, start)))
 
-    def drawn(self, now: float, there: Collection[str] | None) -> list[Bar]:
+    def all_bars(self, now: float, there: Collection[str] | None) -> list[Bar]:
         """Return bars of all tasks known to have run, and of running ones, ordered by node and start. ``now`` is the
         time of the last report in seconds; ``there`` has the tasks of the present state, None: unknown."""
         open_ones = {task: at for task, at in self.running.items() if there is None or task in there}
@@ -167,10 +167,10 @@ class WorkflowViews(Views):
     most = 1_000
 
     @override
-    def facts(self, compiled: Any, shown: Shown) -> Sequence[Fact]:
-        decision: Json = shown.steps[-1].decision if shown.steps else shown.first
+    def facts(self, compiled: Any, history: RunHistory) -> Sequence[Fact]:
+        decision: Json = history.steps[-1].decision if history.steps else history.first
         reason = decision.get("reason", {})
-        found = [Fact("reports", f"{shown.iterations:,}")]
+        found = [Fact("reports", f"{history.iterations:,}")]
         if decision.get("now") is not None:
             found.append(Fact("time", f"{number(decision['now'])} s"))
         if decision.get("waiting") is not None:
@@ -186,20 +186,24 @@ class WorkflowViews(Views):
         return found
 
     @override
-    def run(self, compiled: Compiled, shown: Shown) -> Sequence[Figure]:
-        if not shown.steps:
+    def run(self, compiled: Compiled, history: RunHistory) -> Sequence[Figure]:
+        if not history.steps:
             return []
-        queue, used, waits = _played(shown.steps)
-        counted = [step for step in shown.steps if step.decision.get("waiting") is not None]
+        queue, used, waits = _reconstruct(history.steps)
+        counted = [step for step in history.steps if step.decision.get("waiting") is not None]
         if counted:
             used = [(step.report["now"], step.decision["busy_processors"]) for step in counted]
             waits = [(step.report["now"], step.decision["waiting"]) for step in counted]
-        some = "" if shown.every == 1 else f" Of the whole run, the tasks that every {shown.every:,}th report tells of."
-        part = "" if shown.every == 1 else f" Over the whole run: every {shown.every:,}th report."
+        some = (
+            ""
+            if history.every == 1
+            else f" Of the whole run, the tasks that every {history.every:,}th report tells of."
+        )
+        part = "" if history.every == 1 else f" Over the whole run: every {history.every:,}th report."
         most = sum(node.maximum * node.processors for node in compiled.layout.spec.nodes)
         told = f"Each bar is a task on its node; pale ones still run.{some}"
-        there = None if shown.state is None else shown.state.queue.row
-        bars = queue.drawn(shown.steps[-1].report["now"], there)
+        there = None if history.state is None else history.state.queue.row
+        bars = queue.all_bars(history.steps[-1].report["now"], there)
         return [
             *([gantt("When each task ran, and where", bars, told)] if bars else []),
             courses("Busy processors", "processors", {"busy": used}, f"Of {most:,} at most.{part}", steps=True),
@@ -207,14 +211,19 @@ class WorkflowViews(Views):
         ]
 
     @override
-    def alternatives(self, compiled: Compiled, shown: Shown) -> Sequence[Alternative]:
+    def alternatives(self, compiled: Compiled, history: RunHistory) -> Sequence[Alternative]:
         """Return the starts by each strategy for the queue at the last report; none if nothing waits or the queue is
         large."""
-        state: State | None = shown.state
-        if state is None or not shown.steps or len(state.queue) > MOST_ASKED or not (state.queue.node == WAITING).any():
+        state: State | None = history.state
+        if (
+            state is None
+            or not history.steps
+            or len(state.queue) > MOST_ASKED
+            or not (state.queue.node == WAITING).any()
+        ):
             return []
         spec, situation = compiled.layout.spec, compiled.situation(state)
-        taken = {(one["task"], one["node"]) for one in shown.steps[-1].decision.get("placements", ())}
+        taken = {(one["task"], one["node"]) for one in history.steps[-1].decision.get("placements", ())}
         found = []
         for name in ASKED:
             decided = decide(situation, by_strategy(name, spec.backfilling, spec.backfill_order))
@@ -224,8 +233,8 @@ class WorkflowViews(Views):
         return found
 
     @override
-    def hindsight(self, compiled: Compiled, shown: Shown) -> Hindsight:
-        return hindsight(compiled, shown)
+    def hindsight(self, compiled: Compiled, history: RunHistory) -> Hindsight:
+        return hindsight(compiled, history)
 
     @override
     def details(self, decision: Json) -> Sequence[str]:
@@ -239,7 +248,7 @@ class WorkflowViews(Views):
         ]
 
 
-def _played(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
+def _reconstruct(steps: Sequence[Step]) -> tuple[_Queue, Course, Course]:
     """Return the reconstructed queue, and times in seconds with busy processors, and with waiting tasks, after each
     report."""
     queue, used, waits = _Queue(), Course(), Course()
@@ -275,7 +284,7 @@ def risk(compiled: Compiled, state: State) -> str:
     return f"{task} may miss {moment} by {source}{more}"
 
 
-def judge(run: Ended) -> Judgement:
+def judge(run: EndedRun) -> Judgement:
     """Count the tasks that ended by their deadline, and those late; unfinished ones count as late once overdue."""
     due: dict[str, float] = {}
     late, met, now = 0, 0, -math.inf

@@ -62,14 +62,14 @@ def attempt(http: httpx.Client, call: Call, seconds: float, answer_seconds: floa
             json=call.json,
             content=body,
             headers=call.headers,
-            timeout=_bounded(http.timeout, seconds),
+            timeout=_bound_timeout(http.timeout, seconds),
             extensions={"trace": deadline.opened},
         )
         if body is None:
             deadline.begin()
         answer = http.send(request, stream=True)
         deadline.uses(answer.extensions.get("network_stream"))
-        return _received(answer, deadline)
+        return _read_content(answer, deadline)
     except httpx.HTTPError as error:
         return deadline.reason(error)
     finally:
@@ -139,7 +139,7 @@ class _Deadline:
                 socket.socket.shutdown(found, socket.SHUT_RDWR)  # not TLS's own, which another thread may be reading
 
 
-def _received(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
+def _read_content(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
     """The response with its whole content; raises httpx.HTTPError if it is cut off or larger than ``LARGEST_BYTES``."""
     pieces, size = list[bytes](), 0
     try:
@@ -155,7 +155,7 @@ def _received(answer: httpx.Response, deadline: _Deadline) -> httpx.Response:
     return httpx.Response(answer.status_code, headers=headers, content=b"".join(pieces), request=answer.request)
 
 
-def _bounded(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
+def _bound_timeout(timeout: httpx.Timeout, seconds: float) -> httpx.Timeout:
     """The client's own timeouts, each at most ``seconds``."""
     steps = timeout.as_dict()
     return httpx.Timeout(**{step: seconds if own is None else min(own, seconds) for step, own in steps.items()})

@@ -12,7 +12,7 @@ from .channel import Numbers
 from .errors import StewardError
 from .iterative import Run
 from .orphans import hand_over_earlier
-from .spool import Kept, Origin, Spool
+from .spool import Origin, Spool, StoredReport
 
 AGAIN_SECONDS = 10.0
 logger = logging.getLogger("steward_client")
@@ -21,7 +21,7 @@ logger = logging.getLogger("steward_client")
 class Item(NamedTuple):
     """A report waiting for the thread, and its future."""
 
-    report: Kept
+    report: StoredReport
     done: Future[None]
 
 
@@ -53,7 +53,7 @@ class Background:
             self._run.start()
             self.id, self._next = self._run.id, self._run.iteration
             self._spool = Spool.of(Origin(self.id, self._run.workload, self._run.service, self._owned))
-            for kept in self._spool.kept(self._next):
+            for kept in self._spool.stored_reports(self._next):
                 self._hand_over(kept)
             self._thread = threading.Thread(target=self._work, name=f"steward-{self.id}", daemon=True)
             self._thread.start()
@@ -86,12 +86,12 @@ class Background:
         """
         if self._raised is not None:
             raise self._raised
-        kept = Kept(iteration, allocation, metrics, features)
+        kept = StoredReport(iteration, allocation, metrics, features)
         if self._spool is not None:
             self._spool.keep(kept)
         return self._hand_over(kept)
 
-    def _hand_over(self, kept: Kept) -> Future[None]:
+    def _hand_over(self, kept: StoredReport) -> Future[None]:
         item = Item(kept, Future())
         self._inbox.put(item)
         self._next = kept.iteration + 1

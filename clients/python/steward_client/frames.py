@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .answers import document
 from .errors import ClientError, StewardError
-from .live import Service, connected
+from .live import Service, open_http
 from .retry import Retry
 
 PIECE_ROWS = 4_096
@@ -98,12 +98,17 @@ def upload(
     path, headers = f"/workloads/{workload}/samples", {"content-type": "text/csv"}
     body = partial(_pieces, write, len(frame))
     try:
-        with connected(client) as http:
+        with open_http(client) as http:
             uploaded = (retry or Retry()).call(
-                http, "POST", path, lambda answer: _read(document(answer), columns), headers=headers, content=body
+                http,
+                "POST",
+                path,
+                lambda answer: _parse_upload(document(answer), columns),
+                headers=headers,
+                content=body,
             )
     except StewardError as error:
-        raise _named(error, columns) from error
+        raise _as_rejected_rows(error, columns) from error
     if uploaded.rejected:
         raise RejectedRows(uploaded)
     return uploaded
@@ -134,7 +139,7 @@ def _pieces(write: Callable[[int, int], str], rows: int) -> Iterator[bytes]:
         yield write(begin, min(begin + PIECE_ROWS, rows)).encode()
 
 
-def _read(answer: Mapping[str, Any], columns: Sequence[str]) -> Uploaded:
+def _parse_upload(answer: Mapping[str, Any], columns: Sequence[str]) -> Uploaded:
     wrong = [
         Wrong(one["line"] - HEAD_LINES - 1, _column(one["field"], columns), one["reason"], one.get("value"))
         for one in answer["rejections"]
@@ -142,7 +147,7 @@ def _read(answer: Mapping[str, Any], columns: Sequence[str]) -> Uploaded:
     return Uploaded(answer["accepted"], answer["duplicate"], answer["rejected"], answer["iterations"], wrong)
 
 
-def _named(error: StewardError, columns: Sequence[str]) -> Exception:
+def _as_rejected_rows(error: StewardError, columns: Sequence[str]) -> Exception:
     """RejectedRows for a refusal that names lines of the upload; any other refusal unchanged."""
     wrong = [
         Wrong(int(line) - HEAD_LINES - 1, _column(field, columns), one.get("message", ""), one.get("value"))

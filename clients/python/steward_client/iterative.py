@@ -87,7 +87,7 @@ class Run(Live[Decision]):
         if features is not None:
             request["features"] = dict(features)
         if upcoming:
-            request["upcoming"] = _announced(upcoming)
+            request["upcoming"] = _upcoming_features(upcoming)
         if first_iteration:
             request["first_iteration"] = first_iteration
         if policy is not None:
@@ -99,7 +99,7 @@ class Run(Live[Decision]):
         self._unsent: dict[int, Report] = {}
         self._refused: StewardError | None = None
         self._full = self._left_out = False
-        super().__init__(client, request, _decided, retry)
+        super().__init__(client, request, _parse_decision, retry)
 
     @classmethod
     def resume(
@@ -289,7 +289,7 @@ def _spans(numbers: Collection[int]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
-def _decided(found: Mapping[str, Any]) -> Decision:
+def _parse_decision(found: Mapping[str, Any]) -> Decision:
     """Parse a decision; raises ValueError if it has no allocation or a value that isn't finite."""
     decision = Decision.from_dict(found)
     amounts = decision.allocation.additional_properties
@@ -307,12 +307,12 @@ def _report(
     """The report as JSON values; raises ValueError or TypeError for values that JSON can't represent, such as NaN."""
     report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
     if upcoming is not None:
-        report["upcoming"] = _announced(upcoming)
+        report["upcoming"] = _upcoming_features(upcoming)
     json.dumps(report, allow_nan=False)
     return report
 
 
-def _announced(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
+def _upcoming_features(upcoming: Sequence[Mapping[str, float]]) -> list[dict[str, Any]]:
     return [{"features": dict(features)} for features in upcoming]
 
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from .answers import document
 from .errors import StewardError
-from .live import Service, connected
+from .live import Service, open_http
 from .progress import Progress
 from .retry import Retry
 
@@ -54,7 +54,7 @@ class Job:
         self.last: dict[str, Any] = {}
 
     @classmethod
-    def asked(
+    def submit(
         cls,
         path: str,
         request: dict[str, Any],
@@ -123,7 +123,7 @@ class Job:
     def _call(
         self, method: str, path: str, json: dict[str, Any] | None = None, headers: dict[str, str] | None = None
     ) -> dict[str, Any]:
-        with connected(self._client) as http:
+        with open_http(self._client) as http:
             return self._retry.call(http, method, path, document, json, headers)
 
 
@@ -140,7 +140,7 @@ def fit(
         StewardError: the service refused it.
         Unreachable: the service didn't respond in time.
     """
-    return Job.asked(f"/workloads/{workload}/models", options, client, retry)
+    return Job.submit(f"/workloads/{workload}/models", options, client, retry)
 
 
 def train(
@@ -151,7 +151,7 @@ def train(
     **options: Any,
 ) -> Job:
     """Queue a training of an agent; ``options`` as in the API: ``algorithm``, ``seed``, …. Raises as ``fit``."""
-    return Job.asked(f"/workloads/{workload}/agents", options, client, retry)
+    return Job.submit(f"/workloads/{workload}/agents", options, client, retry)
 
 
 def evaluate(
@@ -162,4 +162,4 @@ def evaluate(
     **options: Any,
 ) -> Job:
     """Queue an evaluation of agents of a workload; ``options`` as in the API. Raises as ``fit``."""
-    return Job.asked("/evaluations", {"workload": workload, **options}, client, retry)
+    return Job.submit("/evaluations", {"workload": workload, **options}, client, retry)

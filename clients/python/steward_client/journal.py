@@ -40,7 +40,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = _locked(path)
+        self._file = _open_locked(path)
         self._grown = 0
         try:
             self.lines = list(self._read())
@@ -54,7 +54,7 @@ class Journal:
         Raises:
             OSError: it can't be written, for example on a full disk.
         """
-        data, before = _encoded(line), os.fstat(self._file).st_size
+        data, before = _encode_line(line), os.fstat(self._file).st_size
         if os.write(self._file, data) < len(data):
             os.ftruncate(self._file, before)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
@@ -69,9 +69,9 @@ class Journal:
         """Replace the content atomically; raises OSError, and the old content stays."""
         beside = self.path.with_name(self.path.name + ".new")
         beside.unlink(missing_ok=True)
-        file = _locked(beside)
+        file = _open_locked(beside)
         with os.fdopen(os.dup(file), "wb") as writer:
-            writer.writelines(map(_encoded, lines))
+            writer.writelines(map(_encode_line, lines))
         beside.replace(self.path)
         os.close(self._file)
         self._file, self._grown = file, 0
@@ -98,11 +98,11 @@ class Journal:
             yield found
 
 
-def _encoded(line: Line) -> bytes:
+def _encode_line(line: Line) -> bytes:
     return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
-def _locked(path: Path) -> int:
+def _open_locked(path: Path) -> int:
     import fcntl
 
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)

@@ -105,7 +105,7 @@ class Launched:
         """Do nothing: no file is kept open."""
 
 
-def launched(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
+def channel_of_launcher(refusals: Refusals = "log", retry: Retry | None = None) -> Channel | None:
     """The channel named by the environment; None if it names none.
 
     Raises:

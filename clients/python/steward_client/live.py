@@ -15,7 +15,7 @@ import httpx
 from .answers import Read, document
 from .errors import StewardError, Unreachable
 from .retry import Retry
-from .trust import trusted
+from .trust import ssl_context
 
 if TYPE_CHECKING:
     from .generated import AuthenticatedClient, Client
@@ -245,12 +245,12 @@ def http_client(client: Service) -> httpx.Client:
         key = (os.environ.get("STEWARD_API_KEY") or os.environ.get("STEWARD_TOKEN") or "").strip()
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         url = client or os.environ.get("STEWARD_URL", URL)
-        return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers, verify=trusted())
+        return httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS, headers=headers, verify=ssl_context())
     return client.get_httpx_client()
 
 
 @contextmanager
-def connected(client: Service) -> Iterator[httpx.Client]:
+def open_http(client: Service) -> Iterator[httpx.Client]:
     """Context manager: the HTTP client of ``http_client``; closed at the end if it is a new one."""
     http = http_client(client)
     try:

@@ -20,7 +20,7 @@ def hand_over_earlier(run: Run) -> None:
     for spool in left_behind(run.workload, run.service):
         done = unreachable = False
         try:
-            _ended(run, spool)
+            _finish_earlier(run, spool)
             done = True
         except StewardError as error:
             logger.warning("run %s: what an earlier process had kept is refused: %s", spool.origin.run, error)
@@ -36,12 +36,12 @@ def hand_over_earlier(run: Run) -> None:
             return
 
 
-def _ended(run: Run, spool: Spool) -> None:
+def _finish_earlier(run: Run, spool: Spool) -> None:
     """Send an earlier run's stored reports and end it as failed; raises StewardError or Unreachable."""
     brief = Retry(patience_seconds=PARTING_SECONDS)
     earlier = Run.resume(run.client, spool.origin.run, retry=brief, refusals="raise", unknown="omit")
     try:
-        kept = spool.kept(earlier.iteration)
+        kept = spool.stored_reports(earlier.iteration)
         for one in kept:
             earlier.report(*one)
         earlier.fail("its process ended without ending the run")

@@ -14,7 +14,7 @@ from .answers import artifact, document
 from .errors import StewardError
 from .generated.models import InferenceDecision
 from .journal import Journal, JournalError
-from .live import Live, Service, connected
+from .live import Live, Service, open_http
 from .outage import WAIT_SECONDS, Outage
 from .retry import CONFLICT, Retry
 
@@ -55,8 +55,8 @@ class Policy(NamedTuple):
             Unreachable: the service didn't respond in time.
         """
         patient = retry or Retry()
-        with connected(client) as http:
-            found = patient.call(http, "GET", f"/workloads/{workload}", _registered)
+        with open_http(client) as http:
+            found = patient.call(http, "GET", f"/workloads/{workload}", _parse_workload)
             champions = {name: one for name, one in found["champions"].items() if role in (None, name)}
             artifacts = {}
             for name, version in champions.items():
@@ -164,23 +164,23 @@ class CarriedRun(Live[InferenceDecision]):
     def _begin(self, journal: Journal) -> None:
         """Start the run named in the journal's first line, or restore it from the second line and replay the others."""
         if not journal.lines:
-            journal.append(self._begun())
-        begun = (journal.lines or [self._begun()])[0].get(BEGUN)
+            journal.append(self._start_record())
+        begun = (journal.lines or [self._start_record()])[0].get(BEGUN)
         if not begun or begun["workload"] != self.workload:
             raise JournalError(f"{journal.path}: no journal of workload {self.workload!r}: {begun}")
         self._key = begun["key"]
         if len(journal.lines) < 2:
             super().start()
             self._told = self._expected()
-            known = self._known(None)
+            known = self._run_record(None)
             journal.append({RUN: known})
         else:
             known = journal.lines[1][RUN]
         self._told, self._names = known["expected"], dict.fromkeys(known["names"])
-        self._carried = self._restored(journal, known)
+        self._carried = self._restore(journal, known)
         self._carried.keep = journal.append
 
-    def _restored(self, journal: Journal, known: Mapping[str, Any]) -> Carried:
+    def _restore(self, journal: Journal, known: Mapping[str, Any]) -> Carried:
         carried = self._policy.carried(known["expected"])
         if known["state"] is not None:
             carried.restore(known["state"])
@@ -205,14 +205,14 @@ class CarriedRun(Live[InferenceDecision]):
             raise JournalError(f"{journal.path}: run {known['id']} is {found.state}; delete the journal")
         self._take_up(found)
         done = self.iteration - known["reports"]
-        if not 0 <= done <= len(reports) or not self._acknowledged(known["reports"] + done - 1, reports[:done]):
+        if not 0 <= done <= len(reports) or not self._is_stored(known["reports"] + done - 1, reports[:done]):
             raise JournalError(
                 f"{journal.path}: run {known['id']} has {self.iteration} reports, and they are not those of the "
                 f"journal, which tells of {known['reports'] + len(reports)}: somebody else reports it"
             )
         self._unsent.extend(reports[done:])
 
-    def _acknowledged(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
+    def _is_stored(self, number: int, reports: Sequence[dict[str, Any]]) -> bool:
         """Whether the last of these reports is stored under this number, tested by repeating it; True for none."""
         try:
             return not reports or bool(self._call("PUT", f"/runs/{self.id}/iterations/{number}", document, reports[-1]))
@@ -302,12 +302,12 @@ class CarriedRun(Live[InferenceDecision]):
     def _renew(self) -> None:
         """Rewrite a large journal, once all its events are acknowledged."""
         if self._journal is not None and self._journal.large and not self._unsent:
-            self._journal.renew(self._begun(), {RUN: self._known(self._deciding.state())})
+            self._journal.renew(self._start_record(), {RUN: self._run_record(self._deciding.state())})
 
-    def _begun(self) -> dict[str, Any]:
+    def _start_record(self) -> dict[str, Any]:
         return {BEGUN: {"key": self._key, "workload": self.workload}}
 
-    def _known(self, state: list[Any] | None) -> dict[str, Any]:
+    def _run_record(self, state: list[Any] | None) -> dict[str, Any]:
         """The journal's second line: the run, its state, and the number of reports before the journal's events."""
         names = [*self._names]
         return {"id": self.id, "expected": self._told, "reports": self.iteration, "state": state, "names": names}
@@ -339,7 +339,7 @@ class CarriedRun(Live[InferenceDecision]):
             self._seal()
 
 
-def _registered(answer: httpx.Response) -> dict[str, Any]:
+def _parse_workload(answer: httpx.Response) -> dict[str, Any]:
     found = document(answer)
     return {"spec": dict(found["spec"]), "champions": dict(found["champions"])}
 

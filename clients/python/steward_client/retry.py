@@ -78,7 +78,7 @@ class Retry:
                 found, cause = _understood(answer, read)
                 if cause is None:
                     return found  # type: ignore[return-value]  # read, then
-                asked = min(_asked(answer), self.longest_asked_seconds)
+                asked = min(_retry_after(answer), self.longest_asked_seconds)
             else:
                 asked, cause = 0.0, answer
             pause, number = self.pause(number, asked), number + 1
@@ -126,7 +126,7 @@ def _passes(answer: httpx.Response) -> bool:
     return status in PASSING or status >= SERVER_ERROR or (status == CONFLICT and "retry-after" in answer.headers)
 
 
-def _asked(answer: httpx.Response) -> float:
+def _retry_after(answer: httpx.Response) -> float:
     """Seconds in a response's `Retry-After`, given as a number or a time; 0 without one."""
     asked = answer.headers.get("retry-after", "")
     if asked.isdecimal():

@@ -32,7 +32,7 @@ class Origin(NamedTuple):
     owned: bool
 
 
-class Kept(NamedTuple):
+class StoredReport(NamedTuple):
     """A stored report: iteration, and values by name."""
 
     iteration: int
@@ -68,13 +68,13 @@ class Spool:
             return cls(origin, None)
         return cls(origin, journal)
 
-    def kept(self, first: int) -> list[Kept]:
+    def stored_reports(self, first: int) -> list[StoredReport]:
         """Reports stored by an earlier process from iteration ``first`` on, in order; of equal numbers the last."""
         lines = self._journal.lines if self._journal is not None else []
         found = {one.iteration: one for one in _reports(lines)}
         return [found[number] for number in sorted(found) if number >= first]
 
-    def keep(self, report: Kept) -> None:
+    def keep(self, report: StoredReport) -> None:
         """Store a report; it is in the file when this returns."""
         if self._journal is None:
             return
@@ -119,5 +119,5 @@ def left_behind(workload: str, service: str) -> Iterator[Spool]:
             journal.close(done=time.time() - file.stat().st_mtime > LONGEST_SECONDS)
 
 
-def _reports(lines: list[Line]) -> Iterator[Kept]:
-    return (Kept(*line[REPORT]) for line in lines if len(line.get(REPORT, ())) == len(Kept._fields))
+def _reports(lines: list[Line]) -> Iterator[StoredReport]:
+    return (StoredReport(*line[REPORT]) for line in lines if len(line.get(REPORT, ())) == len(StoredReport._fields))

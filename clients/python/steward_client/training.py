@@ -13,7 +13,7 @@ from .channel import Channel
 from .epochs import WAIT_SHARE, Epoch, Loop
 from .errors import StewardError
 from .iterative import Refusals, Run
-from .launched import launched
+from .launched import channel_of_launcher
 from .live import Service
 from .outage import WAIT_SECONDS
 from .retry import Retry
@@ -143,7 +143,7 @@ def run(
         ValueError: ``refusals`` has another value.
         StewardError, Unreachable: a launcher's run can't be continued.
     """
-    found = launched(refusals, retry) if client is None else None
+    found = channel_of_launcher(refusals, retry) if client is None else None
     if found is None:
         found = Background(
             Run(

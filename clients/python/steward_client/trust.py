@@ -7,11 +7,11 @@ from functools import cache
 import httpx
 
 
-def trusted() -> ssl.SSLContext:
+def ssl_context() -> ssl.SSLContext:
     """Those of httpx, or of ``SSL_CERT_FILE`` or ``SSL_CERT_DIR``."""
-    return _read(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+    return _create_context(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
 @cache
-def _read(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+def _create_context(_file: str | None, _folder: str | None) -> ssl.SSLContext:
     return httpx.create_ssl_context()

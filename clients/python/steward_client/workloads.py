@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from .answers import document
-from .live import Service, connected
+from .live import Service, open_http
 from .retry import Retry
 
 
@@ -37,7 +37,7 @@ def register(
         Unreachable: the service did not answer in time.
     """
     body = spec if isinstance(spec, Mapping) else json.loads(Path(spec).read_text(encoding="utf-8"))
-    with connected(client) as http:
+    with open_http(client) as http:
         return (retry or Retry()).call(http, "POST", "/workloads", _name, body)
 
 

@@ -145,7 +145,7 @@ def test_every_kind_tells_what_its_agents_are_trained_for(client: TestClient, ki
     terms = trained_for(spec)
     priced = [term for term in terms if term.startswith("price of ")]
     assert priced
-    changed = KINDS[kind].changed(
+    changed = KINDS[kind].apply_patch(
         spec, KINDS[kind].patch.model_validate({"prices": {priced[0].removeprefix("price of "): 9.0}})
     )
     assert [term for term, value in trained_for(changed).items() if value != terms[term]] == priced[:1]

@@ -14,7 +14,7 @@ from app.database.engine import Database
 from app.domain_models import service as domain_models
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.policies import save
 from app.policies.artifact import save_roles
 from app.samples.service import layout_of
@@ -25,7 +25,7 @@ TENANT = "default"
 
 def doubling(layout: Layout) -> ModelTable:
     """Seconds double with every step of the allocation: 2, 4, 8 …; the interval is from half to twice as long."""
-    table = uninformed(layout)
+    table = initial_table(layout)
     table.log_mean[layout.seconds, :, 0, 0] = np.log(2) * (1 + np.arange(len(layout.allocations)))
     table.noise_sd[:] = 0.0
     table.marginal_low[:] = -np.log(2)

@@ -22,7 +22,7 @@ from app.drift.detector import (
     observe_residuals,
     restore_drift,
 )
-from app.kinds.contract.engine import FACTORS, Residual, Residuals, counted, measured
+from app.kinds.contract.engine import FACTORS, Residual, Residuals, count_residual, ratio_residual
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05
@@ -31,13 +31,13 @@ SPREAD, TOLERATED, RATE, VARIATION = 0.1, 1.1, 100.0, 0.05
 def seconds(rng: np.random.Generator, factor: float) -> Residual:
     """Four batches that take ``factor`` times as long as is expected."""
     logs = rng.normal(log(factor), SPREAD, 4)
-    return measured("seconds", float(logs.sum()), 4, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
+    return ratio_residual("seconds", float(logs.sum()), 4, SPREAD, log(TOLERATED), float(np.exp(logs).sum()))
 
 
 def arrivals(rng: np.random.Generator, factor: float) -> Residual:
     """Requests of an interval, ``factor`` times as many as are expected, whose rate varies."""
     rate = factor * RATE * rng.gamma(1 / VARIATION, VARIATION)
-    return counted("arrivals", float(rng.poisson(rate)), RATE, VARIATION, TOLERATED)
+    return count_residual("arrivals", float(rng.poisson(rate)), RATE, VARIATION, TOLERATED)
 
 
 MAKERS = {"seconds": seconds, "arrivals": arrivals}
@@ -80,7 +80,7 @@ class TestEvidence:
             assert total[position] > 0
 
     def test_a_count_that_does_not_vary_is_poissons(self) -> None:
-        evidence = counted("x", 12.0, 10.0, 0.0, 1.0).evidence
+        evidence = count_residual("x", 12.0, 10.0, 0.0, 1.0).evidence
         poisson = [12 * log(factor) - 10 * (factor - 1) for factor in FACTORS]
         assert evidence == pytest.approx(poisson, abs=1e-5)
 

@@ -13,7 +13,7 @@ from app import startup
 from app.database.engine import Database
 from app.database.tables import Execution, Iteration, Run, Workload
 from app.kinds import registry
-from app.kinds.registry import KINDS, BrokenKind, MissingKind, discovered, read_spec
+from app.kinds.registry import KINDS, BrokenKind, MissingKind, load_kinds, read_spec
 from app.main import create_app
 from app.settings import Settings
 from app.workloads.snapshot import WorkloadCache
@@ -27,7 +27,7 @@ def point(name: str, value: str) -> EntryPoint:
 
 def test_no_kind_at_all_says_what_to_do() -> None:
     with pytest.raises(BrokenKind, match="install it anew"):
-        discovered([])
+        load_kinds([])
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_no_kind_at_all_says_what_to_do() -> None:
 )
 def test_a_kind_that_cannot_be_used_is_named(name: str, value: str) -> None:
     with pytest.raises(BrokenKind, match=f"kind {name} \\({value}\\)"):
-        discovered([point(name, value)])
+        load_kinds([point(name, value)])
 
 
 def test_a_kind_that_is_gone_is_named() -> None:

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from app.kinds.contract.engine import Pending, Shadow, Snapshot
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Refused
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.policies.artifact import Artifact
 from tests.answers import all_answered
 
@@ -98,7 +98,7 @@ def test_what_agents_remember_is_kept_with_the_run() -> None:
         kept = engine.restore(msgspec.json.decode(engine.serialise(kept)))
     assert {version: memory.tolist() for version, memory in kept.memories.items()} == {1: [3.0], 2: [2.0]}
     assert {version: memory.tolist() for version, memory in others[0].memories.items()} == {1: [1.0]}
-    assert engine.weight(kept) == engine.weight(Kept(kept.state)) + 8
+    assert engine.weight(kept) == engine.weight(RunMemory(kept.state)) + 8
 
 
 @pytest.mark.parametrize(
@@ -164,4 +164,4 @@ def test_a_domain_model_is_read_back_and_what_is_none_is_refused() -> None:
 
 def test_a_patch_that_makes_no_spec_is_refused() -> None:
     with pytest.raises(ValidationError, match="lowest must be less than highest"):
-        KIND.changed(SPEC, KIND.patch.model_validate({"lowest": 30}))
+        KIND.apply_patch(SPEC, KIND.patch.model_validate({"lowest": 30}))

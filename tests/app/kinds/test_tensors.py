@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from safetensors import numpy as safetensors_numpy
 
-from app.kinds.tensors import read_header, written
+from app.kinds.tensors import read_header, write_tensors
 
 ARRAYS = {"b": np.arange(6.0).reshape(2, 3).T, "a": np.array([1], np.int8)}
 
@@ -12,11 +12,11 @@ ARRAYS = {"b": np.arange(6.0).reshape(2, 3).T, "a": np.array([1], np.int8)}
 def test_equal_contents_give_equal_bytes() -> None:
     names = [f"name {i}" for i in range(8)]
     there, back = dict.fromkeys(names, "x"), dict.fromkeys(reversed(names), "x")
-    assert written(ARRAYS, there) == written(ARRAYS, back)
+    assert write_tensors(ARRAYS, there) == write_tensors(ARRAYS, back)
 
 
 def test_what_is_written_is_read() -> None:
-    data = written(ARRAYS, {"header": "é"})
+    data = write_tensors(ARRAYS, {"header": "é"})
     assert read_header(data) == {"header": "é"}
     found = safetensors_numpy.load(data)
     assert {name: array.tolist() for name, array in found.items()} == {n: a.tolist() for n, a in ARRAYS.items()}

@@ -6,22 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.iterative.state import RunState
 from app.kinds.workflow.queue import COLUMNS, Queue, State
 from app.kinds.workflow.run_times import blank
 from app.runs.deciding import OVERHEAD, Live, LiveCache
 
 
-def queue(tasks: int, parents: int = 0) -> Kept:
+def queue(tasks: int, parents: int = 0) -> RunMemory:
     columns: dict[str, Any] = {name: [0.0] * tasks for name in COLUMNS}
     columns |= {name: [""] * tasks for name in ("users", "groups")} | {"names": [f"task-{i}" for i in range(tasks)]}
     columns["inputs"] = [tuple((f"p{i}", 0.0) for i in range(parents))] * tasks
-    return Kept(State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0, *blank(0)[:2]))
+    return RunMemory(State(0.0, 0.0, Queue(columns), {}, {}, (), {}, 0, *blank(0)[:2]))
 
 
 def live(run: str, kind: str = "iterative", kept: Any = None) -> Live:
-    state = Kept(RunState(np.zeros(50), np.zeros((0, 0)))) if kept is None else kept
+    state = RunMemory(RunState(np.zeros(50), np.zeros((0, 0)))) if kept is None else kept
     return Live(run, "default", "w", "i", "running", 0, state, {}, kind, "", b"", None)
 
 

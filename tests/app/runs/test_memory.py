@@ -18,7 +18,7 @@ from app.database.engine import Database
 from app.database.tables import Run
 from app.domain_models import service as domain_models
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.iterative import policies
 from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.layout import Layout
@@ -196,7 +196,7 @@ def test_a_state_is_restored_to_the_bit_and_weighed(announced: int) -> None:
     random = np.random.default_rng(0)
     memories = {v: random.normal(size=UNITS).astype(np.float32) for v in (3, 11)}
     state = RunState(random.random(9), random.normal(size=(announced, 2)), frozenset({7}))
-    found = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(Kept(state, memories))))
+    found = ENGINE.restore(msgspec.json.decode(ENGINE.serialise(RunMemory(state, memories))))
     np.testing.assert_array_equal(found.state.row, state.row)
     assert found.state.notices == {7}
     np.testing.assert_array_equal(found.state.upcoming.reshape(-1), state.upcoming.reshape(-1))
@@ -204,6 +204,6 @@ def test_a_state_is_restored_to_the_bit_and_weighed(announced: int) -> None:
     for version, memory in memories.items():
         np.testing.assert_array_equal(found.memories[version], memory)
         assert found.memories[version].dtype == np.float32
-    plain = Kept(state)
-    assert ENGINE.weight(Kept(state, memories)) - ENGINE.weight(plain) == 2 * UNITS * 4
+    plain = RunMemory(state)
+    assert ENGINE.weight(RunMemory(state, memories)) - ENGINE.weight(plain) == 2 * UNITS * 4
     assert ENGINE.restore(msgspec.json.decode(ENGINE.serialise(plain))).memories is NOTHING

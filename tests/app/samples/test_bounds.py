@@ -29,7 +29,7 @@ from app.kinds.workflow.formats.json_walk import walk
 from app.kinds.workflow.formats.swf import read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.writing import critical_path
-from app.kinds.workflow.trace import independent
+from app.kinds.workflow.trace import independent_jobs
 from app.main import create_app
 from app.samples import body, service
 from app.samples import body as stream
@@ -52,7 +52,7 @@ def refused(work: Callable[[], object]) -> None:
 def dense(tasks: int) -> None:
     """Every task has all tasks before it as parents."""
     submit, runtime, estimate = np.ones((3, tasks))
-    trace = independent(submit, runtime, estimate, np.ones(tasks, np.int64), np.full(tasks, -1))
+    trace = independent_jobs(submit, runtime, estimate, np.ones(tasks, np.int64), np.full(tasks, -1))
     start = np.arange(tasks) * (np.arange(tasks) - 1) // 2
     parents = np.concatenate([np.arange(task) for task in range(tasks)])
     assert critical_path(trace._replace(parent_start=np.append(start, len(parents)), parents=parents)) == tasks

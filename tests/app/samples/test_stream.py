@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.errors import BadRequest, Invalid, TooLarge
-from app.kinds.contract.inputs import filled
+from app.kinds.contract.inputs import filled_lines
 from app.samples.body import PIECE, blocks, decompress, limit_size
 
 
@@ -87,4 +87,4 @@ LINES = st.sampled_from([b"", b" ", b"\t\r", b"\x0b\x0c", b"{}", b" a ", b"\xff"
 @given(st.lists(LINES), st.integers(0, 5))
 def test_lines_that_are_filled_have_their_numbers(whole: list[bytes], before: int) -> None:
     expected = [(number, line) for number, line in enumerate(whole, before + 1) if line and not line.isspace()]
-    assert list(filled(b"\n".join(whole), before)) == expected
+    assert list(filled_lines(b"\n".join(whole), before)) == expected

@@ -66,11 +66,11 @@ def test_a_member_that_changes_is_seen_at_once(
     assert client.post("/workloads", json={**LAB, "members": [workload]}).status_code == 201
     cache = WorkloadCache(backend, 0.0)
     before = cache.get("lab")
-    assert not before.members[workload].known
+    assert not before.members[workload].seconds_known
     assert before.members[workload].run_seconds == spec["metrics"][0]["target"]
     publish_model(backend, workload)
     fitted = cache.get("lab")
-    assert fitted.members[workload].known
+    assert fitted.members[workload].seconds_known
     assert fitted.members[workload].seconds[:3].tolist() == pytest.approx([2, 4, 8])
     assert client.patch(f"/workloads/{workload}", json={"targets": {"iteration_seconds": 900}}).status_code == 200
     assert cache.get("lab").members[workload].run_seconds == 900

@@ -16,7 +16,7 @@ from app.errors import NotFound
 from app.kinds.contract.engine import DEFAULT_ROLE, Snapshot
 from app.kinds.iterative.heuristics import HeuristicPolicy
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.policies import save
 from app.kinds.iterative.spec import Spec
 from app.workloads import service
@@ -66,7 +66,9 @@ def publish_model(database: Database, spec: Spec) -> int:
     """A model that knows nothing, as the newest version."""
     with database.session() as session:
         workload = service.require(session, TENANT, spec.name)
-        return domain_models.publish(session, workload.id, 1, {"family": "none"}, uninformed(Layout(spec)).to_bytes())
+        return domain_models.publish(
+            session, workload.id, 1, {"family": "none"}, initial_table(Layout(spec)).to_bytes()
+        )
 
 
 def publish_agent(database: Database, spec: Spec, model: int, *, promote: bool = True, artifact: bytes = b"") -> int:

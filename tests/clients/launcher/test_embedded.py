@@ -81,7 +81,7 @@ def test_it_is_started_again_when_it_is_killed_and_gone_at_the_end(
     with service_at(wished(port, tmp_path), tmp_path, said.append) as started:
         (first,) = running(port)
         first.kill()
-        wait_until(lambda: started.answers() and [one.pid for one in running(port)] != [first.pid], 60)
+        wait_until(lambda: started.is_up() and [one.pid for one in running(port)] != [first.pid], 60)
     assert "the service ended with status 137; it is started again" in said
     assert running(port) == []
 
@@ -110,7 +110,7 @@ def test_the_other_one_goes_on_with_it_when_the_one_that_ran_it_ends(tmp_path: P
             (before,) = running(port)
             assert not found.own
             first.close()
-            wait_until(lambda: found.own and found.answers(), 60)
+            wait_until(lambda: found.own and found.is_up(), 60)
             (after,) = running(port)
             assert (before.is_running(), after.cmdline()[-1]) == (False, str(tmp_path / "data"))
     assert running(port) == []
@@ -126,7 +126,7 @@ def test_one_goes_on_with_it_when_the_launcher_that_ran_it_was_killed(tmp_path: 
                 assert not found.own
                 first.kill()
                 first.wait()
-                wait_until(lambda: found.own and found.answers(), 60)
+                wait_until(lambda: found.own and found.is_up(), 60)
                 assert [one.cmdline()[-1] for one in running(port)] == [str(tmp_path / "data")]
         finally:
             first.kill()
@@ -150,7 +150,7 @@ def test_whoever_cannot_run_it_leaves_it_to_others(tmp_path: Path, port: int, mo
 def test_a_service_that_no_launcher_runs_is_never_replaced(tmp_path: Path, port: int) -> None:
     with subprocess.Popen(command(port)) as plain, closing(Service(f"http://127.0.0.1:{port}")) as asked:
         try:
-            wait_until(asked.answers, 60)
+            wait_until(asked.is_up, 60)
             with service_at(wished(port, tmp_path), tmp_path, lambda _: None) as found:
                 plain.kill()
                 plain.wait()
@@ -212,10 +212,10 @@ def test_one_that_ends_at_once_is_given_up(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_launcher_is_known_by_more_than_its_number() -> None:
     host, pid, began = leftovers.launcher().split(".")
-    assert not leftovers._gone(f"{host}.{pid}.{began}")
-    assert leftovers._gone(f"{host}.{pid}.1")
-    assert not leftovers._gone(f"elsewhere.{pid}.1")
-    assert not leftovers._gone("")
+    assert not leftovers._launcher_ended(f"{host}.{pid}.{began}")
+    assert leftovers._launcher_ended(f"{host}.{pid}.1")
+    assert not leftovers._launcher_ended(f"elsewhere.{pid}.1")
+    assert not leftovers._launcher_ended("")
 
 
 def test_hosts_of_one_name_are_told_from_one_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,5 +224,5 @@ def test_hosts_of_one_name_are_told_from_one_another(tmp_path: Path, monkeypatch
     other = tmp_path / "boot"
     other.write_text("another boot, or another machine of this name")
     monkeypatch.setattr(leftovers, "BOOT", other)
-    assert not leftovers._gone(f"{host}.{pid}.1")
+    assert not leftovers._launcher_ended(f"{host}.{pid}.1")
     assert leftovers._elsewhere(f"{host}.{pid}.1")

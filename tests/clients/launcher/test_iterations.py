@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from steward_client.launcher.iterations.files import OwnFile, Tail, told
+from steward_client.launcher.iterations.files import OwnFile, Tail, parse_marks
 from steward_client.launcher.iterations.mark import Clock, Iteration, Mark
 from steward_client.launcher.iterations.output import Lines, Matcher, Spread
 
@@ -83,7 +83,7 @@ def test_lines_are_whole_however_they_come() -> None:
 
 def test_what_is_told_is_read_and_nonsense_skipped(tmp_path: Path) -> None:
     file = tmp_path / "iterations"
-    tail = Tail(file, told)
+    tail = Tail(file, parse_marks)
     assert list(tail.marks()) == []
     said = {"iteration": 0, "total": 7, "metrics": {"loss": 0.5, "bad": None}, "features": {"batch": 8}}
     file.write_text(json.dumps(said) + '\n[]\n{"iteration": "x"}\n{"iteration": 1, "metr')

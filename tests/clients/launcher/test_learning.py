@@ -78,7 +78,7 @@ def learning(watching: Watching, fit: Callable[[], int], monkeypatch: pytest.Mon
     monkeypatch.setattr(module, "beside", at_once)
     made: Any = Learning(Wishes(("ls",), "ls"), None, Path(), watching.said.append)  # type: ignore[arg-type]
     made.spec, made._resources = {"iterations": 8}, (Resource("cpu", 25, 100, 25, "%"),)
-    made._fitted, made._train = fit, lambda model: watching.said.append(f"trained {model}")
+    made._fit_model, made._train = fit, lambda model: watching.said.append(f"trained {model}")
     return made
 
 
@@ -151,8 +151,8 @@ def test_a_training_that_was_left_is_gone_on_with(
 
     made, begun = learning(Watching(), lambda: 1, monkeypatch), list[str]()
     made._service = made._jobs._service = SimpleNamespace(call=call)
-    made._jobs.trained = lambda job: begun.append(job["id"])
-    assert (made._learned(), begun) == (bool(followed), followed)
+    made._jobs.wait_for_training = lambda job: begun.append(job["id"])
+    assert (made._has_agent(), begun) == (bool(followed), followed)
 
 
 def test_a_target_of_which_there_was_none_is_given_to_what_is_registered(monkeypatch: pytest.MonkeyPatch) -> None:

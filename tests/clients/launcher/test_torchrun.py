@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from steward_client.launcher.actuators.contract import Launch, Range
 from steward_client.launcher.actuators.elastic import ElasticTorch
-from steward_client.launcher.actuators.kit import Heard
+from steward_client.launcher.actuators.kit import OutputRecorder
 
 from tests.servers import wait_until
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_workers_come_and_go_and_end_together(tmp_path: Path) -> None:
-    heard, done = Heard(), tmp_path / "done"
+    heard, done = OutputRecorder(), tmp_path / "done"
     actuator = ElasticTorch({"workers": Range(1, 2)}, torchrun=str(TORCHRUN))
     command = [sys.executable, "-c", PROGRAM]
     try:
@@ -46,7 +46,7 @@ def test_workers_come_and_go_and_end_together(tmp_path: Path) -> None:
     assert heard.of("stdout").endswith(b"done\n")
 
 
-def met(heard: Heard, sizes: list[int]) -> None:
+def met(heard: OutputRecorder, sizes: list[int]) -> None:
     """Wait until workers have met in groups of these sizes, and in no others."""
     expected = "".join(f"steward of {size}\n" for size in sizes)
     try:
@@ -55,6 +55,6 @@ def met(heard: Heard, sizes: list[int]) -> None:
         print(heard.of("stdout").decode(), heard.of("stderr").decode()[-4_000:])
 
 
-def told(heard: Heard, expected: str) -> bool:
+def told(heard: OutputRecorder, expected: str) -> bool:
     assert len(heard.of("stdout")) <= len(expected), heard.of("stderr").decode()[-2_000:]
     return heard.of("stdout").decode() == expected

@@ -60,7 +60,7 @@ def test_what_cannot_be_meant_is_one_line_with_the_remedy(
     ],
 )
 def test_a_workload_is_called_as_its_script(command: str, name: str) -> None:
-    assert wishes.named(command.split()) == name
+    assert wishes.default_name(command.split()) == name
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.0123, "0.0123 s"), (125.0, "2 min 5 s"), (4320.0, "1 h 12 min")])

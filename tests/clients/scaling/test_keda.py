@@ -12,9 +12,9 @@ import grpc
 import grpc.aio
 import pytest
 from grpc_tools import protoc
+from steward_client.scaling.cached import CachedFunction
 from steward_client.scaling.keda.externalscaler_pb2 import GetMetricsRequest, ScaledObjectRef
 from steward_client.scaling.keda.server import Scaler, serving
-from steward_client.scaling.kept import Kept
 
 from tests.clients.scaling.conftest import WORKLOAD, Service
 
@@ -61,7 +61,7 @@ async def keda(service: Service, clock: Clock, generated: Path) -> AsyncIterator
     assert spec.loader is not None
     services = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(services)
-    decided = Kept(service.reader().of, 1.0, 300.0, lambda: clock(0))
+    decided = CachedFunction(service.reader().of, 1.0, 300.0, lambda: clock(0))
     async with (
         serving(Scaler(decided, poll_seconds=0.02), "127.0.0.1:0") as port,
         grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel,

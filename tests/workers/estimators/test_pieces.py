@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import t as student
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.spec import Criterion, Spec
 from workers.estimators import residuals
 from workers.estimators.base import (
@@ -240,7 +240,7 @@ def test_the_criterion_names_its_figures() -> None:
     with pytest.raises(CriterionMissed, match=r"max_fraction 0.001 of a real iteration of 500 ms"):
         fit.check(Criterion(), 6e-4, 0.5)
     fit.check(Criterion(), 4e-4, 0.5)
-    assert fit.simulated_iteration_seconds(uninformed(_layout()), 0, iter(range(100)).__next__) == 1 / 1024
+    assert fit.simulated_iteration_seconds(initial_table(_layout()), 0, iter(range(100)).__next__) == 1 / 1024
 
 
 def test_iteration_bins_are_contiguous_and_bounded() -> None:

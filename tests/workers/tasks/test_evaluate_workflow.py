@@ -15,7 +15,7 @@ from app.database.tables import Execution, Job
 from app.evaluations import service as evaluations
 from app.evaluations.schemas import EvaluationRequest
 from app.kinds.workflow.policies import StrategyPolicy, save
-from app.kinds.workflow.trace import compressed, packed
+from app.kinds.workflow.trace import compress, pack
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.workers.kinds.workflow.evaluation.schedules import drawn
@@ -50,7 +50,7 @@ def prepare(database: Database, traces: int) -> None:
     with database.session() as session:
         workload = workloads.require(session, TENANT, "hpc")
         for number in range(traces):
-            data = compressed(packed(drawn(20, number, pause=15.0)))
+            data = compress(pack(drawn(20, number, pause=15.0)))
             row = Execution(workload_id=workload.id, name=f"t{number}", digest=str(number), iterations=20)
             row.data = data
             session.add(row)

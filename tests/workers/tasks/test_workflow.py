@@ -15,7 +15,7 @@ from app.database.tables import Execution, Job, Workload
 from app.kinds.workflow.policies import StrategyPolicy, save
 from app.kinds.workflow.run_times import Predictor
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.trace import compressed, independent, packed
+from app.kinds.workflow.trace import compress, independent_jobs, pack
 from app.main import create_app
 from app.settings import Settings
 from app.workloads.snapshot import load
@@ -43,10 +43,10 @@ def client(settings: Settings, database: Database) -> TestClient:
     runtime = np.array([50.0, 2_000.0])[user] * np.exp(rng.normal(0, 0.1, 300))
     submit = np.cumsum(rng.exponential(600.0, 300))
     estimate = runtime * np.exp(rng.uniform(0.5, 4, 300))
-    trace = independent(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 4, 300), user)
+    trace = independent_jobs(submit - submit[0], runtime, estimate, 2 ** rng.integers(0, 4, 300), user)
     with database.session() as session:
         row = Execution(workload_id=identifier, name="log", digest="0", iterations=trace.tasks)
-        row.data = compressed(packed(trace._replace(users=("quick", "slow"))))
+        row.data = compress(pack(trace._replace(users=("quick", "slow"))))
         session.add(row)
     return client
 

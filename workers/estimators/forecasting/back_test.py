@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.forecasting.answer import LEVEL, Forecaster, Forward, bounded, written
+from app.kinds.forecasting.answer import LEVEL, Forecaster, Forward, forecast_bounds, serialise
 from app.kinds.forecasting.families import Family, Stacked
-from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, calendar, seasons, unscaled
+from app.kinds.forecasting.series import DAY, DAYS, WEEK, Floats, Series, calendar, seasons, unscale
 from workers.estimators.forecasting.families import (
     ALL,
     ARIMA,
@@ -200,8 +200,8 @@ def coverage(told: HorizonForecasts) -> float:
     """Return the share (0 to 1) of the later folds' counts inside the interval from the preceding folds' errors."""
     inside = []
     for fold in range(CHOOSING, FOLDS):
-        bounds = bounded(told.medians[fold][:, None], told.errors(range(fold))[None], told.unit)
-        counts = unscaled(told.came[fold], told.unit)
+        bounds = forecast_bounds(told.medians[fold][:, None], told.errors(range(fold))[None], told.unit)
+        counts = unscale(told.came[fold], told.unit)
         inside.append((bounds.low[:, 0] <= counts + 1e-9) & (counts <= bounds.high[:, 0] + 1e-9))
     return float(np.concatenate(inside).mean())
 
@@ -271,4 +271,4 @@ def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uin
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]
     told = {name: report for name, (_, report) in zip(series, found, strict=True)}
-    return (written([made for made, _ in found]) if found else np.zeros(0, np.uint8)), told
+    return (serialise([made for made, _ in found]) if found else np.zeros(0, np.uint8)), told

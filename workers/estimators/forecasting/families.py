@@ -12,7 +12,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from app.kinds.forecasting.answer import LEVEL, Forward
 from app.kinds.forecasting.families import LEAF, Arima, Boosting, Last, Seasonal, Trees, features
-from app.kinds.forecasting.series import Floats, Series, calendar, seasons, unscaled
+from app.kinds.forecasting.series import Floats, Series, calendar, seasons, unscale
 
 ARIMA, GRU, HYBRID, BOOSTING = "arima", "gru", "arima_gru", "gradient_boosting"
 STACKED = "stacked"
@@ -191,7 +191,7 @@ class HorizonForecasts(NamedTuple):
     def absolute(self) -> list[Floats]:
         """Absolute errors [m] of each fold, in counts per interval."""
         folds = zip(self.medians, self.came, strict=True)
-        return [np.abs(unscaled(medians, self.unit) - unscaled(came, self.unit)) for medians, came in folds]
+        return [np.abs(unscale(medians, self.unit) - unscale(came, self.unit)) for medians, came in folds]
 
     def error(self, folds: Sequence[int] | None = None) -> float:
         """Return the mean absolute error, in counts per interval, over the folds of these indices (None: all)."""
@@ -214,7 +214,7 @@ def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     apart, count = np.sort(came - medians), len(came)
     outside = (1 - LEVEL) / 2 * (count + 1)
     low, high = apart[max(int(np.floor(outside)) - 1, 0)], apart[min(int(np.ceil(count + 1 - outside)) - 1, count - 1)]
-    counted, expected = unscaled(came, unit), unscaled(medians, unit)
+    counted, expected = unscale(came, unit), unscale(medians, unit)
     ratio = counted.mean() / max(expected.mean(), 1e-9)
     if counted.mean() >= FEW:
         return np.array([low, high, ratio, 0.0])
@@ -263,4 +263,4 @@ def _counts(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> t
     each = [np.concatenate([one.medians[fold] for fold in folds]) for one in families.values()]
     first = next(iter(families.values()))
     came = np.concatenate([first.came[fold] for fold in folds])
-    return unscaled(np.stack(each, axis=1), first.unit), unscaled(came, first.unit)
+    return unscale(np.stack(each, axis=1), first.unit), unscale(came, first.unit)

@@ -9,7 +9,7 @@ import torch
 from msgspec.structs import replace
 from torch import nn
 
-from app.kinds.forecasting.families import WINDOW, Arima, Gru, Weights, read
+from app.kinds.forecasting.families import WINDOW, Arima, Gru, Weights, network_inputs
 from app.kinds.forecasting.series import Series, seasons
 
 UNITS, ROUNDS, BATCH, RATE, DECAY, DROPOUT = 16, 25, 32, 5e-3, 1e-3, 0.2
@@ -118,7 +118,7 @@ def _held_out(network: Network, sequence: Sequence) -> float:
 
 def _training_sequence(gru: Gru, series: Series) -> Sequence:
     values = series.scaled
-    inputs, base = read(gru, series, np.arange(len(values)))
+    inputs, base = network_inputs(gru, series, np.arange(len(values)))
     wanted = np.full(base.shape, np.nan)
     for column, ahead in enumerate(gru.horizons):
         wanted[: len(values) - ahead, column] = values[ahead:] - base[: len(values) - ahead, column]

@@ -10,8 +10,8 @@ import numpy as np
 from app.kinds.cluster.arrivals import APPLICATION, DATA, DURATION, GPUS, HOUR_SECONDS, QUEUE, Arrivals
 from app.kinds.cluster.jobs import Floats, Integers, Jobs
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import Ahead, LearningCurves, Seen, ahead
-from app.kinds.cluster.lookahead import Converging, Progress, Tolerance, judged, none
+from app.kinds.cluster.lengths import CurvePoints, LearningCurves, RemainingGain, ahead
+from app.kinds.cluster.lookahead import Converging, Progress, Tolerance, none, update_convergence
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.spec import Convergence
@@ -123,7 +123,7 @@ class Source(Protocol):
         """Return cluster ``b`` (index) as scheduling rules see it."""
         ...
 
-    def ahead(self, drawn: HiddenJobs, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` (0…1) of its iterations, [B, L]; None: the
         spec has no convergence.
         """
@@ -397,17 +397,19 @@ def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
     return DrawnCurves(smooth + noise * random.standard_normal(smooth.shape), iterations)
 
 
-def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> Ahead:
+def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> RemainingGain:
     """Forecast drawn curves of class ``own`` (index) before the first and after each point: level, gain, half-width,
     [DRAWN, STEPS + 1] each; NaN before the first point.
     """
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
-    found = [np.full((len(Ahead._fields), DRAWN), np.nan)]
+    found = [np.full((len(RemainingGain._fields), DRAWN), np.nan)]
     for told in range(1, STEPS + 1):
         there = np.arange(STEPS) < told
-        seen = Seen(*(np.where(there, column, np.nan) for column in (np.tile(of.iteration, (DRAWN, 1)), of.value)))
+        seen = CurvePoints(
+            *(np.where(there, column, np.nan) for column in (np.tile(of.iteration, (DRAWN, 1)), of.value))
+        )
         found.append(np.stack(ahead(curves, which, seen, until)))
-    return Ahead(*np.stack(found, axis=-1))
+    return RemainingGain(*np.stack(found, axis=-1))
 
 
 class CurveForecasts(NamedTuple):
@@ -419,12 +421,12 @@ class CurveForecasts(NamedTuple):
     """
 
     first: Integers
-    forecasts: Ahead
+    forecasts: RemainingGain
 
 
 def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveForecasts | None:
     """Forecast the drawn curves of the applications of several models, in order; None: no application has curves."""
-    first, tables = list[int](), list[Ahead]()
+    first, tables = list[int](), list[RemainingGain]()
     for model, names in known:
         for own in (known_class(model, name) for name in names):
             first.append(DRAWN * len(tables) if own >= 0 else -1)
@@ -432,7 +434,9 @@ def foreseen_of(known: Sequence[tuple[ClusterModel, Sequence[str]]]) -> CurveFor
                 tables.append(foreseen(model.curves, own, draw_curves(model.curves, own)))
     if not tables:
         return None
-    return CurveForecasts(np.array(first), Ahead(*(np.concatenate(columns) for columns in zip(*tables, strict=True))))
+    return CurveForecasts(
+        np.array(first), RemainingGain(*(np.concatenate(columns) for columns in zip(*tables, strict=True)))
+    )
 
 
 def initial_convergence(shape: tuple[int, int]) -> Converging:
@@ -440,14 +444,14 @@ def initial_convergence(shape: tuple[int, int]) -> Converging:
     return Converging._make(column.reshape(shape) for column in none(shape[0] * shape[1]))
 
 
-def seen_at(table: Ahead, curve: Integers, part: Floats) -> Ahead:
+def seen_at(table: RemainingGain, curve: Integers, part: Floats) -> RemainingGain:
     """Read the forecasts of ``curve`` (indices; −1 gives NaN) after the fraction ``part`` of iterations, any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
-    return Ahead(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
+    return RemainingGain(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 
 
-def update_convergence(
-    layout: Layout, convergence: Convergence, clusters: Clusters, left: Ahead, before: Converging
+def update_ceilings(
+    layout: Layout, convergence: Convergence, clusters: Clusters, left: RemainingGain, before: Converging
 ) -> Converging:
     """Update the state of convergence of jobs that hold GPUs, [B, L]; ``clusters.ceiling`` (GPUs) changes in place.
 
@@ -462,6 +466,6 @@ def update_convergence(
     level, gain, half = (np.where(runs, column, np.nan) for column in left)
     floor = np.full_like(clusters.gpus, layout.spec.minimum)
     progress = Progress(level, gain, half, clusters.gpus, floor, layout.sizes)
-    after = judged(before, progress, clusters.now[:, None], tolerance)
+    after = update_convergence(before, progress, clusters.now[:, None], tolerance)
     clusters.ceiling[:] = after.ceiling
     return after

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS, Arrivals, none
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.samples import ASKED, BY_APPLICATION, DATA, DURATION, QUEUE, SAMPLES, TIME
-from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, unknown
+from app.kinds.cluster.throughput import LAYOUTS, NORMAL_90, Interference, Throughput, layout_nodes, no_interference
 from workers.estimators.base import LEVEL, Estimator, Inputs, TooLittleData, distinct
 from workers.estimators.forecasting.back_test import count_by_class, forecasters
 from workers.estimators.registry import FAMILIES
@@ -230,7 +230,7 @@ def fit_pairs(shared: SharedSteps, applications: int, seed: int) -> tuple[Interf
     With fewer than 3 rows the interference is unknown, and the report None.
     """
     if len(shared.log) < FEWEST:
-        return unknown(), None
+        return no_interference(), None
     rng = np.random.default_rng([seed, 13])
     shared = shared.take(np.sort(rng.permutation(len(shared.log))[:MOST_ROWS]))
     return pairs(shared, applications, likeliest(shared, rng)), held_out(shared, rng)

@@ -13,7 +13,7 @@ from typing_extensions import override
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.lengths import LearningCurves
-from app.kinds.cluster.lookahead import Progress, Tolerance, judged, none
+from app.kinds.cluster.lookahead import Progress, Tolerance, none, update_convergence
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import UNKNOWN
 from app.kinds.cluster.policies import ENTRIES, FACTORS
@@ -176,7 +176,7 @@ def given_back(curves: LearningCurves, own: int, tolerance: Tolerance) -> GivenB
         done += gpus / GPUS
         kept.append(gpus.mean() / GPUS)
         left = seen_at(table, jobs, done / STEPS)
-        state = judged(state, Progress(*left, gpus, np.ones(DRAWN, np.int64)), now + 1.0, tolerance)
+        state = update_convergence(state, Progress(*left, gpus, np.ones(DRAWN, np.int64)), now + 1.0, tolerance)
         gpus = np.minimum(state.ceiling, GPUS)
     best = np.maximum.accumulate(played.value, axis=1)
     reached = best[jobs, np.clip(np.floor(done + 1e-9).astype(np.int64), 1, STEPS) - 1]

@@ -18,12 +18,12 @@ from app.kinds.cluster.lengths import (
     ALIKE,
     FAMILIES,
     PARAMETRIC,
-    Ahead,
+    CurvePoints,
     LearningCurves,
-    Seen,
-    kept,
+    RemainingGain,
     like_others,
     parametric,
+    thinned_indices,
 )
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.outlook import Beliefs
@@ -187,7 +187,7 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Inte
     seen, until = _cut(own, [*AGES] * len(asked))
     end = np.array([one.value[-1] for one in own])
     lone = parametric(seen, until)
-    others = Ahead(*np.full((len(Ahead._fields), len(which)), np.nan))
+    others = RemainingGain(*np.full((len(RemainingGain._fields), len(which)), np.nan))
     if len(known):
         learned = classes([0], [True], [CurveFit(*alike(known), ALIKE, np.ones((len(FAMILIES), len(AGES))), {})])
         others = like_others(learned, 0, seen, until)
@@ -195,7 +195,7 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Inte
     return ForecastTests(error, np.stack([others.half, lone.half]), end - lone.level, which, ages)
 
 
-def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]:
+def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[CurvePoints, Floats]:
     """Return the points that the service keeps of each curve up to the fraction ``parts`` of its length, without its
     last point, [C, k], and its last iteration, [C].
     """
@@ -208,10 +208,10 @@ def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[Seen, Floats]
     iteration, value = np.full((2, len(curves), max(map(len, there), default=0)), np.nan)
     for row, (one, own) in enumerate(zip(curves, there, strict=True)):
         iteration[row, : len(own)], value[row, : len(own)] = one.iteration[own], one.value[own]
-    return Seen(iteration, value), until
+    return CurvePoints(iteration, value), until
 
 
-_kept = cache(kept)
+_kept = cache(thinned_indices)
 
 
 def _errors(tested: ForecastTests) -> Floats:

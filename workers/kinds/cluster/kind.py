@@ -50,7 +50,7 @@ class LearnedCluster(SimulatedKind):
 
         layout = self.layout(workload.spec)
         gpus = int(layout.capacity.sum())
-        members = {name: one for name, one in workload.members.items() if one.known and one.amounts[0] <= gpus}
+        members = {name: one for name, one in workload.members.items() if one.seconds_known and one.amounts[0] <= gpus}
         models = [ClusterModel.from_bytes(data) for data in (workload.model, *conditions.held_out)]
         beliefs = [Beliefs(model, members) for model in models]
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)

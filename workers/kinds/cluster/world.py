@@ -18,7 +18,7 @@ from typing_extensions import override
 from app.kinds.cluster.arrivals import HOUR_SECONDS, HOURS
 from app.kinds.cluster.jobs import NEVER, Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.lengths import Ahead
+from app.kinds.cluster.lengths import RemainingGain
 from app.kinds.cluster.lookahead import UNLIMITED, Converging
 from app.kinds.cluster.outlook import UNKNOWN, Beliefs, BelievedOutlook
 from app.kinds.cluster.placement import Rule, Situation
@@ -50,7 +50,7 @@ from workers.kinds.cluster.episodes import (
     seen_at,
     spend,
     terms,
-    update_convergence,
+    update_ceilings,
 )
 from workers.kinds.cluster.kernels import (
     NOBODY,
@@ -236,7 +236,7 @@ class ClusterWorld(SimulatedWorld):
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
         if convergence is None or ahead is None:
             return before
-        return update_convergence(self.layout, convergence, clusters, ahead, before)
+        return update_ceilings(self.layout, convergence, clusters, ahead, before)
 
     def _update_measurements(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
         """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""
@@ -399,13 +399,13 @@ class PlayedSource(Source):
         found.done[at], drawn.start[at], drawn.steps[at] = WHOLE - steps, WHOLE - steps, steps
         drawn.ideal[at] = steps / rate[:, : self._most + 1].max(axis=1)
         drawn.believed[at], drawn.data[at] = believed.positions(names[known]), jobs.data
-        found.worth[at] = believed.lengths.sized(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
+        found.worth[at] = believed.lengths.relative_size(drawn.believed[at], jobs.data) ** self._layout.spec.data_power
         usual, none = believed.usual_seconds(drawn.believed[at], jobs.data), np.full(len(own), np.nan)
         step = believed.step_seconds(drawn.believed[at], none, jobs.requested_gpus[:, None])[:, 0]
         iterations = believed.iterations(drawn.believed[at])
         found.expected[at] = np.where(np.isnan(iterations), np.maximum(usual / step, 1.0), 0.0)
 
-    def ahead(self, drawn: HiddenJobs, part: Floats) -> Ahead | None:
+    def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
         """Forecast each job's gain in its metric after the fraction ``part`` of iterations, [B, L]; NaN: no curve. The
         result is None if the spec has no convergence.
         """

@@ -95,7 +95,7 @@ class ExploringPolicy(Policy, Scaler):
         self.random, self._rule = random, Composed(Lookahead(), self)
 
     @override
-    def wanted(self, projector: Projector, state: State) -> Integers:
+    def target_servers(self, projector: Projector, state: State) -> Integers:
         layout = projector.layout
         return self.random.integers(layout.minimum, layout.maximum + 1, (len(state.asked), len(layout.servers)))
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import locate, weighted
+from app.kinds.iterative.model import locate, weighted_sum
 from app.kinds.iterative.projection import course_places
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
@@ -135,7 +135,7 @@ def on_nodes(layout: Layout) -> Reading:
         corners = np.concatenate([np.hstack([X[:, :resources], places[cell]]) for cell in cells])
         first, which = distinct(corners)
         logs = directly(fitted, learned, corners[first])[which].reshape(len(cells), -1)
-        return logs[0] if weights is None else weighted(list(logs), weights)
+        return logs[0] if weights is None else weighted_sum(list(logs), weights)
 
     return read if layout.features else directly
 

@@ -19,7 +19,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import TERMS, reward
 from app.kinds.iterative.observation import terms as reward_terms
-from app.kinds.iterative.policies import Decided, check, decide, load, save, terms
+from app.kinds.iterative.policies import GuardedChoice, check, decide, load, save, terms
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import begin
@@ -372,7 +372,7 @@ class Evaluator:
         """Play an artifact in every episode to the end, behind the guard as in the service."""
         return self._play(lambda situation: decide(situation, artifact))
 
-    def _play(self, act: Callable[[Situation], Choice | Decided]) -> Scores:
+    def _play(self, act: Callable[[Situation], Choice | GuardedChoice]) -> Scores:
         simulator = IterativeSimulator(
             self.layout, self.table, self.episodes, self.seed, shaped=False, count=outcome_increments
         )

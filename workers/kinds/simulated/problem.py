@@ -261,5 +261,5 @@ class NumberedWorld(SimulatedWorld):
 
     def observe(self, state: Any) -> View:
         """Return observation [B, D] (D entries) and mask of legal actions [B, N] of a state, by the layout."""
-        view: View = self.layout.seen(state)
+        view: View = self.layout.observe(state)
         return view

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining, decoded, encoded
+from app.kinds.workflow.plans import WORTHWHILE, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Graph, Indices, Rule, Work, graph
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem, problem, rules
 from workers.kinds.workflow.simulator.annealing import (
@@ -187,7 +187,7 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
     return [Solution(left.order, left.node, _timed(at, *given[:3], rest(given), left.fixed, np.inf)[0])]
 
 
-def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> Found:
+def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> SearchResult:
     """Search for a plan; return it if it is shorter than dispatching by the share ``WORTHWHILE``, else the dispatching.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
@@ -211,7 +211,9 @@ def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> 
     best = best if better else own
     at = _initial_course(left, best.order, best.node)
     _timed(at, *given[:3], after, left.fixed, np.inf)
-    return Found(best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun)
+    return SearchResult(
+        best.order, best.node, at.start, at.end, planned.length, own.length, better, perf_counter() - begun
+    )
 
 
 TRIAL = Remaining(
@@ -235,7 +237,7 @@ def main(descriptor: int) -> None:
                 asked = parent.recv_bytes()
             except EOFError:
                 return
-            parent.send_bytes(encoded(search_plan(Remaining(**decoded(asked)))))
+            parent.send_bytes(encode(search_plan(Remaining(**decode(asked)))))
 
 
 if __name__ == "__main__":  # run under the module's own name, by which compiled loops are cached

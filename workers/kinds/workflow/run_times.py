@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.run_times import FAMILIES, LAST, Finished, Predictor
+from app.kinds.workflow.run_times import FAMILIES, LAST, PastTask, Predictor
 from app.kinds.workflow.trace import Trace
 from workers.estimators.base import TooLittleData
 
@@ -145,14 +145,14 @@ def _at_once(part: TaskRecords, predictor: Predictor) -> Floats:
 
 def _predict_tasks(part: TaskRecords, cut: int, predictor: Predictor) -> Floats:
     """Predict the seconds of the tasks from index ``cut`` on, [N − cut], each from tasks ended at its submission."""
-    history: dict[str, tuple[Finished, ...]] = {}
+    history: dict[str, tuple[PastTask, ...]] = {}
     running: list[tuple[float, int]] = []
     found = np.zeros(len(part.runtime) - cut)
     submit, runtime = part.submit.tolist(), part.runtime.tolist()
     for i, user in enumerate(part.users):
         while running and running[0][0] <= submit[i]:
             row = heappop(running)[1]
-            ended = Finished(runtime[row], float(part.estimate[row]), 1)
+            ended = PastTask(runtime[row], float(part.estimate[row]), 1)
             history[part.users[row]] = (*history.get(part.users[row], ()), ended)[-LAST:]
         if i >= cut:
             own = {user: history[user]} if user in history else {}

@@ -10,12 +10,12 @@ import numpy as np
 from app.charts.text import number
 from app.cli.remote.sample_import import Import, lasting, since
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.samples import APPLICATION, ASKED, DURATION, GPUS, Content, unpacked
+from app.kinds.cluster.samples import APPLICATION, ASKED, DURATION, GPUS, Content, unpack
 from app.kinds.contract.inputs import Sample
 
 
 def _words(sample: Sample, layout: Layout) -> Iterator[str]:
-    content = unpacked(sample.data)
+    content = unpack(sample.data)
     yield from _log(content, sample.summary["arrivals"], layout)
     yield from _steps(content)
     if len(content.curves):

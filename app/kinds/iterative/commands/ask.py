@@ -24,22 +24,22 @@ class Questions:
 
     def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
         """Ask for a word; empty: the default."""
-        return self._asked(Prompt.ask, question, default, choices=choices)
+        return self._prompt(Prompt.ask, question, default, choices=choices)
 
     def number(self, question: str, default: float) -> float:
         """Ask for a number; whole numbers are returned as int."""
-        found = self._asked(FloatPrompt.ask, question, float(default))
+        found = self._prompt(FloatPrompt.ask, question, float(default))
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
         """Ask for an integer of at least 1."""
-        while (found := self._asked(IntPrompt.ask, question, default)) < 1:
+        while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found
 
-    def agreed(self, question: str) -> bool:
+    def confirm(self, question: str) -> bool:
         """Ask for yes or no; the default is no."""
-        return self._asked(Confirm.ask, question, False)
+        return self._prompt(Confirm.ask, question, False)
 
     def refuse(self, words: str) -> None:
         """Print why an answer is invalid, before it is asked for again.
@@ -51,7 +51,7 @@ class Questions:
             raise InvalidInput([FieldIssue("", words, None)])
         self._console.print(words, style="red", markup=False, highlight=False, soft_wrap=True)
 
-    def _asked(self, ask: Callable[..., T], question: str, default: T, **more: Any) -> T:
+    def _prompt(self, ask: Callable[..., T], question: str, default: T, **more: Any) -> T:
         try:
             return ask(question, console=self._console, default=default, **more)
         except EOFError:
@@ -63,13 +63,13 @@ class Questions:
 def ask(questions: Questions, iterations: int | None, deadline: float | None) -> dict[str, Any]:
     """Ask for the resources, iterations, metrics and features of a spec, except those given."""
     resources = [_resource(questions, "cpu")]
-    while questions.agreed("Is there another resource?"):
+    while questions.confirm("Is there another resource?"):
         resources.append(_resource(questions, "memory"))
     given: dict[str, Any] = {"resources": resources}
     given["iterations"] = iterations or questions.count("How many iterations has a run?", 100)
     given["metrics"] = [_seconds(questions, deadline)]
     given["features"] = []
-    while questions.agreed("Does an iteration's time depend on another known number, such as a batch size?"):
+    while questions.confirm("Does an iteration's time depend on another known number, such as a batch size?"):
         given["features"].append(_feature(questions))
     return given
 
@@ -83,7 +83,7 @@ def _resource(questions: Questions, name: str) -> dict[str, Any]:
         found["maximum"] = questions.number(f"The most of {found['name']}?", found["maximum"])
         found["step"] = questions.number("In steps of?", found["step"])
         found["price_per_hour"] = questions.number("What does one cost an hour?", found["price_per_hour"])
-        if _valid(questions, Resource, found):
+        if _validate(questions, Resource, found):
             return found
 
 
@@ -109,11 +109,11 @@ def _feature(questions: Questions) -> dict[str, Any]:
         found["name"] = questions.text("What is it called?", found["name"])
         found["minimum"] = questions.number("Its least value?", found["minimum"])
         found["maximum"] = questions.number("Its largest value?", found["maximum"])
-        if _valid(questions, Feature, found):
+        if _validate(questions, Feature, found):
             return found
 
 
-def _valid(questions: Questions, model: type[Resource | Feature], found: dict[str, Any]) -> bool:
+def _validate(questions: Questions, model: type[Resource | Feature], found: dict[str, Any]) -> bool:
     try:
         model.model_validate(found)
     except ValidationError as error:

@@ -52,7 +52,7 @@ class Guess:
     reasons: list[str]
 
 
-def read(path: Path) -> Log:
+def read_log(path: Path) -> Log:
     """Read a CSV file, plain or gzip, row by row.
 
     Raises:

@@ -38,10 +38,10 @@ def init(
     Exit status: 0 done, 2 usage error (invalid log or answer, or the file exists), 130 interrupted.
     """
     from app.kinds.contract.inputs import InvalidInput
-    from app.kinds.iterative.commands.write import Given, write
+    from app.kinds.iterative.commands.write import CommandArguments, write
 
     try:
-        write(Given(name, log, iterations, deadline), out, force=force, as_json=as_json)
+        write(CommandArguments(name, log, iterations, deadline), out, force=force, as_json=as_json)
     except InvalidInput as error:
         for issue in error.errors:
             where = f"{issue.pointer.removeprefix('/')}: " if issue.pointer else ""

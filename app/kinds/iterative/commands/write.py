@@ -12,11 +12,11 @@ from rich.console import Console
 
 from app.kinds.contract.inputs import FieldIssue, InvalidInput
 from app.kinds.iterative.commands.ask import Questions, ask
-from app.kinds.iterative.commands.guess import guess, read
+from app.kinds.iterative.commands.guess import guess, read_log
 from app.kinds.iterative.spec import IterativeSpec
 
 
-class Given(NamedTuple):
+class CommandArguments(NamedTuple):
     """Arguments of the command line, which are not asked for; None: not given."""
 
     name: str | None
@@ -25,7 +25,7 @@ class Given(NamedTuple):
     deadline: float | None
 
 
-def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
+def write(given: CommandArguments, out: Path, *, force: bool, as_json: bool, notes: Console | None = None) -> None:
     """Write a spec to a file, with notes on standard error.
 
     Raises:
@@ -36,7 +36,7 @@ def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console
         raise InvalidInput(
             [FieldIssue(f"/{out}", "is there already; name another with --out, or replace it with --force", None)]
         )
-    spec = _checked(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
+    spec = _check_spec(_from_log(given, given.log, notes) if given.log is not None else _from_answers(given, notes))
     text = json.dumps(spec, indent=2)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -45,24 +45,24 @@ def write(given: Given, out: Path, *, force: bool, as_json: bool, notes: Console
         raise InvalidInput([FieldIssue(f"/{out}", str(error.strerror), None)]) from error
     if as_json:
         Console().print(json.dumps(spec), soft_wrap=True, markup=False, highlight=False)
-    _say(notes, f"wrote {out}; next:")
-    _say(notes, f"  steward workload create {out}")
+    _print_note(notes, f"wrote {out}; next:")
+    _print_note(notes, f"  steward workload create {out}")
     if given.log is not None:
-        _say(notes, f"  steward samples create {spec['name']} {given.log}")
+        _print_note(notes, f"  steward samples create {spec['name']} {given.log}")
 
 
-def _say(notes: Console, words: str) -> None:
+def _print_note(notes: Console, words: str) -> None:
     notes.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
-def _from_log(given: Given, log: Path, notes: Console) -> dict[str, Any]:
-    found = guess(read(log), given.iterations, given.deadline)
+def _from_log(given: CommandArguments, log: Path, notes: Console) -> dict[str, Any]:
+    found = guess(read_log(log), given.iterations, given.deadline)
     for reason in found.reasons:
-        _say(notes, reason)
+        _print_note(notes, reason)
     return {"name": given.name or _slug(log.name.partition(".")[0]), "kind": "iterative", **found.spec}
 
 
-def _from_answers(given: Given, notes: Console) -> dict[str, Any]:
+def _from_answers(given: CommandArguments, notes: Console) -> dict[str, Any]:
     questions = Questions(notes)
     name = given.name or questions.text("Name of the workload?", "my-training")
     return {"name": _slug(name), "kind": "iterative", **ask(questions, given.iterations, given.deadline)}
@@ -73,7 +73,7 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:63] or "my-training"
 
 
-def _checked(spec: dict[str, Any]) -> dict[str, Any]:
+def _check_spec(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         IterativeSpec.model_validate(spec)
     except ValidationError as error:

@@ -18,7 +18,7 @@ from app.cli.failures import exit_status
 from app.cli.options import DONE, INTERRUPTED, MISUSED, REFUSED, UNREACHABLE
 from app.cli.remote.service import RefusedError, Service, UnreachableError
 from app.kinds.contract.inputs import FieldIssue, InvalidInput, Skipped, plain
-from app.kinds.workflow.formats.reading import Reading, counted, misfits, refuse
+from app.kinds.workflow.formats.reading import Reading, count_text, misfits, refuse
 from app.kinds.workflow.formats.swf import OUT_OF_ORDER, read_swf
 from app.kinds.workflow.formats.wfformat import read_wfformat
 from app.kinds.workflow.formats.writing import swf_omits, wfformat_omits, write_swf, write_wfformat
@@ -146,7 +146,7 @@ def _issue(issue: FieldIssue) -> Json:
 def _export(reading: Reading, path: Path, options: Options, target: Path) -> Json:
     form = FORMATS[options.export_format]
     machine = max(reading.machines, default=None)
-    text = "".join(form.write(reading.trace, reading.name or _called(path), machine)).encode()
+    text = "".join(form.write(reading.trace, reading.name or _stem(path), machine)).encode()
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
     return {"file": str(target), "format": options.export_format, "without": list(form.omits(reading.trace))}
@@ -157,7 +157,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
     form = FORMATS[options.format]
     text = "".join(form.write(reading.trace, reading.name, max(reading.machines, default=None)))
     headers = {"Content-Type": form.media_type, "Content-Encoding": "gzip"}
-    name = options.name or _called(path)
+    name = options.name or _stem(path)
     with Service(options.url) as service:
         reply = service.call(
             "POST",
@@ -169,7 +169,7 @@ def _upload(reading: Reading, path: Path, options: Options, workload: str) -> Js
     return {"workload": workload, "execution": name, "duplicate": reply["duplicate"] == 1}
 
 
-def _called(path: Path) -> str:
+def _stem(path: Path) -> str:
     """Return the file name without the suffixes of trace formats and gzip."""
     while path.suffix in SUFFIXES:
         path = path.with_suffix("")
@@ -199,7 +199,7 @@ def _show(reading: Reading, entry: Json, output: Console) -> None:
 def _left_out(skipped: Skipped) -> str:
     """Return a text such as ``2 lines (12, 90): runtime: must be …``."""
     lines = ", ".join(map(str, skipped.lines)) + (", …" if skipped.count > len(skipped.lines) else "")
-    return f"{counted(skipped.count, 'line')} ({lines}): {': '.join(filter(None, (skipped.field, skipped.reason)))}"
+    return f"{count_text(skipped.count, 'line')} ({lines}): {': '.join(filter(None, (skipped.field, skipped.reason)))}"
 
 
 def _words(issue: FieldIssue) -> str:
@@ -230,10 +230,10 @@ def words(reading: Reading) -> Iterator[str]:
 
 def _tasks(found: TraceRead, reading: Reading) -> str:
     noun = "task" if found.workflows else "job"
-    users = f" of {counted(found.users, 'user')}" if found.users else ""
+    users = f" of {count_text(found.users, 'user')}" if found.users else ""
     dropped = reading.dropped + sum(one.count for one in reading.skipped)
     left_out = f"; {dropped:,} left out" if dropped else ""
-    return f"{counted(found.tasks, noun)}{users}{left_out}"
+    return f"{count_text(found.tasks, noun)}{users}{left_out}"
 
 
 def _time(found: TraceRead, reading: Reading) -> str:
@@ -263,6 +263,6 @@ def _load(found: TraceRead, reading: Reading) -> Iterator[str]:
     total = sum(reading.machines)
     if not total:
         return
-    machines = f"{counted(len(reading.machines), 'machine')} with {counted(total, 'processor')}"
+    machines = f"{count_text(len(reading.machines), 'machine')} with {count_text(total, 'processor')}"
     load = f"; load {found.processor_seconds / (found.span_seconds * total):.1%}" if found.span_seconds else ""
     yield f"recorded on {machines}{load}"

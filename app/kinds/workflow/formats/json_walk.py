@@ -20,14 +20,14 @@ _spaces = re.compile(r"[ \t\n\r]*+").match
 _decoder = json.JSONDecoder()
 
 
-class Found(NamedTuple):
+class PointerValue(NamedTuple):
     """A value, and the JSON pointer to it."""
 
     pointer: str
     value: Any
 
 
-def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[Found]:
+def walk(pieces: Iterable[bytes], into: Container[str]) -> Iterator[PointerValue]:
     """Yield the values of a JSON document in its order, each with its pointer.
 
     Args:
@@ -52,10 +52,10 @@ def token(name: str | int) -> str:
     return "/" + str(name).replace("~", "~0").replace("/", "~1")
 
 
-def _walk(text: _Text, pointer: str, into: Container[str]) -> Iterator[Found]:
+def _walk(text: _Text, pointer: str, into: Container[str]) -> Iterator[PointerValue]:
     opening = text.peek()
     if pointer not in into or opening not in ("{", "["):
-        yield Found(pointer, text.value(pointer))
+        yield PointerValue(pointer, text.value(pointer))
         return
     text.skip()
     closing, most, index = ("}", MOST_NAMES, 0) if opening == "{" else ("]", MOST_MEMBERS, 0)

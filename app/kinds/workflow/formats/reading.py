@@ -60,7 +60,7 @@ def refuse(issues: Sequence[FieldIssue]) -> None:
         raise InvalidInput(issues[:LISTED])
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Format a count with its noun, such as ``1 job`` or ``28,481 jobs``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
@@ -70,7 +70,7 @@ def share_lacking(missing: int, tasks: int, noun: str, thing: str, consequence: 
     0."""
     if not missing:
         return ()
-    who = f"no {noun} has {thing}" if missing == tasks else f"{counted(missing, noun)} of {tasks:,} without {thing}"
+    who = f"no {noun} has {thing}" if missing == tasks else f"{count_text(missing, noun)} of {tasks:,} without {thing}"
     return (f"{who}: {consequence}",)
 
 
@@ -195,8 +195,8 @@ def _long_run_times(trace: Trace, where: Where) -> list[FieldIssue]:
         return []
     worst = known[np.argsort(-trace.runtime[known], kind="stable")[:SHOWN]]
     message = (
-        f"half of the {counted(len(known), 'run time')} are above {median:,.0f} s ({median / DAY:,.1f} days): are they "
-        "in milliseconds? The longest are given"
+        f"half of the {count_text(len(known), 'run time')} are above {median:,.0f} s ({median / DAY:,.1f} days): are "
+        "they in milliseconds? The longest are given"
     )
     return [FieldIssue(where(int(worst[0]), "runtime"), message, trace.runtime[worst].tolist())]
 
@@ -323,7 +323,7 @@ class Skipping:
             lines.append(line)
 
     @property
-    def found(self) -> tuple[Skipped, ...]:
+    def skipped_lines(self) -> tuple[Skipped, ...]:
         """Skipped lines by column and reason, the most frequent first."""
         every = [Skipped(field, reason, count, tuple(lines)) for (field, reason), (count, lines) in self._found.items()]
         return tuple(sorted(every, key=lambda one: -one.count))

@@ -18,7 +18,7 @@ from app.kinds.workflow.formats.reading import (
     Source,
     Where,
     blocks,
-    counted,
+    count_text,
     cycle_issue,
     doubtful_units,
     field_of,
@@ -111,7 +111,7 @@ def read_table(source: Source, skipping: Skipping | None = None) -> Table:
             if len(over := words.rows[words.widths > WIDTH]):
                 wide, first_wide = wide + len(over), first_wide or int(over[0]) + before + 1
         before += words.lines
-    return Table(cells.taken(), numbers.taken(), header, (wide, first_wide))
+    return Table(cells.to_array(), numbers.to_array(), header, (wide, first_wide))
 
 
 class _Rows:
@@ -129,7 +129,7 @@ class _Rows:
         self._all[self._used : end] = rows
         self._used = end
 
-    def taken(self) -> NDArray[Any]:
+    def to_array(self) -> NDArray[Any]:
         """Return all n rows, [n] or [n, columns]; nothing can be appended afterwards."""
         self._all.resize((self._used, *self._all.shape[1:]), refcheck=False)
         return self._all
@@ -338,13 +338,13 @@ def read_swf(
     whole, dropped = _usable(table, warnings)
     if not len(whole.line):
         refuse([FieldIssue("", "holds no job with a run time and processors", len(table.line))])
-    whole = _ordered(whole, warnings, sort=sort)
+    whole = _sort_by_submission(whole, warnings, sort=sort)
     if preceding and skipping is not None:
-        whole = _preceded(whole, skipping)
+        whole = _drop_orphans(whole, skipping)
     trace = _trace(whole)
     if preceding:
         trace = _with_parents(trace, whole)
-    trace = _clipped(trace, whole.where, warnings, clip=clip)
+    trace = _clip_runtimes(trace, whole.where, warnings, clip=clip)
     warnings += doubtful_units(trace, whole.where)
     machine = int(_number(whole.header.get("MaxProcs")) or _number(whole.header.get("MaxNodes")) or 0)
     warnings += _too_large(trace, machine, whole.where)
@@ -358,7 +358,7 @@ def read_swf(
         name,
         (machine,) if machine else (),
         dropped,
-        skipping.found if skipping else (),
+        skipping.skipped_lines if skipping else (),
     )
 
 
@@ -366,7 +366,7 @@ def _wide_warning(table: Table) -> list[FieldIssue]:
     count, first = table.wide
     if not count:
         return []
-    message = f"{counted(count, 'line')} with more than {WIDTH} columns: the rest is ignored"
+    message = f"{count_text(count, 'line')} with more than {WIDTH} columns: the rest is ignored"
     return [FieldIssue(f"/lines/{first}", message, None)]
 
 
@@ -383,7 +383,7 @@ def _usable(table: Table, warnings: list[FieldIssue]) -> tuple[Table, int]:
         (no_processors, "processors", "of jobs without processors"),
     ):
         if found := np.flatnonzero(rows).tolist():
-            message = f"{counted(len(found), 'line')} {what} left out; this is the first"
+            message = f"{count_text(len(found), 'line')} {what} left out; this is the first"
             warnings.append(
                 FieldIssue(table.where(found[0], field), message, float(cells[found[0], COLUMNS.index(field)]))
             )
@@ -396,7 +396,7 @@ def _processors(cells: Floats) -> Floats:
     return np.where(cells[:, REQUESTED] > 0, cells[:, REQUESTED], cells[:, ALLOCATED])
 
 
-def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
+def _sort_by_submission(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
     submit = table.cells[:, SUBMIT]
     falls = np.flatnonzero(np.diff(submit) < 0) + 1
     if not len(falls):
@@ -406,7 +406,7 @@ def _ordered(table: Table, warnings: list[FieldIssue], *, sort: bool) -> Table:
     issue = FieldIssue(table.where(row, "submit"), f"{OUT_OF_ORDER}, but {before}", float(submit[row]))
     if not sort:
         refuse([issue])
-    message = f"{counted(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
+    message = f"{count_text(len(falls), 'job')} out of order of submission, sorted; this is the first: {before}"
     warnings.append(issue._replace(message=message))
     return table.take(np.lexsort((table.cells[:, JOB], submit)))
 
@@ -458,7 +458,7 @@ def _with_parents(trace: Trace, table: Table) -> Trace:
     return trace._replace(parent_start=start, parents=edges.parents, data=np.zeros(len(found)))
 
 
-def _preceded(table: Table, skipping: Skipping) -> Table:
+def _drop_orphans(table: Table, skipping: Skipping) -> Table:
     """Return the rows without jobs whose preceding job is missing, repeated until none is; record these in
     ``skipping``."""
     while True:
@@ -471,13 +471,13 @@ def _preceded(table: Table, skipping: Skipping) -> Table:
         table = table.take(~lost)
 
 
-def _clipped(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bool) -> Trace:
+def _clip_runtimes(trace: Trace, where: Where, warnings: list[FieldIssue], *, clip: bool) -> Trace:
     over = np.flatnonzero(trace.runtime > trace.estimate)
     if not len(over):
         return trace
     first = int(over[0])
     done = "cut down to it" if clip else "kept as they are"
-    message = f"{counted(len(over), 'run time')} above the estimate, {done}; this is the first"
+    message = f"{count_text(len(over), 'run time')} above the estimate, {done}; this is the first"
     warnings.append(FieldIssue(where(first, "runtime"), message, float(trace.runtime[first])))
     return trace._replace(runtime=np.fmin(trace.runtime, trace.estimate)) if clip else trace
 
@@ -487,7 +487,7 @@ def _too_large(trace: Trace, machine: int, where: Where) -> list[FieldIssue]:
     over = np.flatnonzero(trace.processors > machine) if machine else np.zeros(0, np.int64)
     if not len(over):
         return []
-    message = f"{counted(len(over), 'job')} larger than the {machine:,} processors of the header; this is the first"
+    message = f"{count_text(len(over), 'job')} larger than the {machine:,} processors of the header; this is the first"
     return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
 
 
@@ -506,6 +506,6 @@ def _lacks(trace: Trace, table: Table, *, preceding: bool) -> tuple[str, ...]:
         ),
         *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "job", "memory", "memory does not limit them"),
         *share_lacking(int((trace.user < 0).sum()), tasks, "job", "a user", "limits per user do not touch them"),
-        *((f"{counted(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
+        *((f"{count_text(followers, 'job')} with a preceding job: not taken as a parent",) if followers else ()),
         *(() if trace.origin else ("the header has no UnixStartTime: submit times count from an unknown date",)),
     )

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from app.kinds.contract.inputs import FieldIssue
-from app.kinds.workflow.formats.json_walk import Found, token, walk
+from app.kinds.workflow.formats.json_walk import PointerValue, token, walk
 from app.kinds.workflow.formats.reading import (
     LISTED,
     Edges,
     Reading,
     Source,
     Where,
-    counted,
+    count_text,
     cycle_issue,
     doubtful_units,
     pieces,
@@ -204,20 +204,20 @@ def _check_version(document: Document) -> None:
         refuse([FieldIssue("/schemaVersion", message, document.version)])
 
 
-def _take(document: Document, found: Found) -> None:
+def _take(document: Document, found: PointerValue) -> None:
     """Add a parsed value to ``document`` if it is needed; its errors go to ``document.issues``."""
     parent, _, last = found.pointer.rpartition("/")
     if parent in (f"{SPECIFICATION}/tasks", "/workflow/tasks"):
         document.place = parent
         _take_task(document, found)
     elif parent == f"{EXECUTION}/tasks":
-        if (executed := _parsed(_ExecutedTask, document, found)) is not None:
+        if (executed := _parse(_ExecutedTask, document, found)) is not None:
             document.executed.append(executed)
     elif parent == f"{SPECIFICATION}/files":
-        if (file := _parsed(_File, document, found)) is not None:
+        if (file := _parse(_File, document, found)) is not None:
             _take_size(document, file.id, file.size, f"{found.pointer}/sizeInBytes")
     elif parent in (f"{EXECUTION}/machines", "/workflow/machines"):
-        machine = _parsed(_Machine, document, found)
+        machine = _parse(_Machine, document, found)
         if machine is not None and (cores := machine.cpu.cores or machine.cpu.count):
             document.machines += (int(cores),)
     elif found.pointer in INTO:
@@ -234,19 +234,19 @@ _SCALARS: dict[tuple[str, str], tuple[str, TypeAdapter[Any]]] = {
 }
 
 
-def _take_scalar(document: Document, found: Found, name: str, kind: TypeAdapter[Any]) -> None:
+def _take_scalar(document: Document, found: PointerValue, name: str, kind: TypeAdapter[Any]) -> None:
     try:
         setattr(document, name, kind.validate_python(found.value))
     except ValidationError as error:
         document.issues += _issues(error, found.pointer)
 
 
-def _take_task(document: Document, found: Found) -> None:
+def _take_task(document: Document, found: PointerValue) -> None:
     if not document.flat:
-        if (task := _parsed(_SpecifiedTask, document, found)) is not None:
+        if (task := _parse(_SpecifiedTask, document, found)) is not None:
             document.tasks.append(task)
         return
-    flat = _parsed(_FlatTask, document, found)
+    flat = _parse(_FlatTask, document, found)
     if flat is None:
         return
     for number, file in enumerate(flat.files):
@@ -266,7 +266,7 @@ def _take_size(document: Document, name: str, size: float, pointer: str) -> None
         document.issues.append(FieldIssue(pointer, message, size))
 
 
-def _parsed(model: type[AnyPart], document: Document, found: Found) -> AnyPart | None:
+def _parse(model: type[AnyPart], document: Document, found: PointerValue) -> AnyPart | None:
     try:
         return model.model_validate(found.value)
     except ValidationError as error:
@@ -313,7 +313,7 @@ def read_wfformat(source: Source) -> Reading:
         OSError: the file can't be read.
     """
     document = read_document(source)
-    index = _identified(document)
+    index = _positions_by_id(document)
     warnings: list[FieldIssue] = []
     edges = _edges(document, index, warnings)
     names = tuple(task.identifier for task in document.tasks)
@@ -328,7 +328,7 @@ def read_wfformat(source: Source) -> Reading:
     return Reading(trace, where, _lacks(trace, document), tuple(warnings), document.name, document.machines)
 
 
-def _identified(document: Document) -> dict[str, int]:
+def _positions_by_id(document: Document) -> dict[str, int]:
     """Return the position of every task by id, and by name if that is unique. Raises InvalidInput if an id is given
     twice, or there is no task."""
     if not document.tasks:
@@ -384,7 +384,9 @@ def _parents_by_files(document: Document, warnings: list[FieldIssue]) -> list[di
         for number, task in enumerate(document.tasks)
     ]
     if found := sum(map(len, parents)):
-        message = f"no task names parents or children: {counted(found, 'edge')} taken from who writes and reads files"
+        message = (
+            f"no task names parents or children: {count_text(found, 'edge')} taken from who writes and reads files"
+        )
         warnings.append(FieldIssue(document.place, message, None))
     return parents
 
@@ -474,8 +476,8 @@ def _too_large(trace: Trace, machines: tuple[int, ...], where: Where) -> list[Fi
     over = np.flatnonzero(trace.processors > max(machines)) if machines else np.zeros(0, np.int64)
     if not len(over):
         return []
-    largest = f"the {counted(max(machines), 'core')} of the largest machine of the file"
-    message = f"{counted(len(over), 'task')} larger than {largest}; this is the first"
+    largest = f"the {count_text(max(machines), 'core')} of the largest machine of the file"
+    message = f"{count_text(len(over), 'task')} larger than {largest}; this is the first"
     return [FieldIssue(where(int(over[0]), "processors"), message, int(trace.processors[over[0]]))]
 
 
@@ -484,7 +486,7 @@ def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
     measured = document.measured(None)
     silent = int((trace.data == 0).sum())
     edges = len(trace.data)
-    which = "no edge has" if silent == edges else f"{counted(silent, 'edge')} of {edges:,} without"
+    which = "no edge has" if silent == edges else f"{count_text(silent, 'edge')} of {edges:,} without"
     unknown = {file for task in document.tasks for file in (*task.inputs, *task.outputs)} - document.sizes.keys()
     return (
         *share_lacking(int(np.isnan(trace.runtime).sum()), tasks, "task", "a run time", "they can't be simulated"),
@@ -494,6 +496,6 @@ def _lacks(trace: Trace, document: Document) -> tuple[str, ...]:
         ),
         *share_lacking(int(np.isnan(trace.memory).sum()), tasks, "task", "memory", "memory does not limit them"),
         *((f"{which} data: transfers along it take no time",) if silent else ()),
-        *((f"{counted(len(unknown), 'file')} without a size: taken as empty",) if unknown else ()),
+        *((f"{count_text(len(unknown), 'file')} without a size: taken as empty",) if unknown else ()),
         "no task has a user or a submit time: all are submitted at once",
     )

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.formats.reading import Edges, counted, order
+from app.kinds.workflow.formats.reading import Edges, count_text, order
 from app.kinds.workflow.formats.swf import KIBI
 from app.kinds.workflow.trace import Trace
 
@@ -31,14 +31,14 @@ def write_wfformat(trace: Trace, *, name: str = "") -> Iterator[str]:
     said = f'"description": {_json(f"Left out: {omitted}")}, ' if omitted else ""
     yield f'{{"name": {_json(name or "workflow")}, {said}"schemaVersion": "{VERSION}", '
     yield '"workflow": {"specification": {'
-    yield from _array("tasks", _specified(trace))
+    yield from _array("tasks", _specification(trace))
     yield ", "
     yield from _array("files", _files(trace))
     yield "}"
     if not np.isnan(trace.runtime).all():
         when = datetime.fromtimestamp(trace.origin if 0 < trace.origin < LATEST else 0.0, UTC).isoformat()
         yield f', "execution": {{"makespanInSeconds": {_json(_number(critical_path(trace)))}, "executedAt": "{when}", '
-        yield from _array("tasks", _executed(trace))
+        yield from _array("tasks", _execution(trace))
         yield "}"
     yield "}}\n"
 
@@ -83,7 +83,7 @@ def _number(value: float) -> float | int:
     return int(value) if value == int(value) else value
 
 
-def _specified(trace: Trace) -> Iterator[Json]:
+def _specification(trace: Trace) -> Iterator[Json]:
     start, parents = trace.parent_start.tolist(), trace.parents.tolist()
     carries = (trace.data > 0).tolist()
     children: list[list[int]] = [[] for _ in trace.names]
@@ -110,7 +110,7 @@ def _files(trace: Trace) -> Iterator[Json]:
             yield {"id": f"edge-{edge}", "sizeInBytes": _number(size)}
 
 
-def _executed(trace: Trace) -> Iterator[Json]:
+def _execution(trace: Trace) -> Iterator[Json]:
     for name, runtime, processors, memory in zip(
         trace.names, trace.runtime.tolist(), trace.processors.tolist(), trace.memory.tolist(), strict=True
     ):
@@ -163,8 +163,8 @@ def swf_omits(trace: Trace) -> tuple[str, ...]:
     said = (
         (_numbers(trace.names) is None, "names of tasks: jobs are numbered from 1"),
         (_numbers(trace.users) is None, "names of users: they are numbered from 1"),
-        (silent > 0, f"{counted(silent, 'task')} without a run time: readers leave them out"),
-        (edges > 0 and _preceding(trace) is None, f"{counted(edges, 'edge')}: a job has at most one preceding job"),
+        (silent > 0, f"{count_text(silent, 'task')} without a run time: readers leave them out"),
+        (edges > 0 and _preceding(trace) is None, f"{count_text(edges, 'edge')}: a job has at most one preceding job"),
         (bool((trace.data > 0).any()), "the bytes that go along edges"),
         (not np.isnan(trace.deadline).all(), "deadlines"),
         (bool((trace.group >= 0).any()), "which workflow a task belongs to"),

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue import Floats, Reserved, State
+from app.kinds.workflow.queue import Floats, Reservations, State
 from app.kinds.workflow.scheduling import dispatch, fleet
 from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISMS, NONE, Head
-from app.kinds.workflow.scheduling.fleet import OPEN, Renting, Started, Window
+from app.kinds.workflow.scheduling.fleet import OPEN, DispatchResult, Renting, Window
 from app.kinds.workflow.scheduling.situation import THRIFTY, QueueSituation, ranking
 
 
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 Chooser = Callable[[QueueSituation], Choice]
 
 
-class Decided(NamedTuple):
+class DispatchDecision(NamedTuple):
     """A decision, by rows of the queue and indices of nodes.
 
     Attributes:
@@ -44,7 +44,7 @@ class Decided(NamedTuple):
 
     choice: Choice
     order: list[int]
-    started: Started
+    started: DispatchResult
     renting: Renting
     state: State
 
@@ -61,25 +61,25 @@ def by_strategy(strategy: str, backfilling: str, fill: str = "fcfs") -> Chooser:
     return choose
 
 
-def decide(situation: QueueSituation, choose: Chooser) -> Decided:
+def decide(situation: QueueSituation, choose: Chooser) -> DispatchDecision:
     """Make one decision: order the ready tasks by ``choose``, start tasks, and select nodes to order and release."""
     choice = choose(situation)
-    order = _sorted(situation, choice.scores)
-    fill = situation.ready if choice.fill is None else _sorted(situation, choice.fill)
+    order = _order_by_score(situation, choice.scores)
+    fill = situation.ready if choice.fill is None else _order_by_score(situation, choice.fill)
     if choice.fill is None:
         fill = fill[np.argsort(situation.queue.submit[fill], kind="stable")]
-    started = _started(situation, choice, order, fill)
+    started = _start_tasks(situation, choice, order, fill)
     rented = fleet.rent(situation, started.starts, order.tolist())
     state = situation.state
     state = state._replace(head=_head(situation, choice, started), reserved=started.reserved)
-    return Decided(choice, order.tolist(), started, rented, state)
+    return DispatchDecision(choice, order.tolist(), started, rented, state)
 
 
-def _sorted(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
+def _order_by_score(situation: QueueSituation, scores: Floats) -> dispatch.Indices:
     return situation.ready[np.argsort(scores, kind="stable")]
 
 
-def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[str, float, int] | tuple[()]:
+def _head(situation: QueueSituation, choice: Choice, started: DispatchResult) -> tuple[str, float, int] | tuple[()]:
     """Return the committed task's name, start in seconds, and spare processors, for the next decision. It is empty if
     no task is committed, and under easy and conservative backfilling."""
     window = started.window
@@ -88,7 +88,9 @@ def _head(situation: QueueSituation, choice: Choice, started: Started) -> tuple[
     return situation.queue.names[window.task], min(float(window.until), 1e300), int(window.spare)
 
 
-def _started(situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+def _start_tasks(
+    situation: QueueSituation, choice: Choice, order: dispatch.Indices, fill: dispatch.Indices
+) -> DispatchResult:
     if choice.mechanism == CONSERVATIVE:
         return reserving(situation, order) if is_pool(situation) else fleet.conservative(situation, order.tolist())
     if is_pool(situation):
@@ -103,11 +105,16 @@ def is_pool(situation: QueueSituation) -> bool:
     """Whether there is a single permanent node without a memory limit, as in simulations of batch logs."""
     nodes = situation.layout.nodes
     return (
-        len(nodes.processors) == 1 and bool(nodes.kept[0]) and bool(np.isinf(nodes.memory[0])) and situation.up == [0]
+        len(nodes.processors) == 1
+        and bool(nodes.permanent[0])
+        and bool(np.isinf(nodes.memory[0]))
+        and situation.up == [0]
     )
 
 
-def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices) -> Started:
+def on_pool(
+    situation: QueueSituation, mechanism: int, order: dispatch.Indices, fill: dispatch.Indices
+) -> DispatchResult:
     """Decide which tasks start on a single node, by the simulator's code; ``order`` and ``fill`` are rows of Q tasks,
     [Q]."""
     speed, state = float(situation.layout.nodes.speed[0]), situation.state
@@ -117,10 +124,10 @@ def on_pool(situation: QueueSituation, mechanism: int, order: dispatch.Indices, 
     started = [int(task) for task in chosen[:count]]
     window = OPEN if head.task < 0 else Window(int(head.task), 0, float(head.until), int(head.spare), np.inf)
     overtook = _overtook(order.tolist(), started, window) if mechanism != NONE else []
-    return Started([(task, 0) for task in started], overtook, window)
+    return DispatchResult([(task, 0) for task in started], overtook, window)
 
 
-def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
+def reserving(situation: QueueSituation, order: dispatch.Indices) -> DispatchResult:
     """Decide by conservative backfilling on a single node, which keeps the last decision's reservations. Overdue
     reservations are due now. Reservations may move forward if a task has ended, more processors are free than the last
     decision left, or a reservation was given up. ``order``: rows of Q ready tasks, [Q]."""
@@ -141,8 +148,8 @@ def reserving(situation: QueueSituation, order: dispatch.Indices) -> Started:
     window = Window(waiting[0], 0, float(reserved[waiting[0]]), 0, 0.0) if waiting else OPEN
     later = {queue.names[task]: float(reserved[task]) for task in waiting}
     left = level - int(queue.processors[started].sum())
-    found = Reserved(situation.state.done, left, later)
-    return Started([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, found)
+    found = Reservations(situation.state.done, left, later)
+    return DispatchResult([(task, 0) for task in started], _overtook(order.tolist(), started, window), window, found)
 
 
 def _overtook(order: Sequence[int], started: Sequence[int], window: Window) -> list[int]:

@@ -40,7 +40,7 @@ class Pool(NamedTuple):
     Attributes:
         level: free processors, and number of running tasks, [2].
         ends: expected end of running tasks in seconds, ascending, none before now, in the first entries of [R].
-        held: processors of each running task, [R].
+        running_processors: processors of each running task, [R].
         task: row of each running task, [R].
         room_tasks: further tasks that each user may start, [U + 1]; the last is for unknown users.
         room_processors: further processors that each user may take, [U + 1].
@@ -48,7 +48,7 @@ class Pool(NamedTuple):
 
     level: Indices
     ends: Seconds
-    held: Indices
+    running_processors: Indices
     task: Indices
     room_tasks: Indices
     room_processors: Indices
@@ -141,7 +141,7 @@ def earliest(now: float, free: int, need: int, tasks: Tasks, pool: Pool, started
         pool: the machine before ``started``.
         started: rows of S tasks that start now, by expected end, [S].
     """
-    ends, held, expected, processors = pool.ends, pool.held, tasks.expected, tasks.processors
+    ends, held, expected, processors = pool.ends, pool.running_processors, tasks.expected, tasks.processors
     running, until, i, j = pool.level[1], now, 0, 0
     while i < running or j < len(started):
         old = ends[i] if i < running else np.inf
@@ -242,7 +242,7 @@ def begin(now: float, pool: Pool, profile: Profile) -> None:
         if pool.ends[i] > times[last]:
             last += 1
             times[last], free[last] = pool.ends[i], free[last - 1]
-        free[last] += pool.held[i]
+        free[last] += pool.running_processors[i]
     size[0] = last + 1
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reserved
+from app.kinds.workflow.queue import FAILED, NOTHING_RESERVED, STARTING, UP, Reservations
 from app.kinds.workflow.scheduling import dispatch
 from app.kinds.workflow.scheduling.dispatch import EASY, NONE
 from app.kinds.workflow.scheduling.placement import Calendar, earliest, grown, occupy
@@ -38,7 +38,7 @@ class Window(NamedTuple):
 OPEN = Window(-1, -1, float("inf"), 0, 0.0)
 
 
-class Started(NamedTuple):
+class DispatchResult(NamedTuple):
     """Result of a dispatch, by rows of tasks and indices of nodes.
 
     Attributes:
@@ -51,10 +51,10 @@ class Started(NamedTuple):
     starts: list[tuple[int, int]]
     overtook: list[int]
     window: Window
-    reserved: Reserved = NOTHING_RESERVED
+    reserved: Reservations = NOTHING_RESERVED
 
 
-class Allowed:
+class UserLimits:
     """Waiting tasks and remaining user limits; tasks are rows of the queue."""
 
     def __init__(self, situation: QueueSituation) -> None:
@@ -134,7 +134,7 @@ class Dispatcher:
 
     def __init__(self, situation: QueueSituation, *, thrifty: bool) -> None:
         self.situation, self.thrifty = situation, thrifty
-        self.free, self.allowed = Free(situation), Allowed(situation)
+        self.free, self.allowed = Free(situation), UserLimits(situation)
         nodes, first = situation.layout.nodes, situation.layout.first[:-1]
         self.speed = [float(nodes.speed[j]) for j in first]
         self.price = [float(nodes.price[j]) for j in first]
@@ -192,14 +192,14 @@ class Dispatcher:
     def window(self, task: int) -> Window:
         """Return the reservation of a task that fits nowhere now: the node and time where it fits first."""
         situation, found = self.situation, OPEN._replace(task=task)
-        for node in self._rented():
+        for node in self._rented_nodes():
             at, processors, memory = self._earliest(node, self.need[task], self.memory[task])
             if at < found.until:
                 left = processors - self.need[task], memory - self.memory[task]
                 found = Window(task, node, max(at, situation.now), *left)
         return found
 
-    def _rented(self) -> list[int]:
+    def _rented_nodes(self) -> list[int]:
         return [
             *self.free.processors,
             *(j for j, (status, _) in self.situation.state.nodes.items() if status == STARTING),
@@ -242,7 +242,7 @@ class Dispatcher:
 
 def decide(
     situation: QueueSituation, mechanism: int, order: Sequence[int], fill: Sequence[int], head: int, *, thrifty: bool
-) -> Started:
+) -> DispatchResult:
     """Choose the tasks that start now, and their nodes.
 
     Args:
@@ -266,7 +266,7 @@ def decide(
     first = len(engine.starts)
     if window.task >= 0 and mechanism != NONE:
         _overtake(engine, fill, window, spare=mechanism == EASY)
-    return Started(engine.starts, [task for task, _ in engine.starts[first:]], window)
+    return DispatchResult(engine.starts, [task for task, _ in engine.starts[first:]], window)
 
 
 def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare: bool) -> None:
@@ -288,7 +288,7 @@ def _overtake(engine: Dispatcher, fill: Sequence[int], window: Window, *, spare:
             )
 
 
-def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
+def conservative(situation: QueueSituation, order: Sequence[int]) -> DispatchResult:
     """Choose tasks and nodes by conservative backfilling on several nodes (Mu'alem and Feitelson 2001).
 
     Each task of ``order`` (rows) in turn gets the earliest time at which a rented node has room besides all earlier
@@ -297,7 +297,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
     rented = [j for j, (status, _) in situation.state.nodes.items() if status in (UP, STARTING)]
     speed = situation.layout.nodes.speed
     nodes = sorted(rented, key=lambda j: -float(speed[j]))  # the first with room now is the quickest
-    calendar, allowed = _calendar(situation, nodes), Allowed(situation)
+    calendar, allowed = _calendar(situation, nodes), UserLimits(situation)
     up = set(situation.up)
     starts: list[tuple[int, int]] = []
     overtook: list[int] = []
@@ -322,7 +322,7 @@ def conservative(situation: QueueSituation, order: Sequence[int]) -> Started:
         window = window if window.task >= 0 else Window(task, nodes[where], best, 0, 0.0)
         if reserved == reach:
             break
-    return Started(starts, overtook, window)
+    return DispatchResult(starts, overtook, window)
 
 
 def _first_place(
@@ -402,10 +402,10 @@ def rent(situation: QueueSituation, starts: Sequence[tuple[int, int]], order: Se
     most urgent first."""
     started = {task for task, _ in starts}
     left = [task for task in order if task not in started]
-    return Renting(_ordered(situation, left), _released(situation, {node for _, node in starts}, left))
+    return Renting(_nodes_to_order(situation, left), _nodes_to_release(situation, {node for _, node in starts}, left))
 
 
-def _ordered(situation: QueueSituation, left: Sequence[int]) -> list[int]:
+def _nodes_to_order(situation: QueueSituation, left: Sequence[int]) -> list[int]:
     nodes, first, rented = situation.layout.nodes, situation.layout.first, situation.state.nodes
     coming = [Node(j, int(nodes.processors[j]), float(nodes.memory[j])) for j in rented if rented[j][0] == STARTING]
     kinds = sorted(range(len(first) - 1), key=lambda kind: (nodes.price[first[kind]] / nodes.speed[first[kind]], kind))
@@ -439,14 +439,14 @@ def _fits(situation: QueueSituation, node: int, need: int, memory: float) -> boo
     return bool(nodes.processors[node] >= need and nodes.memory[node] >= memory)
 
 
-def _released(situation: QueueSituation, taken: set[int], left: Sequence[int]) -> list[int]:
+def _nodes_to_release(situation: QueueSituation, taken: set[int], left: Sequence[int]) -> list[int]:
     nodes, state = situation.layout.nodes, situation.state
     busy = taken | set(situation.queue.node[situation.running].tolist())
     soon = state.now - state.before if state.before >= 0 else PATIENCE_SECONDS
     need = situation.queue.processors[list(left)] if left else np.zeros(0, np.int64)
     found = []
     for j, (status, since) in state.nodes.items():
-        if status != UP or nodes.kept[j] or j in busy or bool((need <= nodes.processors[j]).any()):
+        if status != UP or nodes.permanent[j] or j in busy or bool((need <= nodes.processors[j]).any()):
             continue
         paid = nodes.billing[j] - (state.now - since) % nodes.billing[j]
         if paid <= soon or nodes.billing[j] <= soon:

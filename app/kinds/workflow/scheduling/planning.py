@@ -70,7 +70,7 @@ def problem(graph: Graph, work: Work, fleet: Fleet, deadline: Floats | None = No
 
 def fleet_of(nodes: Nodes) -> Fleet:
     """Return the nodes at time 0, when only permanent ones are up; these have price 0, as they are paid for anyway."""
-    startup, price = np.where(nodes.kept, 0.0, nodes.startup), np.where(nodes.kept, 0.0, nodes.price)
+    startup, price = np.where(nodes.permanent, 0.0, nodes.startup), np.where(nodes.permanent, 0.0, nodes.price)
     return Fleet(nodes.processors, nodes.memory, 1.0 / nodes.bandwidth, startup, price, nodes.billing, startup)
 
 

@@ -70,9 +70,9 @@ class StewardCallback(TrainerCallback):
     def _begin(self, what: str, state: TrainerState) -> None:
         if what == self._every and state.is_world_process_zero:
             self._report()
-            self.reporter.begin(self._left(state))
+            self.reporter.begin(self._remaining(state))
 
-    def _left(self, state: TrainerState) -> int:
+    def _remaining(self, state: TrainerState) -> int:
         if self._every == "step":
             return state.max_steps - state.global_step
         if state.num_train_epochs > state.max_steps:  # of a stream, which tells no length

@@ -34,7 +34,7 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
         """Begin an iteration, if each epoch is one."""
         self._epoch = epoch
         if self._every == "epoch":
-            self.reporter.begin(self._left(1))
+            self.reporter.begin(self._remaining(1))
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """End and report the iteration, if each epoch is one."""
@@ -44,14 +44,14 @@ class StewardCallback(keras.callbacks.Callback):  # type: ignore[misc] # Keras s
     def on_train_batch_begin(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Begin an iteration, if each batch is one."""
         if self._every == "batch":
-            self.reporter.begin(self._left(self._batches()))
+            self.reporter.begin(self._remaining(self._batches()))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """End and report the iteration, if each batch is one."""
         if self._every == "batch":
             self.reporter.end(logs)
 
-    def _left(self, each: int) -> int:
+    def _remaining(self, each: int) -> int:
         return max((self.params or {}).get("epochs", 0) - self._epoch, 0) * each
 
     def _batches(self) -> int:

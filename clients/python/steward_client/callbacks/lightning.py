@@ -48,9 +48,9 @@ class StewardCallback(Callback):
 
     def _begin(self, what: str, trainer: Trainer) -> None:
         if what == self._every and trainer.is_global_zero:
-            self.reporter.begin(self._left(trainer))
+            self.reporter.begin(self._remaining(trainer))
 
-    def _left(self, trainer: Trainer) -> int:
+    def _remaining(self, trainer: Trainer) -> int:
         if self._every == "step":
             return trainer.max_steps - trainer.global_step
         return (trainer.max_epochs or 0) - trainer.current_epoch

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar, cast
 
 from steward_client.channel import Channel
 from steward_client.epochs import Epoch, Loop
-from steward_client.launched import launched
+from steward_client.launched import channel_of_launcher
 from steward_client.retry import Retry
 
 PATIENCE_SECONDS = 10.0
@@ -24,7 +24,7 @@ logger = logging.getLogger("steward_client")
 F = TypeVar("F", bound=Callable[..., None])
 
 
-def unraised(method: F) -> F:
+def log_errors(method: F) -> F:
     """Decorator of a reporter's method: an error is logged once and ends the reporting, not the training."""
 
     @wraps(method)
@@ -64,20 +64,20 @@ class Reporter:
         """The decided allocation of this iteration, by resource; empty if there is none."""
         return {} if self.epoch is None else self.epoch.allocation
 
-    @unraised
+    @log_errors
     def begin(self, left: int | Iterable[Any] = 0) -> None:
         """Begin an iteration; one in progress is discarded.
 
         ``left``: number of remaining iterations including this one, or an iterable with that length; 0: unknown.
         """
-        loop = self._loop = self._loop or self._started(left)
+        loop = self._loop = self._loop or self._start_loop(left)
         if loop is not None:
             self.epoch = loop.begin()
             self.epoch.describe(**self._features)
 
-    def _started(self, left: int | Iterable[Any]) -> Loop | None:
+    def _start_loop(self, left: int | Iterable[Any]) -> Loop | None:
         if self._channel is None and all(os.environ.get(name) in (None, "", "0") for name in RANKS):
-            self._channel = launched("log", Retry(patience_seconds=PATIENCE_SECONDS))
+            self._channel = channel_of_launcher("log", Retry(patience_seconds=PATIENCE_SECONDS))
         if self._channel is None:
             return None
         self._channel.start()
@@ -85,19 +85,19 @@ class Reporter:
         count = left if isinstance(left, int) else _length(left)
         return Loop(self._channel, self._channel.iteration + count if count > 0 else 0)
 
-    @unraised
+    @log_errors
     def describe(self, features: Mapping[str, Any]) -> None:
         """Add features of the iteration in progress; values that aren't finite numbers are left out."""
         if self.epoch is not None:
             self.epoch.describe(**_numbers(features))
 
-    @unraised
+    @log_errors
     def log(self, figures: Mapping[str, Any]) -> None:
         """Add metrics, by names as in `plain`, of the iteration in progress; only finite numbers are kept."""
         if self.epoch is not None:
             self.epoch.log(**_numbers(figures))
 
-    @unraised
+    @log_errors
     def end(self, figures: Mapping[str, Any] | None = None) -> None:
         """End and report the iteration in progress, with these metrics; no effect if there is none."""
         epoch, self.epoch = self.epoch, None
@@ -105,7 +105,7 @@ class Reporter:
             epoch.log(**_numbers(figures or {}))
             epoch.end()
 
-    @unraised
+    @log_errors
     def close(self) -> None:
         """Send waiting reports, for at most about 10 s, and close the channel; a later iteration opens a new one."""
         channel, self._channel, self._loop = self._channel, None, None

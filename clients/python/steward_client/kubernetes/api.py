@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 import httpx
 
-from steward_client.trust import trusted
+from steward_client.trust import ssl_context
 
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TIMEOUT_SECONDS, PAGE = 15.0, 250
@@ -59,7 +59,7 @@ class KubernetesApi:
             KubernetesError: there is neither an address nor a pod's service account.
         """
         if address is not None:
-            return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=trusted()))
+            return cls(httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=ssl_context()))
         host, port = os.environ.get("KUBERNETES_SERVICE_HOST"), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         if not host or not (ACCOUNT / "token").exists():
             raise KubernetesError(0, "this is no pod with a service account: name the address of `kubectl proxy`")

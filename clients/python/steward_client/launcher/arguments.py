@@ -119,7 +119,7 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
         raise Misuse("--resource: a workload has its own; only --learn registers another")
     return Wishes(
         command=tuple(said.command),
-        workload=said.workload or said.name or wishes.named(said.command),
+        workload=said.workload or said.name or wishes.default_name(said.command),
         learn=said.learn,
         clean=said.clean,
         deadline=None if said.deadline is None else wishes.duration(said.deadline),

@@ -41,13 +41,13 @@ class Embedded:
         self._lock, self._closing = Lock(), Event()
         self._written = log.open("ab", buffering=0)
         try:
-            self._own = self._begun()
+            self._own = self._start_process()
         except NotStarted:
             self._written.close()
             raise
         self._watcher = Thread(target=self._watch, daemon=True, name="steward-embedded")
 
-    def _begun(self) -> Guarded:
+    def _start_process(self) -> Guarded:
         self._since = time.monotonic()
         return Guarded(self._command, os.environ, [], (self._written.write, self._written.write))
 
@@ -83,7 +83,7 @@ class Embedded:
                 return
             self._own.close()  # what it had started: the database is to be free
             try:
-                self._own = self._begun()
+                self._own = self._start_process()
             except NotStarted as error:
                 self._say(f"the service can't be started again: {error}")
 

@@ -35,7 +35,7 @@ class Followed:
         now = time.monotonic()
         if now >= self._again:
             self._again = now + LOOK_SECONDS
-            reported = self._reported()
+            reported = self._reported_count()
             first, self._known = max(self._known, self.ours), max(self._known, reported)
             self.active = self.active or reported > first
             yield from (Mark(now, number) for number in range(first, reported))
@@ -47,10 +47,10 @@ class Followed:
     def look(self) -> bool:
         """Wait 1 s, and return whether the command has reported by itself."""
         time.sleep(LOOK_SECONDS)
-        self.active = self.active or self._reported() > self.ours
+        self.active = self.active or self._reported_count() > self.ours
         return self.active
 
-    def _reported(self) -> int:
+    def _reported_count(self) -> int:
         try:
             return self._service.once("GET", f"/runs/{self._run}", self._count, ANSWER_SECONDS)
         except ClientError:  # no response of the service: keep the last count

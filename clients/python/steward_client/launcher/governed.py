@@ -19,11 +19,11 @@ from steward_client.retry import Retry
 from .actuators import registry
 from .actuators.contract import ActuatorError, Allocation
 from .followed import Followed
-from .interrupts import Interrupted, undisturbed
+from .interrupts import Interrupted, ignore_signals
 from .iterations.mark import SECONDS, Iteration
 from .row import HELD, PROFILE, Row
 from .said import unless
-from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, refused
+from .service import LONGEST_ASKED_SECONDS, PATIENCE_SECONDS, Json, Say, Service, error_line
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes, duration_text
 
@@ -111,7 +111,7 @@ class Governed:
                 return self._cut_short(self.watched.status, str(error))
             self.watched.interrupt(error)
             self.cancelled = "Ctrl-C (SIGINT)" if error.number == signal.SIGINT else str(error)
-            with undisturbed():
+            with ignore_signals():
                 self._end_early(KeyboardInterrupt(self.cancelled))
             return error.status
 
@@ -121,8 +121,8 @@ class Governed:
         except (StewardError, Unreachable) as error:
             if not self._takes_over:
                 raise
-            self._say(f"not governed: {refused(error)}; the command goes on")
-            return self._ungoverned()
+            self._say(f"not governed: {error_line(error)}; the command goes on")
+            return self._run_ungoverned()
         self._tell(f"run: {self._service.page(f'/ui/runs/{self.run.id}')}")
         self._begin()
         for iteration in self.watched.iterations():
@@ -130,7 +130,7 @@ class Governed:
         self._end()
         return self.watched.status or 0
 
-    def _ungoverned(self) -> int:
+    def _run_ungoverned(self) -> int:
         for _ in self.watched.iterations():
             pass
         return self.watched.status or 0
@@ -156,11 +156,11 @@ class Governed:
         decision = self.run.decision
         if self._takes_over:
             self._tell(f"governed from iteration {self.watched.clock.count} on")
-            decided = self._decided()
+            decided = self._decided_allocation()
             self._apply(f"after {self.watched.clock.count} iterations", decided, decided)
             return
         registry.introduce(self._actuator, self._tell)
-        self._show("first", self._decided(), decision.reason.text, decision.source)
+        self._show("first", self._decided_allocation(), decision.reason.text, decision.source)
         try:
             self.watched.start(self._allowed, self._remote)
         except ActuatorError as error:
@@ -176,10 +176,10 @@ class Governed:
         else:
             self._settle(iteration)
             if row is not None and self._reportable(row):
-                self.run.report(self.run.iteration, before, self._measured(row), self._given(row))
+                self.run.report(self.run.iteration, before, self._metrics_of(row), self._features_of(row))
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
-        self._apply(when, before, self._decided())
+        self._apply(when, before, self._decided_allocation())
 
     def _row(self, iteration: Iteration) -> Row | None:
         if iteration.seconds is None:
@@ -221,7 +221,7 @@ class Governed:
         try:
             anew.start()
         except (StewardError, Unreachable) as error:
-            self._say(f"the start is not counted: {refused(error)}")
+            self._say(f"the start is not counted: {error_line(error)}")
             anew.close()
             return
         self.run = anew
@@ -235,7 +235,7 @@ class Governed:
         now = {**self._allowed, **self._actuator.current()}
         return {name: resource.nearest(now[name]) for name, resource in self._resources.items()}
 
-    def _decided(self) -> Allocation:
+    def _decided_allocation(self) -> Allocation:
         """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
         found = self.run.allocation
         wrong = [
@@ -261,10 +261,10 @@ class Governed:
         lacking = [name for name in self._metrics if name != SECONDS and row.metrics.get(name, 0) <= 0]
         return lacking + [name for name in self._features if name not in row.features]
 
-    def _measured(self, row: Row) -> dict[str, float]:
+    def _metrics_of(self, row: Row) -> dict[str, float]:
         return {name: row.seconds if name == SECONDS else row.metrics[name] for name in self._metrics}
 
-    def _given(self, row: Row) -> dict[str, float]:
+    def _features_of(self, row: Row) -> dict[str, float]:
         return {name: row.features[name] for name in self._features}
 
     def _apply(self, when: str, before: Allocation, decided: Allocation) -> None:
@@ -292,10 +292,10 @@ class Governed:
         try:
             self.run.finish() if self.watched.status == 0 else self.run.fail(self.watched.failure)
         except (StewardError, Unreachable) as error:
-            self._keep(refused(error))
+            self._keep(error_line(error))
 
     def _cut_short(self, status: int, why: str) -> int:
-        with undisturbed():
+        with ignore_signals():
             for iteration in self.watched.iterations():
                 self._row(iteration)
             if self.run.id and not self.run.ended:
@@ -317,7 +317,8 @@ class Governed:
         """The run as a sample of its workload (the API's JSON), without iterations measured before it."""
         rows = [row for row in self.rows if row.source != PROFILE and not self._lacking(row)][: self.spec["iterations"]]
         reports = [
-            {"allocation": row.allocation, "metrics": self._measured(row), "features": self._given(row)} for row in rows
+            {"allocation": row.allocation, "metrics": self._metrics_of(row), "features": self._features_of(row)}
+            for row in rows
         ]
         return {"execution": f"run-{self.run.id}", "reports": reports}
 

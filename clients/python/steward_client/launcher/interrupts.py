@@ -12,7 +12,7 @@ NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 SIGNALLED = 128
 """Exit status of a process ended by signal n: 128 + n, as in a shell."""
 _holders: list[list[int]] = []
-"""Signals received in each `held` block in progress."""
+"""Signals received in each `defer_interrupts` block in progress."""
 
 
 class Interrupted(BaseException):
@@ -37,7 +37,7 @@ def _raise(number: int, _: FrameType | None) -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def defer_interrupts() -> Iterator[None]:
     """Context manager: delay Interrupted to the block's end, so that a new resource is always known to its cleanup.
 
     Without effect outside the main thread, where no signal is raised.
@@ -67,7 +67,7 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def ignore_signals() -> Iterator[None]:
     """Context manager: the signals are ignored in the block, for short work that must not be interrupted."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in NUMBERS}
     try:

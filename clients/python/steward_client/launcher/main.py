@@ -15,11 +15,11 @@ from . import arguments, plot, summary
 from .actuators import leftovers, registry
 from .actuators.contract import ActuatorError
 from .governed import Governed, targets
-from .interrupts import Interrupted, interruptible, undisturbed
+from .interrupts import Interrupted, ignore_signals, interruptible
 from .learn.learning import CommandEnded, Learning
 from .learn.profile import Profile
 from .said import columns, say
-from .service import JobFailed, Json, Service, refused
+from .service import JobFailed, Json, Service, error_line
 from .serving import service_at
 from .watched import Watched
 from .wishes import Misuse, Resource, Wishes
@@ -40,17 +40,17 @@ def main(said: Sequence[str] | None = None, program: str = PROGRAM) -> int:
         with interruptible():
             return launch(wishes)
     except Misuse as error:
-        return _failed(program, error, MISUSED)
+        return _print_failure(program, error, MISUSED)
     except (StewardError, JobFailed) as error:
-        return _failed(program, error, REFUSED)
+        return _print_failure(program, error, REFUSED)
     except Unreachable as error:
-        return _failed(program, error, UNREACHABLE)
+        return _print_failure(program, error, UNREACHABLE)
     except CommandEnded as error:
-        return _failed(program, error, error.status)
+        return _print_failure(program, error, error.status)
     except ActuatorError as error:
-        return _failed(program, error, NOT_STARTED)
+        return _print_failure(program, error, NOT_STARTED)
     except Interrupted as error:
-        return _failed(program, error, error.status)
+        return _print_failure(program, error, error.status)
 
 
 def launch(wishes: Wishes) -> int:
@@ -64,7 +64,7 @@ def launch(wishes: Wishes) -> int:
     """
     _listen()
     if not wishes.command:
-        return _cleaned(wishes)
+        return _clean(wishes)
     with (
         tempfile.TemporaryDirectory(prefix="steward-run-") as name,
         service_at(wishes, Path(name), say) as service,
@@ -74,7 +74,7 @@ def launch(wishes: Wishes) -> int:
             going = learning.do() if wishes.learn else None
             status = learning.status
             if status is None or not learning.over:
-                status = _governed(wishes, service, learning.spec or _workload(wishes, service), Path(name), going)
+                status = _govern(wishes, service, learning.spec or _workload(wishes, service), Path(name), going)
         except (Misuse, StewardError, JobFailed, Unreachable, ActuatorError) as error:
             if learning.status is None:
                 raise
@@ -83,14 +83,14 @@ def launch(wishes: Wishes) -> int:
         return status
 
 
-def _cleaned(wishes: Wishes) -> int:
+def _clean(wishes: Wishes) -> int:
     """Remove what earlier launchers left under the run's name, without running a command; exit status 0."""
     with closing(registry.create(wishes.actuator, {}, dict(wishes.options))) as actuator:
         leftovers.remove(actuator, wishes.run_name, say, every=True)
     return 0
 
 
-def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going: Profile | None) -> int:
+def _govern(wishes: Wishes, service: Service, spec: Json, folder: Path, going: Profile | None) -> int:
     targets(wishes, spec)
     ranges = {found["name"]: Resource.of_spec(found).range for found in spec["resources"]}
     actuator = going.watched.actuator if going else registry.create(wishes.actuator, ranges, dict(wishes.options))
@@ -99,14 +99,14 @@ def _governed(wishes: Wishes, service: Service, spec: Json, folder: Path, going:
         with closing(Governed(wishes, service, spec, watched, say, going.rows if going else None)) as governed:
             status = governed.drive()
     finally:
-        with undisturbed():
+        with ignore_signals():
             actuator.close()
     _conclude(governed, wishes)
     return status
 
 
 def _workload(wishes: Wishes, service: Service) -> Json:
-    found = service.found(f"/workloads/{wishes.workload}")
+    found = service.get_or_none(f"/workloads/{wishes.workload}")
     if found is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
@@ -139,7 +139,7 @@ def _listen() -> None:
 
     class Lines(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            why = f": {refused(record.exc_info[1])}" if record.exc_info and record.exc_info[1] else ""  # type: ignore[arg-type]
+            why = f": {error_line(record.exc_info[1])}" if record.exc_info and record.exc_info[1] else ""  # type: ignore[arg-type]
             say(f"{record.getMessage()}{why}")
 
     logger = logging.getLogger("steward_client")
@@ -147,7 +147,7 @@ def _listen() -> None:
     logger.setLevel(logging.INFO)
 
 
-def _failed(program: str, error: BaseException, status: int) -> int:
+def _print_failure(program: str, error: BaseException, status: int) -> int:
     say(" ".join(str(error).split()), program)
     return status
 

@@ -15,14 +15,14 @@ _unfinished: dict[int, bytes] = {}
 """The command's last piece of output by file descriptor (1, 2), if it ended within a line."""
 
 
-def passed_on(descriptor: int, piece: bytes) -> None:
+def pass_on(descriptor: int, piece: bytes) -> None:
     """Record a piece of output written to descriptor 1 or 2, so that the next message begins on a new line."""
     _unfinished.pop(descriptor, None)
     if not piece.endswith(b"\n"):
         _unfinished[descriptor] = piece[-PIECE_BYTES:]
 
 
-def _line_begun() -> str:
+def _line_start() -> str:
     """Text that moves the cursor to a new line; it erases a progress bar on a terminal, which is redrawn below."""
     try:
         shared = os.path.sameopenfile(1, 2)
@@ -37,17 +37,17 @@ def _line_begun() -> str:
 
 def say(text: str, speaker: str = "steward") -> None:
     """Print ``speaker: text`` to standard error, wrapped at the terminal's width; on one line without a terminal."""
-    sys.stderr.write(_line_begun())
+    sys.stderr.write(_line_start())
     sys.stderr.write("".join(f"{line}\n" for line in lines(f"{speaker}: {text}", columns())))
     sys.stderr.flush()
 
 
 def unless(quiet: bool, say: Callable[[str], None]) -> Callable[[str], None]:
     """``say``, or with ``quiet`` a function that prints nothing."""
-    return _unheard if quiet else say
+    return _ignore if quiet else say
 
 
-def _unheard(_: str) -> None:
+def _ignore(_: str) -> None:
     pass
 
 

@@ -32,7 +32,7 @@ class Answer(Json):
         raise Unreachable(f"the answer has no {name!r}, but {', '.join(self) or 'nothing'}: is it the service's?")
 
 
-def _answered(answer: httpx.Response) -> Json:
+def _parse(answer: httpx.Response) -> Json:
     return Answer(answers.document(answer))
 
 
@@ -66,7 +66,7 @@ class Service:
             StewardError: the service refused the call.
             Unreachable: it didn't respond.
         """
-        return self._answer(method, path, _answered, json)
+        return self._answer(method, path, _parse, json)
 
     def table(self, path: str) -> list[dict[str, str]]:
         """Rows of a CSV response to a GET, as texts by column name; raises StewardError and Unreachable as ``call``."""
@@ -93,7 +93,7 @@ class Service:
         once = {"Idempotency-Key": uuid4().hex} if method == "POST" else {}
         return self._retry.call(self.http, method, path, read, json, {**once, **(headers or {})})
 
-    def found(self, path: str) -> Json | None:
+    def get_or_none(self, path: str) -> Json | None:
         """JSON object at a path; None if the service responds 404; raises as ``call`` otherwise."""
         try:
             return self.call("GET", path)
@@ -102,7 +102,7 @@ class Service:
                 return None
             raise
 
-    def answers(self) -> bool:
+    def is_up(self) -> bool:
         """Whether a Steward service responds at the address now. Never raises."""
         try:
             return "status" in self.once("GET", "/healthz", answers.document)
@@ -138,6 +138,6 @@ class Service:
         self.http.close()
 
 
-def refused(error: StewardError | Unreachable) -> str:
+def error_line(error: StewardError | Unreachable) -> str:
     """An error's message in one line."""
     return " ".join(str(error).split())

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .embedded import Embedded
-from .interrupts import held
+from .interrupts import defer_interrupts
 from .limits.guarded import NotStarted
 from .said import unless
 from .service import Say, Service
@@ -41,7 +41,7 @@ def service_at(wishes: Wishes, folder: Path, say: Say) -> Iterator[Service]:
     with closing(Service(wishes.url)) as service, ExitStack() as stack:
         if _is_here(service.url):
             _share(service, wishes, folder / "serve.log", say, stack)
-        elif not service.answers():
+        elif not service.is_up():
             raise Misuse(
                 f"no service answers at {service.url}: is it running, and is that its address (--url, STEWARD_URL)?"
             )
@@ -58,19 +58,19 @@ def _share(service: Service, wishes: Wishes, log: Path, say: Say, stack: ExitSta
     tell = unless(wishes.quiet, say)
     data = wishes.data or Path(os.environ.get("STEWARD_DATA_DIR") or "steward-data")
     turn = _turn(service.url, stack)
-    if _ours(service, turn):
+    if _must_serve(service, turn):
         if turn is not None:
             turn.data = data
-        with held():
-            own = stack.enter_context(closing(_started(service, data, log, say, turn)))
+        with defer_interrupts():
+            own = stack.enter_context(closing(_start_service(service, data, log, say, turn)))
         _await(service, own)
         _keep(service, own, data)
     elif turn is not None and turn.take():  # no launcher runs the one that answers
         turn.release()
     elif turn is not None:
-        with held():
+        with defer_interrupts():
             again = partial(_taken_over, service, log, say, tell, turn)
-            stack.enter_context(closing(Standby(turn, service.answers, again)))
+            stack.enter_context(closing(Standby(turn, service.is_up, again)))
 
 
 def _turn(url: str, stack: ExitStack) -> Turn | None:
@@ -83,14 +83,14 @@ def _turn(url: str, stack: ExitStack) -> Turn | None:
         return None
 
 
-def _ours(service: Service, turn: Turn | None) -> bool:
+def _must_serve(service: Service, turn: Turn | None) -> bool:
     """Whether this launcher must run the service; False once one responds.
 
     Raises:
         Misuse: another launcher has the lock, but no service responds within 60 s.
     """
     until = time.monotonic() + READY_SECONDS
-    while not service.answers():
+    while not service.is_up():
         if turn is None or turn.take():
             return True
         if time.monotonic() > until:
@@ -99,7 +99,7 @@ def _ours(service: Service, turn: Turn | None) -> bool:
     return False
 
 
-def _started(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
+def _start_service(service: Service, data: Path, log: Path, say: Say, turn: Turn | None) -> Embedded:
     left = turn.release if turn else lambda: None
     try:
         return Embedded(_command(service.url, data), log, say, left)
@@ -115,7 +115,7 @@ def _keep(service: Service, own: Embedded, data: Path) -> None:
 def _taken_over(service: Service, log: Path, say: Say, tell: Say, turn: Turn, data: Path) -> Embedded | None:
     """Continue another launcher's service on its data folder; None, with a message, if it can't be started here."""
     try:
-        own = _started(service, data, log, say, turn)
+        own = _start_service(service, data, log, say, turn)
     except Misuse as error:
         say(str(error))
         return None

@@ -34,7 +34,7 @@ def lines(governed: Governed) -> list[str]:
     if not governed.cancelled and not watched.status:
         found.append(_outcome(governed))
     if governed.rows:
-        found += [*_cost(governed), _decided(governed.rows), *_predicted(governed.rows)]
+        found += [*_cost(governed), _decisions_line(governed.rows), *_prediction_lines(governed.rows)]
     return found
 
 
@@ -82,7 +82,7 @@ def _money(value: float, currency: str) -> str:
     return f"{value:.3g} {currency}" if currency.isalnum() else f"{currency}{value:.3g}"
 
 
-def _decided(rows: Sequence[Row]) -> str:
+def _decisions_line(rows: Sequence[Row]) -> str:
     sources = Counter(row.source for row in rows)
     moved = sources.pop(PROFILE, 0)
     measured = f"; {moved} iterations before them were measured to learn" if moved else ""
@@ -94,7 +94,7 @@ def _decided(rows: Sequence[Row]) -> str:
     return f"decisions: {len(rows)} ({by}), {changes} of them changes{measured}"
 
 
-def _predicted(rows: Sequence[Row]) -> list[str]:
+def _prediction_lines(rows: Sequence[Row]) -> list[str]:
     known = [row for row in rows if row.low is not None and row.high is not None]
     within = sum(row.low <= row.seconds <= row.high for row in known if row.low is not None and row.high is not None)
     return [f"iterations within what was predicted: {within} of {len(known)}"] if known else []

@@ -18,13 +18,13 @@ from typing import Any, Protocol, TypeVar
 
 from .actuators import leftovers
 from .actuators.contract import GRACE_SECONDS, Actuator, ActuatorError, Allocation, Launch, Sink, Stream
-from .interrupts import SIGNALLED, Interrupted, undisturbed
+from .interrupts import SIGNALLED, Interrupted, ignore_signals
 from .iterations.bars import ESCAPES
-from .iterations.files import OwnFile, Tail, told
+from .iterations.files import OwnFile, Tail, parse_marks
 from .iterations.mark import Clock, Iteration, Mark
 from .iterations.output import Lines, Matcher, Spread
-from .iterations.suggestion import suggested
-from .said import passed_on, unless
+from .iterations.suggestion import suggest_pattern
+from .said import pass_on, unless
 from .wishes import Wishes
 
 LOOK_SECONDS = 0.02
@@ -75,7 +75,7 @@ class Watched:
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._matcher = Matcher(wishes.pattern, wishes.marks)
         self._own = self._own_file()
-        self._told: Marks = Tail(folder / "iterations", told)
+        self._told: Marks = Tail(folder / "iterations", parse_marks)
         self._rank, self._broken, self._first = -1, False, 0
         self._seen: deque[str] = deque(maxlen=LINES_SEEN)
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
@@ -139,9 +139,9 @@ class Watched:
         try:
             status = self.actuator.stop(error.number, GRACE_SECONDS)
         except Interrupted:
-            with undisturbed():
+            with ignore_signals():
                 status = self.actuator.stop(signal.SIGKILL, 0.0)
-        with undisturbed():
+        with ignore_signals():
             self.actuator.close()
         self.status, self.ended = status, time.monotonic()
         error.status = error.status if status is None else status
@@ -192,19 +192,19 @@ class Watched:
         while self.status is None:
             self.status = self.actuator.wait(0)
             self.ended = time.monotonic()
-            yield from self._heard()
+            yield from self._new_iterations()
             if self._broken and self.status is None:
                 self.status = self.actuator.stop(signal.SIGPIPE)
             if self.status is None:  # else its last lines may not have arrived yet
                 self._hint()
         self.actuator.close()  # all that was written has arrived then
-        yield from self._heard()
+        yield from self._new_iterations()
         if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:
             yield from self.clock.hear(self._matcher.bar.end(self.ended))
         yield from self.clock.finish(self.ended)
         self._hint()
 
-    def _heard(self) -> Iterator[Iteration]:
+    def _new_iterations(self) -> Iterator[Iteration]:
         for rank, mark in self._new():
             if rank > self._rank:
                 self._adopt(rank)
@@ -246,7 +246,7 @@ class Watched:
             return
         self._hint_at = now + SILENT_SECONDS
         seen = list(self._seen.copy())  # threads go on adding lines
-        pattern = None if self._own or self._wishes.pattern else suggested(seen)
+        pattern = None if self._own or self._wishes.pattern else suggest_pattern(seen)
         if pattern in self._hints or (pattern is None and self._hints):
             return
         since = "" if over else f" after {now - self.began:.3g} s"
@@ -292,4 +292,4 @@ def _write(descriptor: int, piece: bytes) -> None:
     view: Any = memoryview(piece)
     while view:
         view = view[os.write(descriptor, view) :]
-    passed_on(descriptor, piece)
+    pass_on(descriptor, piece)

@@ -194,7 +194,7 @@ def pattern(text: str) -> re.Pattern[str]:
     return found
 
 
-def named(command: Iterable[str]) -> str:
+def default_name(command: Iterable[str]) -> str:
     """Default name of a workload for a command: its script's or module's name as a slug of at most 63 characters."""
     parts = list(command)
     scripts = [part for part in parts[1:] if not part.startswith("-") and Path(part).suffix in (".py", ".sh", ".R")]

@@ -87,7 +87,7 @@ class Reader:
         """Amounts of every workload that has live runs and decisions with amounts; raises as ``of``."""
         found: dict[str, list[Amounts]] = {}
         for run in self._live():
-            if _given(run["decision"]) is not None:
+            if _allocation_of(run["decision"]) is not None:
                 found.setdefault(run["workload"], []).append(amounts(run["decision"]))
         return {workload: total(each) for workload, each in found.items()}
 
@@ -105,7 +105,7 @@ class Reader:
         return self._retry.call(self._http, "GET", path, document)
 
 
-def _given(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
+def _allocation_of(decision: Mapping[str, Any]) -> Mapping[str, float] | None:
     found = decision.get("allocation", decision.get("servers"))
     if isinstance(found, Mapping):
         return found
@@ -120,7 +120,7 @@ def amounts(decision: Mapping[str, Any]) -> Amounts:
     Raises:
         SubjectError: the decision contains none of these.
     """
-    given = _given(decision)
+    given = _allocation_of(decision)
     if given is None:
         raise SubjectError(
             f"workload {decision.get('workload')!r}: decisions of kind {decision.get('kind')!r} tell no amounts; "

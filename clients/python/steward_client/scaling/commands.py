@@ -41,7 +41,7 @@ def scaler(
     --tls-cert and --tls-key enable TLS; --tls-ca requires client certificates signed by that CA. The service's key is
     read from STEWARD_API_KEY. Exit status: 0 stopped, 1 can't start.
     """
-    run = _loaded("scaler", "run_scaler")
+    run = _load_function("scaler", "run_scaler")
     raise typer.Exit(run(url, f"{host}:{port}", poll, (fresh, hold), (tls_cert, tls_key, tls_ca)))
 
 
@@ -62,7 +62,7 @@ def recommender(
 
     Exit status: 0 stopped, 1 can't start, or (with --once) objects can't be listed.
     """
-    run = _loaded("recommender", "run_recommender")
+    run = _load_function("recommender", "run_recommender")
     raise typer.Exit(run(url, kubernetes, namespace, name, None if once else every, hold))
 
 
@@ -83,11 +83,11 @@ def adapter(
     --tls-cert and --tls-key enable TLS, which Kubernetes requires; --tls-ca requires client certificates signed by
     that CA. Exit status: 0 stopped, 1 can't start.
     """
-    run = _loaded("adapter", "run_adapter")
+    run = _load_function("adapter", "run_adapter")
     raise typer.Exit(run(url, host, port, (fresh, hold), (tls_cert, tls_key, tls_ca)))
 
 
-def _loaded(command: str, name: str) -> Any:
+def _load_function(command: str, name: str) -> Any:
     """A function of the module ``programs``; if its packages aren't installed, exits with status 1 and a hint."""
     try:
         from . import programs

@@ -18,8 +18,8 @@ from steward_client.live import http_client
 from steward_client.retry import Retry
 
 from .amounts import Amounts, Reader
+from .cached import CachedFunction
 from .keda.server import Scaler, serving
-from .kept import Kept
 from .metrics import MetricsAdapter
 from .recommender import Recommender
 
@@ -39,11 +39,11 @@ def run_scaler(url: str, address: str, poll: float, kept: Seconds, tls: Files) -
     ``poll``: seconds between checks for push triggers; ``kept``: seconds for which responses are fresh, and hold.
     """
     _log()
-    decided = Kept(_reader(url).of, *kept)
+    decided = CachedFunction(_reader(url).of, *kept)
     try:
         asyncio.run(_serve(Scaler(decided, poll), address, _credentials(tls)))
     except (OSError, ValueError) as error:
-        return _failed("scaler", error)
+        return _print_failure("scaler", error)
     return DONE
 
 
@@ -78,7 +78,7 @@ def run_recommender(
     _log()
     try:
         api = KubernetesApi.connect(kubernetes)
-        recommender = Recommender(api, Kept(_reader(url).of, 1.0, hold), namespace, name)
+        recommender = Recommender(api, CachedFunction(_reader(url).of, 1.0, hold), namespace, name)
         while True:
             try:
                 recommender.look()
@@ -92,17 +92,17 @@ def run_recommender(
     except KeyboardInterrupt:
         return DONE
     except KubernetesError as error:
-        return _failed("recommender", error)
+        return _print_failure("recommender", error)
 
 
 def run_adapter(url: str, host: str, port: int, kept: Seconds, tls: Files) -> int:
     """Serve the metrics adapter at ``host`` and ``port`` until SIGTERM; returns 0, or 1 if ``tls`` is incomplete."""
     certificate, key, vouching = tls
     if bool(certificate) != bool(key) or (vouching and not key):
-        return _failed("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
+        return _print_failure("adapter", "TLS needs --tls-cert and --tls-key together; --tls-ca may be added")
     _log()
     reader = _reader(url)
-    by_workload: Kept[str, Mapping[str, Amounts]] = Kept(lambda _: reader.by_workload(), *kept)
+    by_workload: CachedFunction[str, Mapping[str, Amounts]] = CachedFunction(lambda _: reader.by_workload(), *kept)
     app = MetricsAdapter(lambda: by_workload("")).app()
     served = {"ssl_certfile": certificate, "ssl_keyfile": key, "ssl_ca_certs": vouching} if key else {}
     require = {"ssl_cert_reqs": 2} if vouching else {}  # ssl.CERT_REQUIRED
@@ -118,6 +118,6 @@ def _log() -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
 
 
-def _failed(command: str, error: object) -> int:
+def _print_failure(command: str, error: object) -> int:
     print(f"steward {command}: {error}", file=sys.stderr)
     return FAILED

@@ -10,7 +10,7 @@ from steward_client.errors import StewardError, Unreachable
 from steward_client.kubernetes import KubernetesApi, KubernetesError, QuantityError
 
 from .amounts import Amounts, Subject, SubjectError
-from .vpa import RECOMMENDER, Object, Wanted, conditions, ours, recommendation
+from .vpa import RECOMMENDER, Object, RecommendationRequest, conditions, is_addressed, recommendation
 
 GROUP = "/apis/autoscaling.k8s.io/v1"
 PLURAL = "verticalpodautoscalers"
@@ -50,9 +50,9 @@ class Recommender:
         Raises:
             KubernetesError: objects can't be listed.
         """
-        return sum(self._written(vpa) for vpa in self._api.list(self._path) if ours(vpa, self._name))
+        return sum(self._update_status(vpa) for vpa in self._api.list(self._path) if is_addressed(vpa, self._name))
 
-    def _written(self, vpa: Object) -> bool:
+    def _update_status(self, vpa: Object) -> bool:
         old: Object = vpa.get("status") or {}
         status = self._status(vpa, old)
         if status is None or status == {name: old.get(name) for name in status}:
@@ -69,7 +69,7 @@ class Recommender:
         """The status to be written; None if the service is unreachable. An old recommendation may stay."""
         now = self._now().strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
-            wanted = Wanted.of(vpa)
+            wanted = RecommendationRequest.of(vpa)
             decided = self._decided(wanted.subject)
             if not decided:
                 return {"conditions": conditions(old, now, "NothingLive", "no run is live; the last one stands")}

@@ -21,7 +21,7 @@ PROVIDED = "RecommendationProvided"
 Object = Mapping[str, Any]
 
 
-class Wanted(NamedTuple):
+class RecommendationRequest(NamedTuple):
     """The request in an object's annotations.
 
     Attributes:
@@ -35,7 +35,7 @@ class Wanted(NamedTuple):
     conversions: tuple[Conversion, ...]
 
     @classmethod
-    def of(cls, vpa: Object) -> Wanted:
+    def of(cls, vpa: Object) -> RecommendationRequest:
         """Parse an object's annotations.
 
         Raises:
@@ -52,12 +52,12 @@ class Wanted(NamedTuple):
         return cls(subject, notes[ANNOTATIONS + "container"], conversions)
 
 
-def ours(vpa: Object, name: str = RECOMMENDER) -> bool:
+def is_addressed(vpa: Object, name: str = RECOMMENDER) -> bool:
     """Whether an object names this recommender."""
     return any(one.get("name") == name for one in vpa["spec"].get("recommenders") or ())
 
 
-def recommendation(vpa: Object, wanted: Wanted, decided: Amounts) -> Object:
+def recommendation(vpa: Object, wanted: RecommendationRequest, decided: Amounts) -> Object:
     """``status.recommendation`` of an object: the decided amounts, within the bounds of its resource policy.
 
     Lower and upper bound equal the target, because the updater acts on requests outside of them.
@@ -69,7 +69,7 @@ def recommendation(vpa: Object, wanted: Wanted, decided: Amounts) -> Object:
     if missing:
         raise SubjectError(f"annotation {ANNOTATIONS}resources: {missing[0]!r} is none of {', '.join(sorted(decided))}")
     uncapped = {one.name: one.of(decided[one.resource]) for one in wanted.conversions}
-    target = {name: _within(text, name, _policy(vpa, wanted.container)) for name, text in uncapped.items()}
+    target = {name: _clamp(text, name, _policy(vpa, wanted.container)) for name, text in uncapped.items()}
     bounds = {"target": target, "lowerBound": target, "upperBound": target, "uncappedTarget": uncapped}
     return {"containerRecommendations": [{"containerName": wanted.container, **bounds}]}
 
@@ -82,7 +82,7 @@ def _policy(vpa: Object, container: str) -> Object:
     return found
 
 
-def _within(text: str, name: str, policy: Object) -> str:
+def _clamp(text: str, name: str, policy: Object) -> str:
     amount = parse_quantity(text)
     for bound, nearest in (("minAllowed", max), ("maxAllowed", min)):
         limit = (policy.get(bound) or {}).get(name)

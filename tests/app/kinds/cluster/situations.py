@@ -63,4 +63,4 @@ def situations(draw: st.DrawFn, most: int = 12) -> Situation:
     before[before.cumsum() > gpus] = 0
     held = place(given, in_order(before))
     fewer = np.minimum(capacity, np.where(numbers.random(len(capacity)) < 0.2, 0, 4))
-    return given._replace(jobs=jobs._replace(held=held), capacity=fewer)
+    return given._replace(jobs=jobs._replace(allocation=held), capacity=fewer)

@@ -28,7 +28,7 @@ def test_no_node_gives_more_than_it_has_and_no_job_gets_less_than_it_can_use(rul
 @pytest.mark.parametrize("rule", RULES)
 @given(situations())
 def test_who_keeps_a_number_keeps_its_nodes_while_they_are_there(rule: Rule, situation: Situation) -> None:
-    before = situation.jobs.held
+    before = situation.jobs.allocation
     wanted = rule(situation)
     after = place(situation, wanted)
     same = before.sum(axis=1) == wanted.gpus
@@ -55,7 +55,7 @@ def test_nobody_passes_in_first_come_first_served(situation: Situation) -> None:
 def test_of_those_that_ask_alike_the_undemoted_run_first(situation: Situation) -> None:
     gpus, jobs = tiresias(situation).gpus, situation.jobs
     for one in np.flatnonzero((jobs.demoted == NEVER) & (gpus == 0)):
-        assert not ((gpus > 0) & (jobs.demoted < NEVER) & (jobs.asked >= jobs.asked[one])).any()
+        assert not ((gpus > 0) & (jobs.demoted < NEVER) & (jobs.requested >= jobs.requested[one])).any()
 
 
 @given(situations())
@@ -76,7 +76,7 @@ def test_no_gpu_saves_more_elsewhere_under_optimus(situation: Situation) -> None
 @given(situations())
 def test_more_than_there_is_is_refused(situation: Situation) -> None:
     with pytest.raises(ValueError, match="are wanted of"):
-        place(situation, in_order(situation.jobs.asked + situation.gpus))
+        place(situation, in_order(situation.jobs.requested + situation.gpus))
 
 
 @given(situations())

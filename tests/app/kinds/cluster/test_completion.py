@@ -24,7 +24,7 @@ def cluster(seconds: list[float], left: list[float], held: list[int], queue: lis
     outlook = Planted(8, np.array(seconds), np.zeros(count), np.array(left), 8 * ones)
     empty = Situation(100.0, capacity, jobs, outlook, 30.0)
     on = np.array([[min(gpus, 4), max(gpus - 4, 0)] for gpus in held])
-    return empty._replace(jobs=jobs._replace(held=on))
+    return empty._replace(jobs=jobs._replace(allocation=on))
 
 
 @pytest.mark.parametrize(("rule", "queues"), [(RULES[0], 1), (RULES[1], 2), (RULES[2], 2)])
@@ -109,11 +109,11 @@ def test_jobs_that_are_alike_do_not_take_turns(count: int, seed: int) -> None:
     """What is left of them strays as paces do, and says nothing of who ran: nobody gives way for it."""
     numbers, situation = np.random.default_rng(seed), cluster([1.0] * count, [5_000.0] * count, [0] * count)
     first = place(situation, soonest(situation))
-    situation = situation._replace(jobs=situation.jobs._replace(held=first))
+    situation = situation._replace(jobs=situation.jobs._replace(allocation=first))
     for step in range(20):
         left = 5_000.0 * numbers.uniform(0.997, 1.003, count)
         outlook = Planted(8, np.ones(count), np.zeros(count), left, 8 * np.ones(count, np.int64))
         situation = situation._replace(outlook=outlook, now=100.0 + 60 * step)
         held = place(situation, soonest(situation))
-        np.testing.assert_array_equal(held.any(axis=1) >= situation.jobs.held.any(axis=1), [True] * count)
-        situation = situation._replace(jobs=situation.jobs._replace(held=held))
+        np.testing.assert_array_equal(held.any(axis=1) >= situation.jobs.allocation.any(axis=1), [True] * count)
+        situation = situation._replace(jobs=situation.jobs._replace(allocation=held))

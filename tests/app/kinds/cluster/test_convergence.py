@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from app.kinds.cluster import jobs as table
-from app.kinds.cluster.lookahead import UNLIMITED, Converging, Progress, Tolerance, join, judged, keep, limited, none
+from app.kinds.cluster.lookahead import (
+    UNLIMITED,
+    Converging,
+    Progress,
+    Tolerance,
+    join,
+    keep,
+    none,
+    update_convergence,
+    with_ceilings,
+)
 from app.kinds.cluster.placement import Situation
 from app.kinds.cluster.strategies import equal_share, fifo
 from tests.app.kinds.cluster.situations import Planted
@@ -26,7 +36,7 @@ def progress(gain: float, gpus: int, level: float = 1.0, half: float = 0.0, floo
 def test_it_is_halved_window_by_window_down_to_its_floor() -> None:
     state, gpus, seen = none(1), 8, []
     for now in range(0, 60, 5):
-        state = judged(state, progress(0.001, gpus, floor=2), float(now), TOLERANCE)
+        state = update_convergence(state, progress(0.001, gpus, floor=2), float(now), TOLERANCE)
         gpus = int(min(state.ceiling[0], 8))
         seen.append(gpus)
     assert seen == [4, 4, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]
@@ -36,21 +46,21 @@ def test_it_is_shrunk_to_what_fits_nodes() -> None:
     fits = np.array([0, 1, 2, 4, 8, 12])
     for gpus, fewer in ((12, 4), (8, 4), (4, 2), (2, 1)):
         seen = progress(0.001, gpus)._replace(sizes=fits)
-        assert judged(none(1), seen, 0.0, TOLERANCE).ceiling.tolist() == [fewer]
+        assert update_convergence(none(1), seen, 0.0, TOLERANCE).ceiling.tolist() == [fewer]
 
 
 def test_what_is_in_doubt_is_not_small() -> None:
-    assert judged(none(1), progress(0.001, 8, half=0.1), 0.0, TOLERANCE).ceiling[0] == UNLIMITED
-    assert judged(none(1), progress(float("nan"), 8), 0.0, TOLERANCE).ceiling[0] == UNLIMITED
+    assert update_convergence(none(1), progress(0.001, 8, half=0.1), 0.0, TOLERANCE).ceiling[0] == UNLIMITED
+    assert update_convergence(none(1), progress(float("nan"), 8), 0.0, TOLERANCE).ceiling[0] == UNLIMITED
 
 
 def test_it_is_restored_for_good_when_more_is_left_or_it_came_further_than_expected() -> None:
-    shrunk = judged(none(1), progress(0.001, 8), 0.0, TOLERANCE)
+    shrunk = update_convergence(none(1), progress(0.001, 8), 0.0, TOLERANCE)
     for revived in (progress(0.05, 4), progress(0.0, 4, level=1.2)):
-        again = judged(shrunk, revived, 5.0, TOLERANCE)
+        again = update_convergence(shrunk, revived, 5.0, TOLERANCE)
         assert again.ceiling[0] == UNLIMITED
         assert again.restored[0]
-        assert judged(again, progress(0.0, 8), 100.0, TOLERANCE).ceiling[0] == UNLIMITED
+        assert update_convergence(again, progress(0.0, 8), 100.0, TOLERANCE).ceiling[0] == UNLIMITED
 
 
 @given(st.lists(st.tuples(st.floats(-0.1, 0.5), st.floats(0, 0.2), st.floats(0.1, 2)), max_size=40))
@@ -58,7 +68,7 @@ def test_no_job_turns_round_more_than_once(told: list[tuple[float, float, float]
     state, ceilings = none(1), [UNLIMITED]
     for now, (gain, half, level) in enumerate(told):
         gpus = int(min(state.ceiling[0], 64))
-        state = judged(state, progress(gain, gpus, level, half), 20.0 * now, TOLERANCE)
+        state = update_convergence(state, progress(gain, gpus, level, half), 20.0 * now, TOLERANCE)
         ceilings.append(int(state.ceiling[0]))
         assert state.ceiling[0] >= 1
     ways = [np.sign(after - before) for before, after in itertools.pairwise(ceilings) if after != before]
@@ -71,14 +81,14 @@ def test_what_is_freed_is_given_on() -> None:
     here = Situation(0.0, np.array([4, 4]), jobs, Planted(8, ones, 0 * ones, ones, eight), 30.0)
     before = equal_share(here).gpus
     state = Converging(np.array([2, UNLIMITED]), np.zeros(2), np.zeros(2), np.zeros(2, np.bool_))
-    after = limited(equal_share, state)(here).gpus
+    after = with_ceilings(equal_share, state)(here).gpus
     assert_array_equal(before, [4, 4])
     assert_array_equal(after, [2, 6])
-    assert limited(fifo, state)(here).gpus[0] == 2
+    assert with_ceilings(fifo, state)(here).gpus[0] == 2
 
 
 def test_columns_follow_their_jobs() -> None:
     both = Progress(np.ones(2), np.array([0.0, 1.0]), np.zeros(2), np.array([8, 8]), np.ones(2, np.int64))
-    state = judged(none(2), both, 0.0, TOLERANCE)
+    state = update_convergence(none(2), both, 0.0, TOLERANCE)
     assert_array_equal(state.ceiling, [4, UNLIMITED])
     assert_array_equal(join(keep(state, np.array([True, False])), 1).ceiling, [4, UNLIMITED])

@@ -10,11 +10,11 @@ from app.kinds.cluster.layout import Layout
 from app.kinds.cluster.report import ClusterDecision
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.views import ClusterViews
-from app.kinds.contract.engine import ADDED, Answered, Pending, Snapshot
+from app.kinds.contract.engine import ADDED, EncodedDecision, Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.kind import RunStart
-from app.kinds.contract.views import Shown
-from app.kinds.engine import Kept, Voice
+from app.kinds.contract.views import RunHistory
+from app.kinds.engine import DecidedBy, RunMemory
 from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -39,7 +39,7 @@ def compiled() -> Compiled:
     return found
 
 
-def step(on: Compiled, state: Kept, n: int) -> Answered:
+def step(on: Compiled, state: RunMemory, n: int) -> EncodedDecision:
     read = ENGINE.read(on, state, n, ENGINE.decode(msgspec.json.encode(REPORTS[n])))
     return all_answered(ENGINE.answer(on, [Pending("r", n, state, read, {}, None)], NOW))[0]
 
@@ -106,7 +106,7 @@ def test_a_page_says_what_is_free_of_the_gpus_that_are_left() -> None:
     [answered] = all_answered(ENGINE.answer(on, [Pending("r", 0, state, read, {}, None)], NOW))
     decision = msgspec.json.decode(answered.decision)
     assert decision["reason"]["text"] == "1 started; 1 job runs, 0 wait, by soonest"
-    shown = Shown({}, decision, answered.state.state, 1, [], 1)
+    shown = RunHistory({}, decision, answered.state.state, 1, [], 1)
     free = next(fact for fact in ClusterViews().facts(on, shown) if fact.name == "free")
     assert (free.value, free.hint) == ("3 of 4 GPUs", "4 more are reported lost")
 
@@ -130,7 +130,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
 
     monkeypatch.setattr(Compiled, "rule", rule)
     on, other, broken = compiled(), compiled(), False
-    on.agent, on.voice = Failing(), Voice("agent", "failing")  # type: ignore[assignment]
+    on.agent, on.decided_by = Failing(), DecidedBy("agent", "failing")  # type: ignore[assignment]
     states = {one: ENGINE.begin(one, "r", RunStart(workload="training"), NOW).state for one in (on, other)}
     given = {on: dict[str, dict[str, int]](), other: dict[str, dict[str, int]]()}
     for n in range(len(REPORTS)):
@@ -145,7 +145,7 @@ def test_an_agent_that_fails_is_replaced_by_the_rule_and_that_by_holding(
             given[one] |= {change.job: change.nodes for change in decision.changes}
             state = states[one].state
             for node, gpus in zip(one.layout.nodes, state.capacity.tolist(), strict=True):
-                there = state.jobs.held[:, one.layout.node_index[node]].sum()
+                there = state.jobs.allocation[:, one.layout.node_index[node]].sum()
                 assert there <= gpus
     assert given[on] == given[other]
     assert given[on]["bert"] or given[on]["yolo"]

@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from app.kinds.cluster import experience
 from app.kinds.cluster.advance import advance
 from app.kinds.cluster.engine import ENGINE
-from app.kinds.cluster.experience import Measured, Shown
+from app.kinds.cluster.experience import ApplicationMeasurements, MeasuredStep
 from app.kinds.cluster.layout import ClusterState, Layout, begin, pack, unpack
 from app.kinds.cluster.model import ClusterModel
 from app.kinds.cluster.report import ClusterReport
@@ -23,7 +23,7 @@ from app.kinds.cluster.run_samples import samples, steps
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Batches, Throughput, layout_nodes, step_seconds
 from app.kinds.contract.engine import Pending, Snapshot
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from tests.answers import all_answered
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,9 +35,9 @@ TRUE = np.array([0.05, 0.002, 0.06, 0.002, 0.01, 0.001, 2.0])
 """Parameters of a throughput."""
 
 
-def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> Measured:
+def step(nodes: int, gpus: int, local: int, factor: float = 1.0) -> MeasuredStep:
     seconds = float(step_seconds(TRUE, np.array(nodes), np.array(gpus), np.array(float(local))))
-    return Measured(nodes, gpus, local, seconds * factor, min(TRUE[0] + TRUE[1] * local, seconds) * factor, 1)
+    return MeasuredStep(nodes, gpus, local, seconds * factor, min(TRUE[0] + TRUE[1] * local, seconds) * factor, 1)
 
 
 class Live:
@@ -47,7 +47,7 @@ class Live:
         layout = Layout(spec)
         version = None if model is None else 1
         self.on = ENGINE.compile(Snapshot("w", spec.name, 1, spec, layout, model, version, None, None, 1))
-        self.kept, self.number = Kept(begin(layout)), 0
+        self.kept, self.number = RunMemory(begin(layout)), 0
 
     @property
     def state(self) -> ClusterState:
@@ -73,12 +73,12 @@ def on(job: str, seconds: float, **told: Any) -> dict[str, Any]:
 
 
 def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
-    shown = Shown(64)
+    shown = ApplicationMeasurements(64)
     for gpus, local in ((1, 32), (1, 64), (2, 32), (4, 32)):
-        shown = experience.measured(shown, step(1, gpus, local))
+        shown = experience.add_step(shown, step(1, gpus, local))
     known = len(shown.places)
-    assert experience.measured(shown, step(1, 4, 40)).places == shown.places
-    across = experience.measured(shown, step(2, 8, 32))
+    assert experience.add_step(shown, step(1, 4, 40)).places == shown.places
+    across = experience.add_step(shown, step(2, 8, 32))
     assert len(across.places) == known + 1  # nothing was known of several nodes
     parameters = across.parameters
     assert parameters is not None
@@ -87,23 +87,23 @@ def test_steps_that_were_expected_change_nothing_and_surprises_do() -> None:
 
 
 def test_noisy_steps_at_a_place_are_averaged_and_places_are_bounded() -> None:
-    shown, noise = experience.measured(Shown(64), step(1, 4, 32, 1.5)), np.random.default_rng(0)
+    shown, noise = experience.add_step(ApplicationMeasurements(64), step(1, 4, 32, 1.5)), np.random.default_rng(0)
     for _ in range(200):
-        shown = experience.measured(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
+        shown = experience.add_step(shown, step(1, 4, 32, float(np.exp(noise.normal(0, 0.1)))))
     (one,) = shown.places
     assert one.seconds == pytest.approx(step(1, 4, 32).seconds, rel=0.1)
     for _ in range(20):
-        shown = experience.measured(shown, step(1, 4, 32, 1.15))
+        shown = experience.add_step(shown, step(1, 4, 32, 1.15))
     assert shown.places[0].seconds == pytest.approx(step(1, 4, 32, 1.15).seconds, rel=0.03)  # they have become slower
     for number in range(200):
-        shown = experience.measured(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
+        shown = experience.add_step(shown, step(1, 1 + number % 4, 1 + 7 * number, 1 + number / 50))
     assert len(shown.places) <= experience.MOST_PLACES
 
 
 def test_of_two_jobs_that_differ_in_their_noise_alone_the_noisier_scales_further() -> None:
-    shown = Shown(64)
+    shown = ApplicationMeasurements(64)
     for place in ((1, 1, 32), (1, 1, 64), (1, 4, 32), (2, 8, 32), (4, 16, 32)):
-        shown = experience.measured(shown, step(*place))
+        shown = experience.add_step(shown, step(*place))
     batches = Batches(64, 4_096, 8, 128)
     quiet, noisy = (experience.goodput(shown, batches, noise, (4, 16)) for noise in (10.0, 10_000.0))
     assert noisy.goodput[16] / noisy.goodput[1] > 2 * quiet.goodput[16] / quiet.goodput[1]
@@ -311,7 +311,7 @@ def test_a_job_that_asks_for_more_gpus_than_its_batch_has_samples_runs_all_the_s
 
 
 def test_no_batch_is_larger_than_the_largest() -> None:
-    shown = experience.measured(Shown(10), step(1, 1, 10))
+    shown = experience.add_step(ApplicationMeasurements(10), step(1, 1, 10))
     course = experience.goodput(shown, Batches(10, 100, 1, 64), 1e6, (4, 16))
     assert course.batch[1:].max() == 100
     run = Live()

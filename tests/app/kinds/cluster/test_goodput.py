@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 from app.kinds.cluster.placement import Situation, pack, place
 from app.kinds.cluster.strategies import FLOOR, fitting, goodput, least, speedups
-from app.kinds.cluster.throughput import Known, best, goodput_at
+from app.kinds.cluster.throughput import JobStatistics, best, goodput_at
 from tests.app.kinds.cluster.situations import situations
 
 PARAMETERS = np.array([[0.121, 0.00568, 0.0236, 0.00634, 0.0118, 0.00317, 1.14]])
 ONE = np.ones(1, np.int64)
-KNOWN = Known(PARAMETERS, np.array([0.00136]), np.array([0.000502]), 128 * ONE, 1024 * ONE, 32 * ONE, 512 * ONE)
+KNOWN = JobStatistics(PARAMETERS, np.array([0.00136]), np.array([0.000502]), 128 * ONE, 1024 * ONE, 32 * ONE, 512 * ONE)
 
 
 @pytest.mark.parametrize(("nodes", "gpus", "expected"), [(2, 8, 305.717), (1, 4, 299.145)])

@@ -26,7 +26,7 @@ from app.kinds.cluster.samples import ClusterSamples
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import Sample
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.records import JSON
 from tests.answers import all_answered
 from workers.inputs import Workload
@@ -49,7 +49,7 @@ def documented() -> ClusterModel:
     codec = ClusterSamples(Layout(spec()))
     [read] = codec.formats[JSON].reader(codec, None).read(iter([SAMPLES[JSON]]))
     assert isinstance(read, Sample)
-    return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpacked(read.data))]), 0).model)
+    return ClusterModel.from_bytes(fit(Workload(spec(), samples=[("e", codec.unpack(read.data))]), 0).model)
 
 
 def model(ended: int) -> ClusterModel:
@@ -66,7 +66,7 @@ def compiled(of: ClusterSpec, ended: int = 12) -> Compiled:
     return found
 
 
-def told(on: Compiled, state: Kept, number: int, report: dict[str, Any]) -> tuple[Kept, dict[str, Any]]:
+def told(on: Compiled, state: RunMemory, number: int, report: dict[str, Any]) -> tuple[RunMemory, dict[str, Any]]:
     """The state after a report, as it comes back from where it is stored, and the decision."""
     read = ENGINE.read(on, state, number, ENGINE.decode(json.dumps(report).encode()))
     [answered] = all_answered(ENGINE.answer(on, [Pending("r", number, state, read, {}, None)], NOW))
@@ -76,7 +76,7 @@ def told(on: Compiled, state: Kept, number: int, report: dict[str, Any]) -> tupl
 
 def played(on: Compiled, losses: list[float], application: str = "bert") -> list[dict[str, Any]]:
     """The decisions on one job that shows losses, minute by minute, beside two long ones that could use more GPUs."""
-    state: Kept = ENGINE.begin(on, "r", None, NOW).state
+    state: RunMemory = ENGINE.begin(on, "r", None, NOW).state
     first = {"application": application, "batch": 128, "gpus": 4, "maximum": 8}
     jobs = [{"job": "a", "iterations": ITERATIONS, **first}] + [
         {"job": job, "iterations": 2_000, **first} for job in "bc"
@@ -133,7 +133,7 @@ def test_long_curves_are_thinned_and_go_through_storage(count: int) -> None:
     state = experience.none(2)
     for number in range(count):
         known = known._replace(iteration=np.array([number, 0.0]), value=np.array([2.0 - number, np.nan]))
-        state = experience.told(state, [0, 1], known)
+        state = experience.extend_curves(state, [0, 1], known)
     shown = state.iteration[0][np.isfinite(state.iteration[0])]
     assert len(shown) <= POINTS
     assert (np.diff(shown) > 0).all()

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from app.kinds.cluster.jobs import Floats
-from app.kinds.cluster.lengths import ALIKE, LearningCurves, Seen, ahead, kept, parametric
+from app.kinds.cluster.lengths import ALIKE, CurvePoints, LearningCurves, ahead, parametric, thinned_indices
 from workers.kinds.cluster.fit import Curve, classes, fit_class, none
 
 EPOCHS = np.arange(1, 41.0)
@@ -21,10 +21,10 @@ def planted(count: int, seed: int, noise: float = 0.002) -> Floats:
     return 0.9 - 1 / (slope * EPOCHS + offset) + leap + rng.normal(0, noise, (count, 40))
 
 
-def seen(table: Floats, epochs: int) -> Seen:
+def seen(table: Floats, epochs: int) -> CurvePoints:
     """The first epochs of curves."""
     there = epochs >= EPOCHS
-    return Seen(np.where(there, EPOCHS, np.nan) * np.ones_like(table), np.where(there, table, np.nan))
+    return CurvePoints(np.where(there, EPOCHS, np.nan) * np.ones_like(table), np.where(there, table, np.nan))
 
 
 def test_a_curve_of_the_family_is_foretold_without_others() -> None:
@@ -112,10 +112,10 @@ def test_intervals_of_jobs_alone_hold_though_curves_leave_their_shape() -> None:
 
 
 def test_of_a_long_curve_the_service_keeps_its_last_points_and_ever_fewer_of_those_before() -> None:
-    assert kept(24).tolist() == [*range(24)]
-    assert kept(25).tolist() == [*range(0, 24, 2), 24]
-    assert kept(1000)[-1] == 999
-    assert len(kept(1000)) <= 24
+    assert thinned_indices(24).tolist() == [*range(24)]
+    assert thinned_indices(25).tolist() == [*range(0, 24, 2), 24]
+    assert thinned_indices(1000)[-1] == 999
+    assert len(thinned_indices(1000)) <= 24
 
 
 @pytest.mark.parametrize("count", [3, 12])

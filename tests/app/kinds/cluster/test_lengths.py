@@ -30,10 +30,14 @@ def test_where_the_log_says_nothing_of_data_seconds_grow_with_them() -> None:
 
 def test_a_job_of_unknown_length_is_told_by_those_that_trained_for_longer() -> None:
     known, ran = Lengths(jobs([(0, NAN, 100.0), (0, NAN, 1_000.0), (1, NAN, 7.0)]), 2), np.array([0.0, 100.0, 5e3])
-    assert known.left(np.zeros(3, np.int64), ran).tolist() == [550.0, 900.0, 5e3]
-    assert known.left(np.array([1, -1]), np.zeros(2)).tolist() == [7.0, pytest.approx(369.0)]
+    assert known.remaining_seconds(np.zeros(3, np.int64), ran).tolist() == [550.0, 900.0, 5e3]
+    assert known.remaining_seconds(np.array([1, -1]), np.zeros(2)).tolist() == [7.0, pytest.approx(369.0)]
 
 
 def test_where_nothing_is_known_at_all_it_begins_with_an_hour() -> None:
     known = Lengths(jobs([(0, NAN, NAN)]), 1)
-    assert known.left(np.array([0, -1, 0]), np.array([0.0, 60.0, 9e3])).tolist() == [USUAL_SECONDS, USUAL_SECONDS, 9e3]
+    assert known.remaining_seconds(np.array([0, -1, 0]), np.array([0.0, 60.0, 9e3])).tolist() == [
+        USUAL_SECONDS,
+        USUAL_SECONDS,
+        9e3,
+    ]

@@ -57,7 +57,7 @@ def test_whoever_waits_runs_at_last_however_many_come(name: str, seed: int) -> N
         left = np.concatenate([left, np.array([600.0]) if step == 0 else numbers.integers(1, 3, came) * minute])
         situation = Situation(now, np.array([4]), jobs, Planted(4, left, left / 99, left, jobs.maximum), 0.0)
         jobs = table.move(jobs, place(situation, rule(situation)), 0.0)
-        left = left - minute * jobs.held.any(axis=1)
+        left = left - minute * jobs.allocation.any(axis=1)
         now += minute
         jobs = table.pass_time(jobs, now, minute, np.inf)
         if left[0] <= 0:

@@ -78,7 +78,7 @@ def test_a_job_starts_and_who_is_less_urgent_gives_up_its_gpus() -> None:
 
 def test_who_loses_a_node_goes_on_elsewhere_or_waits() -> None:
     state = started(4, 2)
-    [node] = np.flatnonzero(state.jobs.held[0])
+    [node] = np.flatnonzero(state.jobs.allocation[0])
     state, changes = decide(LAYOUT, told(state, at=60, nodes=[{"node": f"a-{node}", "gpus": 0}]), PRIORITY)
     assert [(one.job, one.code, one.text) for one in changes] == [
         ("j0", "moved", "keeps 4 GPUs on other nodes; a node that it had is lost")
@@ -200,7 +200,7 @@ def test_capacity_and_limits_hold_after_every_report_and_states_survive_storage(
         state, changes = decide(LAYOUT, state, rule)
         again, same = decide(LAYOUT, stored, rule)
         assert (pack(again), same) == (pack(state), changes)
-        assert (state.jobs.held.sum(axis=0) <= state.capacity).all()
+        assert (state.jobs.allocation.sum(axis=0) <= state.capacity).all()
         runs = state.jobs.gpus > 0
         assert (state.jobs.gpus[runs] >= state.jobs.minimum[runs]).all()
         assert (state.jobs.gpus <= state.jobs.maximum).all()

@@ -52,8 +52,8 @@ def test_no_node_gives_more_nobody_gets_less_and_nothing_becomes_worse(situation
     assert (found >= 0).all()
     assert (found.sum(axis=0) <= situation.capacity).all()
     np.testing.assert_array_equal(found.sum(axis=1), plain.sum(axis=1))
-    same = (plain == situation.jobs.held).all(axis=1)
-    np.testing.assert_array_equal(found[same], situation.jobs.held[same])
+    same = (plain == situation.jobs.allocation).all(axis=1)
+    np.testing.assert_array_equal(found[same], situation.jobs.allocation[same])
     assert total(neighbours, found) <= total(neighbours, plain) + 1e-9
 
 

@@ -56,7 +56,7 @@ def test_who_has_learned_nothing_is_the_rule(situation: Situation) -> None:
 
 @given(situations(), st.randoms(use_true_random=False))
 def test_the_order_of_jobs_changes_nothing_that_is_seen_of_them(situation: Situation, random: object) -> None:
-    count = len(situation.jobs.asked)
+    count = len(situation.jobs.requested)
     order = np.array(sorted(range(count), key=lambda _: random.random()))  # type: ignore[attr-defined]
     other = Part(situation.outlook, count, order)
     mixed = situation._replace(jobs=table.keep(situation.jobs, order), outlook=other)

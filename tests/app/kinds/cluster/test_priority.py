@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from app.kinds.cluster import jobs as table
 from app.kinds.cluster.placement import Situation, place
-from app.kinds.cluster.strategies import prioritised, urgency
+from app.kinds.cluster.strategies import by_priority, urgency
 from tests.app.kinds.cluster.situations import Planted, situations
 
 AGEING = [np.inf, 3600.0]
@@ -13,9 +13,9 @@ AGEING = [np.inf, 3600.0]
 
 @given(situations())
 def test_nobody_runs_in_the_stead_of_who_is_more_urgent(situation: Situation) -> None:
-    jobs, gpus = situation.jobs, prioritised(AGEING)(situation).gpus
+    jobs, gpus = situation.jobs, by_priority(AGEING)(situation).gpus
     rank = list(zip(urgency(jobs, situation.now, np.array(AGEING)).tolist(), jobs.submitted.tolist(), strict=True))
-    for one in np.flatnonzero((gpus == 0) & (jobs.asked <= situation.gpus)).tolist():
+    for one in np.flatnonzero((gpus == 0) & (jobs.requested <= situation.gpus)).tolist():
         assert all(rank[other] < rank[one] for other in np.flatnonzero(gpus).tolist())
 
 
@@ -32,7 +32,7 @@ def test_who_is_least_urgent_runs_at_last_however_many_come(seed: int) -> None:
     """On four GPUs: urgent jobs of one to four GPUs come for ever, each runs for a minute or two."""
     numbers, ageing, minute = np.random.default_rng(seed), 600.0, 60.0
     jobs, left, now = table.none(1), np.zeros(0), 0.0
-    rule, capacity = prioritised([np.inf, ageing]), np.array([4])
+    rule, capacity = by_priority([np.inf, ageing]), np.array([4])
     for step in range(60):
         urgent = step > 0
         came = 1 if not urgent else int(numbers.integers(1, 3))
@@ -42,7 +42,7 @@ def test_who_is_least_urgent_runs_at_last_however_many_come(seed: int) -> None:
         left = np.concatenate([left, numbers.integers(1, 3, came) * minute if urgent else [10 * minute]])
         situation = Situation(now, capacity, jobs, Planted(4, left, left, left, jobs.maximum), 0.0)
         jobs = table.move(jobs, place(situation, rule(situation)), 0.0)
-        left = left - minute * jobs.held.any(axis=1)
+        left = left - minute * jobs.allocation.any(axis=1)
         now += minute
         jobs = table.pass_time(jobs, now, minute, np.inf)
         if jobs.queue[0] == 1 and left[0] <= 0:

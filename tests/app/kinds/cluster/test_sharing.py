@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from app.kinds.cluster.views import REST, given_back, held
-from app.kinds.contract.views import Shown, Step
+from app.kinds.cluster.views import REST, given_back, gpus_by_job
+from app.kinds.contract.views import RunHistory, Step
 
 
 def step(at: int, free: int, *changes: tuple[str, int, int], ceiling: int | None = None, **report: Any) -> Step:
@@ -20,7 +20,7 @@ def test_some_reports_of_many_tell_what_is_in_use_and_of_whom_that_is_known() ->
         step(5, 2, progressed=[{"job": "a"}]),  # somebody has two whose start is left out
         step(10, 6, ("b", 4, 2)),  # the end of a is left out: it isn't told of any more
     ]
-    told = held(Shown({}, {}, None, 15, steps, every=5), whole=8.0)
+    told = gpus_by_job(RunHistory({}, {}, None, 15, steps, every=5), whole=8.0)
     assert told == [(0.0, {"a": 4.0}), (5.0, {"a": 4.0, REST: 2.0}), (10.0, {"b": 2.0})]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.kinds.contract.engine import Pending, RolePolicy, Shadow, Snapshot
-from app.kinds.engine import Kept
+from app.kinds.engine import RunMemory
 from app.kinds.inference.decision import InferenceDecision, InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import Layout
@@ -53,7 +53,7 @@ class Live:
     carried: bool = False
     shadow: Shadow | None = None
     iteration: int = 0
-    kept: Kept = field(init=False)
+    kept: RunMemory = field(init=False)
 
     def __post_init__(self) -> None:
         start = InferenceStart(workload="w", carried=self.carried)

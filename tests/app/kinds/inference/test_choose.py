@@ -8,7 +8,7 @@ import numpy as np
 
 from app.kinds.contract.policy import Situation
 from app.kinds.inference.choices import Glance
-from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, seen
+from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, view_of
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.queue import Fleet
 from app.kinds.inference.report import Row, states
@@ -38,7 +38,7 @@ def rows(made: Layout, count: int = 64) -> list[Row]:
 
 def test_a_glance_shows_what_is_seen() -> None:
     glance, fleet, given = Glance(MADE, Fleet(MADE)), Fleet(MADE), rows(MADE)
-    together, usual = glance.view(given), seen(MADE, states(fleet, given))
+    together, usual = glance.view(given), view_of(MADE, states(fleet, given))
     np.testing.assert_array_equal(together.observation, usual.observation)
     np.testing.assert_array_equal(together.mask, usual.mask)
     for at, row in enumerate(given):
@@ -54,7 +54,7 @@ def test_the_best_action_is_the_one_of_the_highest_value() -> None:
     for name, shape in shapes.items():
         arrays |= {f"{name}.weight": random.normal(0, 1, shape), f"{name}.bias": random.normal(0, 1, shape[0])}
     fleet, given = Fleet(MADE), rows(MADE)
-    situation = Situation(None, None, seen(MADE, states(fleet, given)))
+    situation = Situation(None, None, view_of(MADE, states(fleet, given)))
     for dueling in (True, False):
         config = {"algorithm": "dqn", "layers": [16], "activation": "relu", "dueling": dueling}
         policy = NetworkPolicy.build(config, arrays)

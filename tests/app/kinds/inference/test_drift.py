@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from app.drift.detector import NOTHING, Drift, Report, observe_residuals
-from app.kinds.contract.engine import Pending, Residuals, Snapshot, counted
+from app.kinds.contract.engine import Pending, Residuals, Snapshot, count_residual
 from app.kinds.inference.decision import InferenceStart
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.model import ServiceModel
@@ -75,9 +75,9 @@ def test_nothing_is_noticed_while_the_model_holds(told: bool) -> None:
     farm = Farm(1, told=told)
     found = [farm.step() for _ in range(300)]
     assert farm.kept.notices == ()
-    assert {one.stream for residuals in found for one in residuals.found} >= {"arrivals.web", "arrivals.mobile"}
+    assert {one.stream for residuals in found for one in residuals.by_stream} >= {"arrivals.web", "arrivals.mobile"}
     assert {residuals.streams for residuals in found} == {4}
-    told_of = [one for residuals in found for one in residuals.found if one.stream == "arrivals.web"]
+    told_of = [one for residuals in found for one in residuals.by_stream if one.stream == "arrivals.web"]
     assert len(told_of) == 30  # once a control interval
     assert sum(one.measured for one in told_of) / sum(one.expected for one in told_of) == pytest.approx(1, abs=0.1)
 
@@ -124,8 +124,8 @@ def test_a_load_that_wanders_is_counted_over_longer_times_and_tolerated_more() -
     numbers = np.tile([0.9, 10.0, 0.01, -1.6, 1.6, 1.0], (2, 2, 1))
     wandering = dataclasses.replace(known, variation=np.array([0.3, 0.01]), forecast=numbers)
     farm.on = KIND.engine.compile(dataclasses.replace(farm.on.snapshot, model=wandering))
-    found = [one for _ in range(320) for one in farm.step().found if one.stream.startswith("arrivals")]
+    found = [one for _ in range(320) for one in farm.step().by_stream if one.stream.startswith("arrivals")]
     assert [one.stream for one in found] == ["arrivals.web", "arrivals.mobile"]  # once in 30 intervals of 5 s
     assert found[0].expected == pytest.approx(RATES[0] * 150, rel=0.01)
-    alike, calm = (counted("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
+    alike, calm = (count_residual("x", 1.3 * 1200, 1200, 0.01, tolerated).evidence[0] for tolerated in (1.44, 1.1))
     assert alike < 0 < calm

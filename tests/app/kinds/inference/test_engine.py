@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from app.kinds.contract.engine import Answered, Pending, Shadow
+from app.kinds.contract.engine import EncodedDecision, Pending, Shadow
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.inference.awarding import Client
@@ -283,7 +283,7 @@ def test_runs_that_are_decided_together_get_what_each_gets_by_itself() -> None:
     wanted = spec(servers=[{"name": "cpu", "minimum": 1, "maximum": 3}])
     together = [Live(compiled(wanted)) for _ in range(4)]
     on = together[0].on
-    pending, alone = [], list[Answered]()
+    pending, alone = [], list[EncodedDecision]()
     for number, run in enumerate(together):
         times = np.linspace(0.1, 0.2, 1 + 3 * number)
         report = KIND.engine.decode(json.dumps({"at": 0.2, "arrived": arrivals("web", *times)}).encode())

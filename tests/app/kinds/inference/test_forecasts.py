@@ -12,7 +12,7 @@ from fastapi.testclient import TestClient
 
 from app.database.engine import Database
 from app.domain_models import service as domain_models
-from app.kinds.forecasting.answer import Forecaster, written
+from app.kinds.forecasting.answer import Forecaster, serialise
 from app.kinds.forecasting.families import Last
 from app.kinds.forecasting.series import Series
 from app.kinds.inference.example import SPEC
@@ -35,7 +35,7 @@ def publish(database: Database, *, forecasting: bool = True) -> None:
     made = Forecaster("shop", (1, 6), (0, 0), ("last_value",), (Last((1, 6)),), ERRORS, series)
     belief = model(Layout(InferenceSpec.model_validate(SPEC)))
     if forecasting:
-        belief = replace(belief, forecasts=written([made]))
+        belief = replace(belief, forecasts=serialise([made]))
     with database.session() as session:
         workload = workloads.require(session, "default", SPEC["name"])
         domain_models.publish(session, workload.id, workload.spec_version, {"family": "none"}, belief.to_bytes())

@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.dynamics import CONTROL, Projector, State, seen
+from app.kinds.inference.dynamics import CONTROL, Projector, State, view_of
 from app.kinds.inference.heuristics import (
     BASELINES,
     WITHOUT_MODEL,
@@ -49,7 +49,7 @@ def situation(
     state = State(
         count, oldest, oldest / 10, some * rate, some, busy + on, busy, busy, np.zeros(1), np.array([asked]), busy[:, 0]
     )
-    return Situation(Projector(LAYOUT, SECONDS), state, seen(LAYOUT, state))
+    return Situation(Projector(LAYOUT, SECONDS), state, view_of(LAYOUT, state))
 
 
 def started(policy: Composed, shown: Situation) -> tuple[int, ...]:
@@ -116,7 +116,7 @@ def test_looking_ahead_looks_at_the_best_starts_where_there_are_very_many() -> N
     nothing = np.zeros((1, 1), np.int64)
     ages, free = np.where(count > 0, 0.05, 0.0), np.zeros(1)
     state = State(count, ages, ages, some, some, nothing + 1, nothing, nothing, free, nothing[:, 0], nothing[:, 0])
-    view = seen(made, state)
+    view = view_of(made, state)
     chosen = Composed(Lookahead(), AllOn()).act(Situation(Projector(made, seconds[None]), state, view)).action[0]
     assert view.mask[0, chosen]
     assert chosen != WAIT

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State, seen
+from app.kinds.inference.dynamics import NOTHING_LOADED, Projector, State, view_of
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.scaling import CHANGES, DECIMALS, HORIZON, MOST_SIZES_AHEAD, POINTS, Lookahead
 from app.kinds.inference.spec import InferenceSpec
@@ -103,7 +103,7 @@ def worth(layout: Layout, state: State, run: int, start: tuple[int, int, int]) -
 def test_many_runs_at_once_are_decided_as_start_by_start(shape: str, switching: float) -> None:
     layout = workload(shape, switching)
     state = planted(layout)
-    legal = seen(layout, state).mask
+    legal = view_of(layout, state).mask
     projector = Projector(layout, seconds_of(layout))
     chosen = Lookahead().start(projector, state, legal)
     for run in range(0, RUNS, 12):
@@ -115,7 +115,7 @@ def test_many_runs_at_once_are_decided_as_start_by_start(shape: str, switching: 
 def test_a_run_is_decided_alike_alone_and_among_others() -> None:
     layout = workload("linear", 0.1)
     state = planted(layout)
-    projector, legal = Projector(layout, seconds_of(layout)), seen(layout, state).mask
+    projector, legal = Projector(layout, seconds_of(layout)), view_of(layout, state).mask
     chosen = Lookahead().start(projector, state, legal)
     for run in range(RUNS):
         rows: list[Any] = [part[run : run + 1] for part in state]

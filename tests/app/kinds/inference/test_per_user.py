@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.inference.awarding import Client, Together, awarded, clients
-from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, seen
+from app.kinds.inference.awarding import Client, Together, award, clients
+from app.kinds.inference.dynamics import CONTROL, NOTHING_LOADED, Projector, State, mask, view_of
 from app.kinds.inference.heuristics import OFFERING
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.layout import WAIT
@@ -74,7 +74,7 @@ def test_a_client_sees_nothing_of_what_others_wait_for(seed: int, user: int) -> 
     swapped = here.quality.copy()
     first, second = np.flatnonzero(~own)
     swapped[:, [first, second]] = swapped[:, [second, first]]
-    one, changed = client.seen(here), client.seen(here._replace(**private, quality=swapped))
+    one, changed = client.observe(here), client.observe(here._replace(**private, quality=swapped))
     np.testing.assert_allclose(changed.observation, one.observation, atol=1e-6)
     np.testing.assert_array_equal(changed.mask, one.mask)
     assert one.observation.shape[1] == len(client.entries)
@@ -84,14 +84,14 @@ def test_a_client_sees_nothing_of_what_others_wait_for(seed: int, user: int) -> 
 def test_a_client_sees_its_own_requests_the_servers_and_the_mean_quality() -> None:
     client, here = Client(MADE.spec, 1), states(3)
     column = {name: position for position, name in enumerate(client.entries)}
-    before = client.seen(here).observation
+    before = client.observe(here).observation
     for name, entry in (("waiting", "waiting.b"), ("rate", "rate.b"), ("quality", "quality.b")):
         changed = getattr(here, name).copy()
         changed[:, 1] = changed[:, 1] + 1
-        after = client.seen(here._replace(**{name: changed})).observation
+        after = client.observe(here._replace(**{name: changed})).observation
         assert (after[:, column[entry]] > before[:, column[entry]]).all()
     np.testing.assert_allclose(before[:, column["mean_quality"]], here.quality.mean(axis=1), rtol=1e-6)
-    after = client.seen(here._replace(next_free=here.next_free + 0.3)).observation
+    after = client.observe(here._replace(next_free=here.next_free + 0.3)).observation
     assert (after[:, column["next_free"]] > before[:, column["next_free"]]).all()
 
 
@@ -100,12 +100,12 @@ def test_whatever_agents_want_what_is_done_is_legal(seed: int) -> None:
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
     chosen = np.stack(
         [
-            AnyLegal(seed + client.user).act(Situation(None, None, client.seen(here))).action
+            AnyLegal(seed + client.user).act(Situation(None, None, client.observe(here))).action
             for client in clients(MADE).values()
         ],
         axis=1,
     )
-    action = awarded(projector, here, chosen)
+    action = award(projector, here, chosen)
     legal = mask(MADE, here)
     assert legal[np.arange(len(action)), action].all()
     wanted = (chosen != WAIT).any(axis=1) & (here.asked != CONTROL)
@@ -118,11 +118,11 @@ def test_agents_decide_of_many_states_what_they_decide_of_each(seed: int) -> Non
     """The simulator asks of hundreds at once, the service of one."""
     here, projector = states(seed), Projector(MADE, model(MADE).seconds())
     together = Together(MADE, {"a": Largest(), "b": Largest()}, OFFERING)
-    many = together.act(Situation(projector, here, seen(MADE, here))).action
+    many = together.act(Situation(projector, here, view_of(MADE, here))).action
     for row in range(len(many)):
         alone: Any = [part[row : row + 1] for part in here]
         one = State(*alone)
-        assert together.act(Situation(projector, one, seen(MADE, one))).action == many[row]
+        assert together.act(Situation(projector, one, view_of(MADE, one))).action == many[row]
 
 
 class Largest:
@@ -153,7 +153,7 @@ def test_who_is_behind_is_worth_more_where_fairness_is_wanted(fairness: float, w
         quality=np.array([[0.8, 0.7, 0.3]]),
         asked=np.zeros(1, np.int64),
     )
-    action = awarded(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
+    action = award(Projector.of(made, model(made)), here, np.full((1, 3), offer()))
     assert made.dispatch_of(action).user.tolist() == [winner]
 
 
@@ -171,7 +171,7 @@ def test_what_takes_the_server_longer_is_charged_more() -> None:
     one, two, accurate = offer(), offer(size=1), offer(variant=1, size=1)
     projector = Projector.of(made, model(made))
     for chosen, winner in (([one, two, two], 1), ([accurate, two, one], 1), ([accurate, WAIT, one], 0)):
-        action = awarded(projector, here, np.array([chosen]))
+        action = award(projector, here, np.array([chosen]))
         assert made.dispatch_of(action).user.tolist() == [winner]
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from app.kinds.contract.policy import Situation
-from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, seen
-from app.kinds.inference.heuristics import Composed, paced
+from app.kinds.inference.dynamics import BATCHES, CONTROL, NONE, PARTS, Projector, State, Transitions, view_of
+from app.kinds.inference.heuristics import Composed, scale_by_pace
 from app.kinds.inference.layout import WAIT, Layout
 from app.kinds.inference.model import WEIGHT, spread
 from app.kinds.inference.scaling import Arriving, ExpectedReturn, Lookahead, candidates, expected_quality, waits
@@ -61,7 +61,7 @@ def wanted(made: Layout, rate: float, on: int = 1, waiting: int = 0, variation: 
     classes = len(made.servers)
     ahead = np.array([numbers(variation)])
     projector = Projector(made, np.repeat(SECONDS, classes, axis=0), np.array([rate]), ahead)
-    return int(ExpectedReturn().wanted(projector, state(made, rate, on, waiting))[0, 0])
+    return int(ExpectedReturn().target_servers(projector, state(made, rate, on, waiting))[0, 0])
 
 
 def test_more_servers_are_wanted_the_more_comes_waits_or_may_come() -> None:
@@ -90,7 +90,7 @@ def with_start(seconds: float, usual: float, late: float, on: int) -> int:
     ahead, usually = np.array([numbers(0.0)]), np.array([numbers(0.0)])
     ahead[0, WEIGHT] = 0.8
     projector = Projector(made, SECONDS, np.array([usual]), ahead, usually=usually)
-    return int(ExpectedReturn().wanted(projector, state(made, late, on))[0, 0])
+    return int(ExpectedReturn().target_servers(projector, state(made, late, on))[0, 0])
 
 
 def test_a_server_that_takes_long_to_start_is_started_for_the_usual_rates_and_kept_for_them() -> None:
@@ -107,15 +107,15 @@ def test_servers_that_have_been_slow_are_expected_to_be() -> None:
     batch[1:, -8:], pace[1, -8:], pace[2, -8:] = 0, 2.0, 0.5
     recent = Transitions(batch, pace, np.full((count, 1, PARTS), NONE))
     projector = Projector(made, SECONDS, np.array([60.0]), np.array([numbers(0.0)]), recent)
-    factor = np.asarray(paced(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
+    factor = np.asarray(scale_by_pace(projector).seconds)[:, 0, 0, 0] / SECONDS[0, 0, 0]
     assert factor[0] == 1
     assert factor[1] == pytest.approx(2.0 ** (8 / (8 + 1 / 9)))
     assert factor[2] == pytest.approx(1 / factor[1])
     one = state(made, 20.0, on=2)
     several = one._replace(**{name: np.repeat(part, count, axis=0) for name, part in one._asdict().items()})
-    counts = ExpectedReturn().wanted(paced(projector), several)[:, 0]
+    counts = ExpectedReturn().target_servers(scale_by_pace(projector), several)[:, 0]
     assert counts[1] > counts[0] > counts[2]
-    assert paced(projector._replace(recent=None)).seconds is SECONDS
+    assert scale_by_pace(projector._replace(recent=None)).seconds is SECONDS
 
 
 def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
@@ -129,20 +129,20 @@ def test_where_users_are_to_be_served_alike_more_servers_are_wanted() -> None:
         shown, each = state(made, 50.0, on=1), np.full((1, 2), 50.0)
         shown = shown._replace(**{name: np.repeat(getattr(shown, name), 2, axis=1) for name in USERS}, rate=each)
         projector = Projector(made, SECONDS, each[0], np.array([numbers(0.0)] * 2))
-        found.append(int(ExpectedReturn().wanted(projector, shown)[0, 0]))
+        found.append(int(ExpectedReturn().target_servers(projector, shown)[0, 0]))
     assert found[0] < found[1]
 
 
 def test_all_servers_are_on_without_a_domain_model_and_turns_are_legal() -> None:
     made = layout()
     shown = state(made, 5.0, on=4)
-    assert ExpectedReturn().wanted(Projector(made, None), shown).tolist() == [[4]]
+    assert ExpectedReturn().target_servers(Projector(made, None), shown).tolist() == [[4]]
     policy = Composed(Lookahead(), ExpectedReturn())
     projector = Projector(made, SECONDS, np.ones(1), np.array([numbers(0.0)]))
-    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), seen(made, shown))).action
+    down = policy.act(Situation(projector, shown._replace(rate=shown.rate * 0), view_of(made, shown))).action
     assert down[0] == made.scaling(0, on=False)
     least = state(made, 0.0, on=1)
-    assert policy.act(Situation(projector, least, seen(made, least))).action[0] == WAIT
+    assert policy.act(Situation(projector, least, view_of(made, least))).action[0] == WAIT
 
 
 def test_of_two_classes_the_cheaper_is_taken() -> None:
@@ -150,7 +150,7 @@ def test_of_two_classes_the_cheaper_is_taken() -> None:
     cheap = {"name": "cheap", "maximum": 4, "price_per_hour": 1}
     made = layout(servers=[dear, cheap])
     projector = Projector(made, np.repeat(SECONDS, 2, axis=0), np.array([60.0]), np.array([numbers(0.0)]))
-    assert ExpectedReturn().wanted(projector, state(made, 60.0)).tolist()[0][1] > 1
+    assert ExpectedReturn().target_servers(projector, state(made, 60.0)).tolist()[0][1] > 1
 
 
 @pytest.mark.parametrize("most", [1, 3, 1_000])

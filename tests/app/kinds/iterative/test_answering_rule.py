@@ -11,7 +11,7 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative import policies
 from app.kinds.iterative.heuristics import HEURISTICS, default_heuristic
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.policies import in_force, terms
 from app.kinds.iterative.projector import Projector
@@ -54,7 +54,7 @@ def test_a_probability_of_the_workload_has_the_one_rule_that_knows_it() -> None:
     projector = Projector(Layout(SURE), replace(planted_table(SURE), rule="hold", evidence=WHY))
     assert default_heuristic(projector).name == "model_predictive"
     assert default_heuristic(Projector(Layout(SPEC), HOLDS)).name == "hold"
-    nothing = replace(uninformed(Layout(SPEC)), rule="hold")
+    nothing = replace(initial_table(Layout(SPEC)), rule="hold")
     assert default_heuristic(Projector(Layout(SPEC), nothing)).name == "threshold"
 
 

@@ -10,7 +10,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
-from app.kinds.iterative.state import State, advance, aligned, begin, member_weights, pack, unpack
+from app.kinds.iterative.state import State, advance, begin, member_weights, pack, stack_rows, unpack
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec()
@@ -109,7 +109,7 @@ def test_a_belief_survives_storage() -> None:
 def test_a_run_goes_on_under_a_model_with_another_number_of_members() -> None:
     one, many = Projector(LAYOUT, TABLE), Projector(LAYOUT, tilted(-0.4, 0, 0.4))
     row = pack(reported(one, [5, 20], 0.1, 0))[0]
-    wider = unpack(LAYOUT, aligned(many, [row]))
+    wider = unpack(LAYOUT, stack_rows(many, [row]))
     assert wider.effects == pytest.approx(np.repeat(wider.effect, 3, axis=1))
     assert member_weights(wider)[0] == pytest.approx(np.full(3, 1 / 3))
-    np.testing.assert_array_equal(aligned(one, list(aligned(many, [row]))), [row])
+    np.testing.assert_array_equal(stack_rows(one, list(stack_rows(many, [row]))), [row])

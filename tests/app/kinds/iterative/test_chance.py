@@ -10,7 +10,7 @@ from scipy import stats
 
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.chance import assured, chances, student
+from app.kinds.iterative.chance import chances, meets_targets, student_cdf
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -19,7 +19,7 @@ from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.policies import Verdict, decide
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import IterationRunStart
-from app.kinds.iterative.spec import IterativePatch, Metric, Spec, changed
+from app.kinds.iterative.spec import IterativePatch, Metric, Spec, apply_patch
 from app.kinds.iterative.state import State, begin
 from tests.app.kinds.iterative.decisions.deciding import Scripted, compiled
 from tests.planted import planted_spec, planted_table
@@ -49,7 +49,7 @@ def grid_chances(projector: Projector, state: State) -> Any:
 
 @pytest.mark.parametrize("value", [-30.0, -2.1, 0.0, 0.3, 1.5, 4.0, 200.0])
 def test_the_distribution_is_students(value: float) -> None:
-    assert student(np.array(value)) == pytest.approx(stats.t(4).cdf(value), abs=1e-12)
+    assert student_cdf(np.array(value)) == pytest.approx(stats.t(4).cdf(value), abs=1e-12)
 
 
 def test_the_chance_is_that_of_the_runs_end() -> None:
@@ -119,7 +119,7 @@ def test_where_no_allocation_is_sure_enough_the_weights_decide() -> None:
     spec = sure(0.95, target=200.0)
     projector = Projector(Layout(spec), planted_table(spec))
     state = fresh(projector)
-    assert not assured(projector, state, everywhere(projector, state)).any()
+    assert not meets_targets(projector, state, everywhere(projector, state)).any()
     seen = view(projector, state)
     choice = HEURISTICS["model_predictive"].act(Situation(projector, state, seen))
     assert choice.action[0] == seen.outlook[0].argmax()
@@ -130,7 +130,7 @@ def test_a_sure_allocation_out_of_reach_is_gone_towards() -> None:
     projector = Projector(Layout(spec), planted_table(spec))
     state = fresh(projector, level=0)
     situation = Situation(projector, state, view(projector, state))
-    assert not assured(projector, state, everywhere(projector, state))[:5].any()
+    assert not meets_targets(projector, state, everywhere(projector, state))[:5].any()
     decided = decide(situation, None)
     assert decided.verdict[0] == Verdict.FOLLOWED
     assert step(projector.layout, state.levels, decided.action)[0, 0] == 4  # as far as one action goes
@@ -143,7 +143,7 @@ def test_a_run_at_the_border_stays_until_less_is_surely_enough() -> None:
     lower = int((found >= 0.9).argmax())
     for probability, taken in ((found[lower] - 1e-4, 0), (found[lower] - 0.05, -1)):  # by a hair, and by more
         state = fresh(projector, level=lower + 1, probabilities=[[probability]])
-        assert assured(projector, state, everywhere(projector, state))[lower, 0]
+        assert meets_targets(projector, state, everywhere(projector, state))[lower, 0]
         decided = decide(Situation(projector, state, view(projector, state)), None)
         assert np.sign(projector.layout.deltas[decided.action[0], 0]) == taken
 
@@ -187,15 +187,15 @@ def test_a_spec_says_which_targets_can_have_one(changes: dict[str, Any], words: 
 
 def test_a_patch_sets_takes_and_checks_it() -> None:
     spec = planted_spec()
-    asked = changed(spec, IterativePatch(probabilities={"iteration_seconds": 0.9}))
+    asked = apply_patch(spec, IterativePatch(probabilities={"iteration_seconds": 0.9}))
     assert asked.metrics[0].probability == 0.9
-    assert changed(asked, IterativePatch(targets={"iteration_seconds": 300})).metrics[0].probability == 0.9
-    assert changed(asked, IterativePatch(targets={"iteration_seconds": None})).metrics[0].probability is None
-    assert changed(asked, IterativePatch(probabilities={"iteration_seconds": None})) == spec
+    assert apply_patch(asked, IterativePatch(targets={"iteration_seconds": 300})).metrics[0].probability == 0.9
+    assert apply_patch(asked, IterativePatch(targets={"iteration_seconds": None})).metrics[0].probability is None
+    assert apply_patch(asked, IterativePatch(probabilities={"iteration_seconds": None})) == spec
     with pytest.raises(InvalidInput, match="/probabilities/iteration_seconds: needs a target"):
-        changed(spec, IterativePatch(targets={"iteration_seconds": None}, probabilities={"iteration_seconds": 0.9}))
+        apply_patch(spec, IterativePatch(targets={"iteration_seconds": None}, probabilities={"iteration_seconds": 0.9}))
     with pytest.raises(InvalidInput, match="/probabilities/latency: unknown name; known: iteration_seconds"):
-        changed(spec, IterativePatch(probabilities={"latency": 0.9}))
+        apply_patch(spec, IterativePatch(probabilities={"latency": 0.9}))
 
 
 def test_a_start_takes_what_a_spec_does() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.projector import Projector
 from tests.planted import planted_spec, planted_table
 
@@ -34,7 +34,7 @@ def test_between_feature_nodes_the_logarithm_is_interpolated() -> None:
     nodes = (np.array([1.0, 3.0, 9.0]), np.array([0.0, 1.0]))
     cells = np.array([[2 * np.log(batch) + depth for batch in nodes[0] for depth in nodes[1]]])
     table = replace(
-        uninformed(Layout(FEATURED)),
+        initial_table(Layout(FEATURED)),
         feature_nodes=nodes,
         log_mean=np.broadcast_to(cells[:, None, :, None], (1, 33, 6, 1)).astype(np.float32),
     )

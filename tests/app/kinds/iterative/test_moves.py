@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import uninformed
+from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.observation import mask, outlook, preferences_of, reachable, terms, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin, expect
@@ -42,7 +42,7 @@ def anywhere(projector: Projector, seed: int = 1) -> State:
 
 @pytest.mark.parametrize("informed", [True, False])
 def test_tables_of_moves_hold_what_is_computed_without_them(monkeypatch: pytest.MonkeyPatch, informed: bool) -> None:
-    table = planted_table(SPEC) if informed else uninformed(LAYOUT)
+    table = planted_table(SPEC) if informed else initial_table(LAYOUT)
     with_tables = Projector(LAYOUT, table)
     state = anywhere(with_tables)
     fast = view(with_tables, state)

@@ -9,7 +9,7 @@ from scipy.stats import norm
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import HEURISTICS, best_allocation, default_heuristic, first_allocation
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import Point, uninformed
+from app.kinds.iterative.model import Point, initial_table
 from app.kinds.iterative.observation import MEAN_DEVIATION, expected_size, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import advance, begin
@@ -80,7 +80,7 @@ def test_shaping_telescopes_to_the_plain_return() -> None:
 @pytest.mark.parametrize("informed", [True, False])
 def test_every_heuristic_is_legal_everywhere(name: str, informed: bool) -> None:
     layout = Layout(SPEC)
-    table = planted_table(SPEC) if informed else uninformed(layout)
+    table = planted_table(SPEC) if informed else initial_table(layout)
     simulator = IterativeSimulator(layout, table, 256, seed=1, ranges=TRAINING)
     simulator.reset()
     for _ in range(40):
@@ -101,7 +101,7 @@ def test_the_first_allocation_is_the_cheapest_that_meets_the_target() -> None:
 
 def test_without_a_model_the_spec_and_the_threshold_rule_decide() -> None:
     layout = Layout(planted_spec())
-    projector = Projector(layout, uninformed(layout))
+    projector = Projector(layout, initial_table(layout))
     assert first_allocation(projector, begin(projector, np.array([[9]])))[0, 0] == layout.start_levels[0]
     assert default_heuristic(projector).name == "threshold"
 

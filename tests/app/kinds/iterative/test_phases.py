@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from app.kinds.contract.policy import Situation
 from app.kinds.iterative import policies
 from app.kinds.iterative.chance import chances
-from app.kinds.iterative.heuristics import HEURISTICS, best_held, continuation, phased
+from app.kinds.iterative.heuristics import HEURISTICS, best_held, continuation, has_phases
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import ModelTable, uninformed
+from app.kinds.iterative.model import ModelTable, initial_table
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import Decided
+from app.kinds.iterative.policies import GuardedChoice
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import State, begin
@@ -45,7 +45,7 @@ def table(layout: Layout) -> ModelTable:
     logs = np.log(np.stack([0.03 + 13 / percent, np.full(len(percent), 0.9)], axis=1))  # [A, 2]
     spread = np.full(1, 0.05)
     return replace(
-        uninformed(layout),
+        initial_table(layout),
         log_mean=logs[None, :, :, None].astype(np.float32),
         feature_nodes=(np.array([0.0, 1.0]),),
         effect_sd=spread,
@@ -71,7 +71,7 @@ def runs(projector: Projector, iterations: list[int], announced: list[int], lost
     return state._replace(iteration=done.astype(np.int32), elapsed=elapsed, upcoming=upcoming)
 
 
-def decided(projector: Projector, state: State) -> tuple[Decided, NDArray[np.int_], NDArray[np.int_]]:
+def decided(projector: Projector, state: State) -> tuple[GuardedChoice, NDArray[np.int_], NDArray[np.int_]]:
     """What the guarded rule does: the decision, percent of the next iteration, and of those after it (0: the same)."""
     situation = Situation(projector, state, view(projector, state))
     found = policies.decide(situation, None)
@@ -125,7 +125,7 @@ def test_a_decision_does_not_depend_on_the_others_of_its_batch(projector: Projec
     together = runs(projector, done, told)
     together = together._replace(levels=np.array([[3], [3], [3], [8]], np.int16))
     _, percent, then = decided(projector, together)
-    assert phased(projector, together).tolist() == [True, True, False, False]
+    assert has_phases(projector, together).tolist() == [True, True, False, False]
     for run in range(4):
         alone = State(*(field[run : run + 1] for field in together))
         assert [each.tolist() for each in decided(projector, alone)[1:]] == [[percent[run]], [then[run]]]
@@ -162,5 +162,5 @@ def test_other_targets_hold_what_is_decided(metric: dict[str, Any]) -> None:
     layout = Layout(spec(**metric))
     projector = Projector(layout, table(layout))
     state = runs(projector, [3, 4], [21, 20])
-    assert not phased(projector, state).any()
+    assert not has_phases(projector, state).any()
     assert decided(projector, state)[2].tolist() == [0, 0]

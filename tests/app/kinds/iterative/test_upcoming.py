@@ -11,9 +11,9 @@ import pytest
 
 from app.kinds.contract.engine import Pending
 from app.kinds.contract.inputs import InvalidInput
-from app.kinds.engine import Kept
-from app.kinds.iterative.announced import MOST_UPCOMING, padded
-from app.kinds.iterative.engine import ENGINE, Read
+from app.kinds.engine import RunMemory
+from app.kinds.iterative.announced import MOST_UPCOMING, pad_announced
+from app.kinds.iterative.engine import ENGINE, CheckedReport
 from app.kinds.iterative.heuristics import best_allocation
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -48,7 +48,7 @@ def after_one(projector: Projector, batch: float, upcoming: Sequence[float] = ()
     state = begin(projector, np.array([[4]]))
     seconds = (2 + 60 / 8 + 0.8) * batch / 128
     state = advance(projector, state, np.array([[4]], np.int16), np.array([[seconds]]), np.array([[batch]]))
-    return state._replace(upcoming=padded([np.array(upcoming).reshape(-1, 1)], 1))
+    return state._replace(upcoming=pad_announced([np.array(upcoming).reshape(-1, 1)], 1))
 
 
 def rest(state: State, projector: Projector) -> float:
@@ -112,7 +112,7 @@ def test_a_batch_of_runs_is_each_run_by_itself() -> None:
     projector = Projector(LAYOUT, table([GROWING], members=3))
     told = [[], [64.0] * 29, [512.0, 256.0]]
     alone = [after_one(projector, 128.0, one) for one in told]
-    upcoming = padded([state.upcoming[0] for state in alone], 1)
+    upcoming = pad_announced([state.upcoming[0] for state in alone], 1)
     fields = zip(*(state[:-1] for state in alone), strict=True)
     together = State(*[*(np.concatenate(parts) for parts in fields), upcoming])
     seen = view(projector, together)
@@ -188,7 +188,7 @@ def test_an_announcement_survives_a_restart() -> None:
     np.testing.assert_array_equal(again.state.row, own.row)
     assert reported(on, again, 1).decision == reported(on, state, 1).decision
     assert ENGINE.weight(again) >= own.row.nbytes + 160
-    forgetful = Kept(RunState(own.row, own.upcoming[:0], own.notices))
+    forgetful = RunMemory(RunState(own.row, own.upcoming[:0], own.notices))
     assert reported(on, forgetful, 1).decision != reported(on, state, 1).decision
 
 
@@ -231,7 +231,7 @@ def test_a_workload_without_features_announces_none() -> None:
     with pytest.raises(InvalidInput, match="has no features"):
         ENGINE.read(
             on,
-            Kept(None),
+            RunMemory(None),
             0,
             ENGINE.decode(
                 b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "upcoming": [{"features": {}}]}'
@@ -256,4 +256,4 @@ def test_an_empty_announcement_reads_as_one() -> None:
     report = ENGINE.decode(
         b'{"allocation": {"executors": 8}, "metrics": {"iteration_seconds": 1}, "features": {"batch": 64}}'
     )
-    assert ENGINE.read(on, Kept(None), 0, report) == Read([4], [1.0], [64.0], None)
+    assert ENGINE.read(on, RunMemory(None), 0, report) == CheckedReport([4], [1.0], [64.0], None)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from app.kinds.forecasting.answer import Forward
-from app.kinds.forecasting.series import Floats, Integers, Series, unscaled
+from app.kinds.forecasting.series import Floats, Integers, Series, unscale
 from tests.workers.estimators.forecasting.planted import HOUR
 from workers.estimators.forecasting import gru
 from workers.estimators.forecasting.families import fit_arima
@@ -28,7 +28,7 @@ def tent(count: int) -> Series:
 def mae(family: Forward, series: Series) -> float:
     """One step ahead, of what was not fitted."""
     origins: Integers = np.arange(KNOWN, COUNT - 1)
-    told: Floats = unscaled(family.medians(series, origins)[:, 0], series.unit)
+    told: Floats = unscale(family.medians(series, origins)[:, 0], series.unit)
     return float(np.abs(told - series.counts[origins + 1]).mean())
 
 

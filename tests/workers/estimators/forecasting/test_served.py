@@ -7,7 +7,7 @@ import torch
 from sklearn.ensemble import GradientBoostingRegressor
 from statsmodels.tsa.arima import model as statsmodels
 
-from app.kinds.forecasting.answer import read, written
+from app.kinds.forecasting.answer import deserialise, serialise
 from app.kinds.forecasting.families import Arima
 from app.kinds.forecasting.series import calendar
 from tests.workers.estimators.forecasting.planted import daily, wandering
@@ -56,7 +56,7 @@ def test_a_forecast_from_what_is_kept_equals_the_one_from_all_that_is_known() ->
     series = wandering(2_400)
     made, _ = forecaster("x", series.until(2_300), (1, 6), seed=0, names=(LAST, ARIMA))
 
-    (again,) = read(written([made]))
+    (again,) = deserialise(serialise([made]))
     served = again.ahead(series.counts[2_300:])
 
     for part, whole in zip(served, made.expected(series, np.array([2_399])), strict=True):

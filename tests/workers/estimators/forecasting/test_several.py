@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.answer import read
+from app.kinds.forecasting.answer import deserialise
 from app.kinds.forecasting.series import Floats, Series
 from tests.workers.estimators.forecasting.planted import HOUR
 from workers.estimators.forecasting import back_test
@@ -51,4 +51,4 @@ def test_the_busiest_alone_have_networks(monkeypatch: pytest.MonkeyPatch) -> Non
     kept, told = forecasters(every, 0)
 
     assert tried == {"few": False, "many": True}
-    assert [one.name for one in read(kept)] == [*told] == ["few", "many"]
+    assert [one.name for one in deserialise(kept)] == [*told] == ["few", "many"]

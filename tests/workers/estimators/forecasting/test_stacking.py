@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from app.kinds.forecasting.answer import Forecaster, read, written
+from app.kinds.forecasting.answer import Forecaster, deserialise, serialise
 from app.kinds.forecasting.families import Last, Seasonal, Stacked
-from app.kinds.forecasting.series import unscaled
+from app.kinds.forecasting.series import unscale
 from tests.workers.estimators.forecasting.planted import daily
 from workers.estimators.forecasting.families import HorizonForecasts, cross_fitted, stacking_weights
 
@@ -59,10 +59,10 @@ def test_what_is_kept_tells_counts_weighed() -> None:
     families = (Last((1, 6)), Seasonal((1, 6), 24))
     made = Stacked((1, 6), families, np.array([[0.25, 0.75], [1.0, 0.0]]))
     origins = np.array([100, 150])
-    last, before = (unscaled(one.medians(series, origins), 2.0) for one in families)
-    counts = unscaled(made.medians(series, origins), 2.0)
+    last, before = (unscale(one.medians(series, origins), 2.0) for one in families)
+    counts = unscale(made.medians(series, origins), 2.0)
     np.testing.assert_allclose(counts[:, 0], 0.25 * last[:, 0] + 0.75 * before[:, 0])
     np.testing.assert_allclose(counts[:, 1], last[:, 1])
     kept = Forecaster("x", (1, 6), (0, 0), ("stacked",), (made,), np.zeros((2, 4)), series)
-    (again,) = read(written([kept]))
+    (again,) = deserialise(serialise([kept]))
     np.testing.assert_array_equal(again.families[0].medians(series, origins), made.medians(series, origins))

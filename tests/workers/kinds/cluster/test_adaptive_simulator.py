@@ -21,7 +21,7 @@ def test_jobs_grow_by_twice_what_they_have_measured_and_keep_their_progress(simu
     while not simulator.over:
         before = {number: simulator.profiles[number].most for number in simulator.which}
         simulator.step()
-        held, done = simulator.jobs.held, simulator.progress.done.tolist()
+        held, done = simulator.jobs.allocation, simulator.progress.done.tolist()
         assert (held.sum(axis=0) <= simulator.capacity).all()
         for at, number in enumerate(simulator.which):
             gpus = int(held[at].sum())

@@ -7,7 +7,7 @@ import pytest
 
 from app.kinds.cluster.jobs import Floats, Integers
 from app.kinds.cluster.layout import Layout
-from app.kinds.cluster.placement import Situation, Wanted, in_order
+from app.kinds.cluster.placement import Situation, TargetAllocation, in_order
 from app.kinds.cluster.spec import ClusterSpec
 from tests.pollux.tables import moment
 from workers.evaluation.wrappers import World
@@ -89,8 +89,8 @@ def unfair(alone: Sequence[float], share: Share, intervals: int = INTERVALS) -> 
     }
     world = ClusterWorld(Layout(ClusterSpec.model_validate(spec)), Planted(alone), Conditions(2, 0))
 
-    def rule(situation: Situation) -> Wanted:
-        return in_order(np.array(share(len(situation.jobs.asked)), np.int64))
+    def rule(situation: Situation) -> TargetAllocation:
+        return in_order(np.array(share(len(situation.jobs.requested)), np.int64))
 
     world.disturbances.append(AsBelieved())
     world._answering = lambda coming: rule

@@ -53,7 +53,7 @@ class Plain(ClusterSimulator):
         self._been = np.zeros(len(log), np.int64)
 
     def _row(self, at: int) -> int:
-        gpus = int(self.jobs.held[at].sum())
+        gpus = int(self.jobs.allocation[at].sum())
         kind = int(self.progress.application[at])
         return kind * self._tables.rate.shape[1] + gpus
 
@@ -115,7 +115,7 @@ def test_step_by_step_as_the_plain_simulator(
             assert there.tolist() == one.which
             if count:
                 apply_allocation(rules, many, b, allocate_gpus(rules, many, b))
-            np.testing.assert_array_equal(many.held[b, there], one.jobs.held)
+            np.testing.assert_array_equal(many.held[b, there], one.jobs.allocation)
             np.testing.assert_array_equal(many.done[b, there], one.progress.done)
             np.testing.assert_array_equal(many.restarts[b, there], one.jobs.restarts)
             np.testing.assert_array_equal(many.restarting[b, there], one.jobs.restarting)

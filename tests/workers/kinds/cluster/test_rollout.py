@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from app.kinds.cluster.jobs import NEVER, Floats, Integers, Jobs
-from app.kinds.cluster.lookahead import AFTERWARDS, MOST_JOBS, Ahead, costs, rolled_out
+from app.kinds.cluster.lookahead import AFTERWARDS, MOST_JOBS, SimulationInputs, costs, rolled_out
 from app.kinds.cluster.placement import Rule, Situation
 from app.kinds.cluster.strategies import soonest
 from tests.app.kinds.cluster.test_completion import cluster
@@ -64,7 +64,7 @@ def test_it_plays_as_the_simulator(queue: list[int]) -> None:
         with np.errstate(divide="ignore"):
             seconds = rules.ends / SPEED
         none, late = np.zeros(JOBS, np.int64), np.zeros(JOBS)
-        ahead = Ahead(sizes, seconds, rules.weight[of], of, none, late, GPUS, RESTART, INTERVAL, AFTERWARDS)
+        ahead = SimulationInputs(sizes, seconds, rules.weight[of], of, none, late, GPUS, RESTART, INTERVAL, AFTERWARDS)
         known = [played(rules, of, one) for one in every]
         np.testing.assert_allclose(costs(ahead, every), known, atol=0.5 * 4 * JOBS)  # ends are whole seconds there
 

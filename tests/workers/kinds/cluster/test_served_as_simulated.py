@@ -11,13 +11,13 @@ from app.kinds.cluster.layout import Layout, begin
 from app.kinds.cluster.placement import Rule
 from app.kinds.cluster.report import ClusterReport, Ended, Submitted
 from app.kinds.cluster.spec import ClusterSpec
-from app.kinds.cluster.strategies import fifo, prioritised, tiresias
+from app.kinds.cluster.strategies import by_priority, fifo, tiresias
 from tests.app.kinds.cluster.situations import unmeasured
 from tests.pollux.measured import read_applications
 from tests.pollux.simulator import ClusterSimulator, read_log
 
 
-@pytest.mark.parametrize("rule", [fifo, tiresias, prioritised([np.inf])])
+@pytest.mark.parametrize("rule", [fifo, tiresias, by_priority([np.inf])])
 def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
     folder = shared_data / "pollux-osdi21"
     log = read_log(folder / "workloads" / "workload-1.csv")
@@ -35,7 +35,7 @@ def test_served_as_simulated(rule: Rule, shared_data: Path) -> None:
         told = advance(layout, state, report)
         state, _ = decide(layout, told, Advice(rule, unmeasured(layout, told)))
         assert list(state.names) == [job.name for job in present]
-        np.testing.assert_array_equal(state.jobs.held, simulator.jobs.held)
+        np.testing.assert_array_equal(state.jobs.allocation, simulator.jobs.allocation)
         np.testing.assert_array_equal(state.jobs.demoted, simulator.jobs.demoted)
         compared += len(present)
     assert compared > 1_000

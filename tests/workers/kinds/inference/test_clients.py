@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.inference.awarding import Together, awarded, clients
+from app.kinds.inference.awarding import Together, award, clients
 from app.kinds.inference.heuristics import BASELINES, OFFERING
 from app.kinds.inference.quality import jain
 from app.policies.artifact import by_role, load
@@ -140,13 +140,13 @@ def test_agents_play_judged_as_they_learned() -> None:
     for _ in range(60):
         chosen = np.stack(
             [
-                policies[name].q_values(*client.seen(judged.state)).argmax(axis=1)
+                policies[name].q_values(*client.observe(judged.state)).argmax(axis=1)
                 for name, client in simulator.clients.items()
             ],
             axis=1,
         )
         action = together.act(judged.situation).action
-        np.testing.assert_array_equal(action, awarded(judged.projector, judged.state, chosen))
+        np.testing.assert_array_equal(action, award(judged.projector, judged.state, chosen))
         if judged.step(action).done.all():
             break
 

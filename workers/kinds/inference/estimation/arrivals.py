@@ -30,7 +30,7 @@ from app.kinds.inference.model import (
     Forecast,
     Recent,
     bounds,
-    corrected,
+    correct_rates,
     usual_rate,
 )
 from app.kinds.inference.samples import Requests
@@ -380,7 +380,7 @@ def _numbers(logs: Sequence[Series], rate: Floats, *, late: bool) -> Floats:
     for windows in _windows(seconds):
         pairs = _join_pairs([_pairs(one, own, windows) for one, own in zip(long, usual, strict=True)])
         numbers[[WEIGHT, LAG, TREND]], numbers[[WINDOW, SLOW]] = _fit_forecast_weights(pairs), windows
-        mean = corrected(pairs.usual, pairs.recent, numbers)
+        mean = correct_rates(pairs.usual, pairs.recent, numbers)
         tried.append((float(np.abs(pairs.came - mean).mean()), numbers.copy(), mean, pairs.came))
     _, numbers, mean, came = min(tried, key=lambda one: one[0])
     return _spread(numbers, mean, came, seconds)
@@ -416,7 +416,7 @@ def forecast_intervals(log: Series, fitted: Arrivals, first: int) -> tuple[Forec
     usual = numbers[TYPICAL] * usual_rate(fitted.rate, log.times)
     pairs = _pairs(log, usual, (numbers[WINDOW], numbers[SLOW]))
     at = slice(max(first - 1, 0), None)
-    mean = corrected(pairs.usual[at], Recent(*(part[at] for part in pairs.recent)), numbers)
+    mean = correct_rates(pairs.usual[at], Recent(*(part[at] for part in pairs.recent)), numbers)
     return bounds(mean, log.seconds, numbers), pairs.came[at]
 
 

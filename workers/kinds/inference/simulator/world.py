@@ -16,8 +16,8 @@ from typing_extensions import override
 from app.charts.text import MONEY, SHARE
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Situation, View
-from app.kinds.inference.awarding import Client, awarded, clients
-from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, seen
+from app.kinds.inference.awarding import Client, award, clients
+from app.kinds.inference.dynamics import BATCHES, PARTS, PARTS_OF_INTERVAL, Projector, State, Transitions, view_of
 from app.kinds.inference.heuristics import WITHOUT_MODEL
 from app.kinds.inference.layout import Layout
 from app.kinds.inference.model import DAY_SECONDS, LASTING, ServiceModel
@@ -280,7 +280,7 @@ class InferenceWorld(DisturbedWorld):
         self._start(np.zeros((self.batch, 7)), rows)
         fresh = _state_buffers(len(rows), self.layout)
         kernels.look(self.rules, self.given, self.worlds, fresh, rows)
-        view = seen(self.layout, State(*fresh))
+        view = view_of(self.layout, State(*fresh))
         before: Any = self.state
         state = State(*(field.copy() for field in before))
         for old, new in zip(state, fresh, strict=True):
@@ -307,7 +307,7 @@ class InferenceWorld(DisturbedWorld):
         known = _state_buffers(self.batch, self.layout)
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
-        self.view = seen(self.layout, self._state)
+        self.view = view_of(self.layout, self._state)
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
         if self.renews and ended is not None:
@@ -566,7 +566,7 @@ class Clients(JointSimulator):
     @override
     def reset(self) -> Mapping[str, MaskedObservation]:
         self.world.reset()
-        return {name: MaskedObservation(*client.seen(self.world.state)) for name, client in self.clients.items()}
+        return {name: MaskedObservation(*client.observe(self.world.state)) for name, client in self.clients.items()}
 
     def step(self, actions: Mapping[str, NDArray[np.integer]]) -> Mapping[str, Step]:
         """Award servers to the best offers, and step the world; return a ``Step`` for each agent, by name.
@@ -579,14 +579,14 @@ class Clients(JointSimulator):
         """
         world = self.world
         chosen = np.stack([actions[name] for name in self.clients], axis=1)
-        common = world.step(awarded(world.projector, world.state, chosen))
+        common = world.step(award(world.projector, world.state, chosen))
         shared = world.terms[:, UNFAIR:] @ world.weights[UNFAIR:]
         own = world.weights[QUALITY] * (world.before.missed - world.after.missed)  # [B, U]
         pay = (world.requests * (own - shared[:, None])).astype(np.float32)
         return {name: self._step(client, common, pay[:, client.user]) for name, client in self.clients.items()}
 
     def _step(self, client: Client, common: Step, pay: NDArray[np.float32]) -> Step:
-        observation, mask = client.seen(self.world.state)
+        observation, mask = client.observe(self.world.state)
         return common._replace(observation=observation, mask=mask, reward=pay, final_observation=observation)
 
     @override

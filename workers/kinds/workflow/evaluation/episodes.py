@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.kinds.workflow.queue import HOUR, Nodes
-from app.kinds.workflow.trace import Trace, selected
+from app.kinds.workflow.trace import Trace, select_tasks
 from workers.kinds.workflow.simulator.simulate import Schedule, figures
 
 Floats = NDArray[np.float64]
@@ -144,13 +144,13 @@ def with_known_run_times(trace: Trace) -> Trace:
         return trace
     if flow(trace):
         there[:] = False
-    return selected(trace, there)
+    return select_tasks(trace, there)
 
 
 def stretch(trace: Trace, first: int, count: int) -> Trace:
     """Cut out ``count`` batch jobs from index ``first`` on, the first of them submitted at second 0."""
     begun = trace.submit[first]
-    part = selected(trace, slice(first, first + count))
+    part = select_tasks(trace, slice(first, first + count))
     return _fill_estimates(part)._replace(submit=part.submit - begun, deadline=part.deadline - begun)
 
 

@@ -50,7 +50,7 @@ def why_not(trace: Trace, nodes: Nodes, weights: Floats, limits: Limits = NO_LIM
         return f"{trace.tasks} tasks are too many for an exact optimum; {MOST_TASKS} can be had"
     if len(trace.parents) and (weights[SLOWDOWN] or weights[WAIT]):
         return "waits and slowdowns of tasks with parents get shorter by the parents' ending later"
-    if not nodes.kept.all() and (weights[IDLE] or weights[COST]):
+    if not nodes.permanent.all() and (weights[IDLE] or weights[COST]):
         return "rented time of nodes that come and go may get shorter by waiting"
     if limits != NO_LIMITS:
         return "users have limits"
@@ -104,7 +104,7 @@ class _Search:
         self.shortest = self.seconds.min(axis=1)
         self.memory = np.where(np.isnan(trace.memory), 0.0, trace.memory)
         self.first = float(trace.submit.min())
-        self.opens = self.first + np.where(nodes.kept, 0.0, nodes.startup)
+        self.opens = self.first + np.where(nodes.permanent, 0.0, nodes.startup)
         self.pace = 1.0 / nodes.bandwidth
         data = np.where(np.isnan(trace.data), 0.0, trace.data)
         edges = [range(trace.parent_start[i], trace.parent_start[i + 1]) for i in range(trace.tasks)]
@@ -154,7 +154,7 @@ class _Search:
         """List the nodes with tasks, and the first of each group of equal empty nodes."""
         used, alike, found = set(partial.node.tolist()), set(), []
         for node in range(len(self.nodes.kind)):
-            likeness = (int(self.nodes.kind[node]), bool(self.nodes.kept[node]))
+            likeness = (int(self.nodes.kind[node]), bool(self.nodes.permanent[node]))
             if node in used or likeness not in alike:
                 found.append(node)
             if node not in used:
@@ -231,7 +231,7 @@ class _Search:
         most = np.where(np.isfinite(self.seconds), self.seconds, 0.0).max(axis=1) @ self.trace.processors
         billing = self.nodes.billing
         held = np.ceil(span / billing - SAME) * billing
-        cost = float((held * self.nodes.price).sum()) if self.nodes.kept.all() else 0.0
+        cost = float((held * self.nodes.price).sum()) if self.nodes.permanent.all() else 0.0
         return np.array(
             [
                 slow.mean() - 1.0,

@@ -313,8 +313,8 @@ def _schedule(
     given: Problem, trace: Trace, nodes: Nodes, rule: Rule, queues: Queues, breakdowns: Breakdowns
 ) -> Schedule:
     true = problem_of(trace, nodes, trace.runtime)
-    world = initial_world(given.graph, true.work, given.fleet, nodes.kept)
-    kept = nodes.kept.copy()
+    world = initial_world(given.graph, true.work, given.fleet, nodes.permanent)
+    kept = nodes.permanent.copy()
     ended = _played(world, given.graph, true.work, given.work, given.fleet, kept, rule, queues, breakdowns)
     last = world.end.max()
     held = [(j, world.ordered[j], max(last, world.ordered[j])) for j in np.flatnonzero((world.power != OFF) & ~kept)]

@@ -111,7 +111,7 @@ def without_reference_counts(play: Play) -> Play:
         Pool(
             borrowed(pool.level),
             borrowed(pool.ends),
-            borrowed(pool.held),
+            borrowed(pool.running_processors),
             borrowed(pool.task),
             borrowed(pool.room_tasks),
             borrowed(pool.room_processors),
@@ -179,7 +179,7 @@ def expire(play: Play) -> None:
 def correct(play: Play) -> None:
     """Extend the expected end of overdue jobs by a share of their run so far, as the service does."""
     pool, now, begun, expected = play.pool, play.clock[NOW], play.start, play.tasks.expected
-    ends, held, which = pool.ends, pool.held, pool.task
+    ends, held, which = pool.ends, pool.running_processors, pool.task
     for i in range(pool.level[RUNNING]):
         task, need, end, at = which[i], held[i], ends[i], i
         if begun[task] + expected[task] <= now:
@@ -194,7 +194,7 @@ def correct(play: Play) -> None:
 def leave(play: Play, task: int) -> None:
     """Remove ``task`` from the machine: free its processors and user's quota, and teach the regression its run time."""
     pool, level = play.pool, play.pool.level
-    ends, held, which = pool.ends, pool.held, pool.task
+    ends, held, which = pool.ends, pool.running_processors, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
     at = 0
     while which[at] != task:
@@ -255,7 +255,7 @@ def enter(play: Play, started: Indices) -> None:
     now, level = play.clock[NOW], play.pool.level
     begun, runtime, expected, processors = play.start, play.runtime, play.tasks.expected, play.tasks.processors
     finish, running = play.finish, play.running
-    ends, held, which = play.pool.ends, play.pool.held, play.pool.task
+    ends, held, which = play.pool.ends, play.pool.running_processors, play.pool.task
     for task in started:
         begun[task] = now
         end, at = now + runtime[task], play.counts[ALIVE]

@@ -21,7 +21,7 @@ from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, EASY, MECHANISM
 from app.kinds.workflow.scheduling.planning import PREDICTION
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import Limits
-from app.kinds.workflow.trace import Seconds, Trace, selected
+from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.kinds.workflow.simulator.pool import NO_LIMITS, initial_play, play_conservative, play_priority, play_rules
 
 SHORTEST = 10.0  # seconds: shorter run times count as this in bounded slowdowns
@@ -94,7 +94,7 @@ def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
 def list_rentals(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
     """List all rentals of a schedule, those of kept nodes from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
-    kept = np.flatnonzero(nodes.kept)
+    kept = np.flatnonzero(nodes.permanent)
     others = schedule.rentals or _once(nodes, schedule)
     return Rentals(
         np.concatenate((kept, others.node)),
@@ -109,7 +109,7 @@ def _once(nodes: Nodes, schedule: Schedule) -> Rentals:
     ended = np.full(len(nodes.kind), -np.inf)
     np.minimum.at(begun, schedule.node, schedule.start)
     np.maximum.at(ended, schedule.node, schedule.end)
-    used = np.flatnonzero(np.isfinite(begun) & ~nodes.kept)
+    used = np.flatnonzero(np.isfinite(begun) & ~nodes.permanent)
     return Rentals(used, begun[used] - nodes.startup[used], ended[used])
 
 
@@ -387,7 +387,7 @@ def simulate_sequences(arguments: Namespace, reading: Reading) -> list[Simulated
     found = []
     parts = sequences(arguments.sequences, reading.trace.tasks)
     for name, (first, count) in with_progress([(name, part) for name in names for part in parts]):
-        part = selected(reading.trace, slice(first, first + count))
+        part = select_tasks(reading.trace, slice(first, first + count))
         if name == AGENT:
             schedule = schedule_by_agent(part, nodes, arguments, limits)
         else:

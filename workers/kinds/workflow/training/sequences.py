@@ -9,7 +9,7 @@ import numpy as np
 from app.kinds.workflow.policies import Scheduler
 from app.kinds.workflow.queue import Layout, Nodes, nodes_of
 from app.kinds.workflow.spec import NodeType, Objective, Spec
-from app.kinds.workflow.trace import Seconds, Trace, independent
+from app.kinds.workflow.trace import Seconds, Trace, independent_jobs
 from workers.kinds.workflow.evaluation.episodes import reference, terms
 from workers.kinds.workflow.simulator.simulate import SHORTEST, Schedule, play_agent
 
@@ -77,7 +77,7 @@ class Source(NamedTuple):
 def piece(trace: Trace, start: int, count: int) -> Trace:
     """Cut out ``count`` jobs from index ``start`` on, the first of them submitted at second 0."""
     at = slice(start, start + count)
-    part = independent(
+    part = independent_jobs(
         trace.submit[at] - trace.submit[start],
         trace.runtime[at],
         trace.estimate[at],
@@ -110,7 +110,7 @@ def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace
     estimate = np.round(trace.estimate[which] * factor)
     if trace.predicted is None:
         estimate = np.maximum(runtime, estimate)
-    made = independent(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
+    made = independent_jobs(submit - submit[0], runtime, estimate, trace.processors[which], np.full(count, -1))
     return made._replace(predicted=None if trace.predicted is None else trace.predicted[which] * factor)
 
 

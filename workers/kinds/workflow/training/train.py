@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling.dispatch import CONSERVATIVE, MECHANISMS
 from app.kinds.workflow.scheduling.planning import AGEING, PREDICTION, SAF, WEIGHTS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import AGENT, Spec
-from app.kinds.workflow.trace import Seconds, Trace, selected
+from app.kinds.workflow.trace import Seconds, Trace, select_tasks
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.inputs import Samples
 from workers.kinds.workflow.run_times import predict_traces, refit
@@ -164,7 +164,7 @@ class SchedulerTrainer:
             known = (trace.runtime >= 0) & (trace.processors <= self.machine)
             if known.sum() < FEWEST_TASKS:
                 continue
-            usable.append(selected(trace, known))
+            usable.append(select_tasks(trace, known))
         for one in self._predict_run_times(usable):
             cuts = [0, int(SEARCHED * one.tasks), int(CHOSEN * one.tasks), one.tasks]
             for part, begin, end in zip(found, cuts[:-1], cuts[1:], strict=True):
@@ -182,7 +182,7 @@ class SchedulerTrainer:
         """Predict the traces' run times by a predictor that is not fitted to the verdict's part."""
         if self.predictor is None:
             return predict_traces(traces, Predictor())
-        before = [selected(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
+        before = [select_tasks(trace, slice(int(CHOSEN * trace.tasks))) for trace in traces]
         return predict_traces(traces, refit(self.predictor, before))
 
     def _sequence(self, trace: Trace) -> Sequence:

@@ -17,10 +17,10 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
-from steward_client.trust import trusted
+from steward_client.trust import ssl_context
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Stream, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, Remote
 
 LABEL, LAUNCHER = "steward", "steward-launcher"
@@ -104,13 +104,13 @@ class DockerContainer(Remote, Leaving):
         self._call("DELETE", f"/containers/{self._id}?force=true", gone=True)
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         wanted = json.dumps({"label": [f"{LABEL}={name}"]})
         found = self._call("GET", str(httpx.URL("/containers/json", params={"all": "true", "filters": wanted}))).json()
-        return [Left(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
+        return [Leftover(one["Id"], (one.get("Labels") or {}).get(LAUNCHER, "")) for one in found]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         self._call("DELETE", f"/containers/{one.id}?force=true", gone=True)
 
     @override
@@ -153,11 +153,13 @@ def _client(address: str) -> httpx.Client:
     if scheme == "unix":
         if not Path(rest).is_socket():
             raise Unavailable(f"there is no socket {rest}: is Docker's daemon running? --option host=unix:///path")
-        transport = httpx.HTTPTransport(uds=rest, verify=trusted())
-        return httpx.Client(base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS, verify=trusted())
+        transport = httpx.HTTPTransport(uds=rest, verify=ssl_context())
+        return httpx.Client(
+            base_url="http://docker", transport=transport, timeout=TIMEOUT_SECONDS, verify=ssl_context()
+        )
     if scheme != "tcp" or not rest:
         raise ActuatorError(f"host={address}: unix:///path or tcp://host:port is accepted")
-    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=trusted())
+    return httpx.Client(base_url=f"http://{rest}", timeout=TIMEOUT_SECONDS, verify=ssl_context())
 
 
 def _settable(cores: int, memory: int) -> dict[str, Settable]:

@@ -31,7 +31,7 @@ NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 LONGEST_SECONDS = 60.0
 
 
-class Heard:
+class OutputRecorder:
     """An output sink that stores all pieces."""
 
     def __init__(self) -> None:
@@ -179,7 +179,7 @@ class ActuatorKit:
         actuator.close()
 
     def test_output_and_environment_pass_through(self, make: Make) -> None:
-        heard = Heard()
+        heard = OutputRecorder()
         program = "import os, sys; print(os.environ['MARK']); sys.stdout.flush(); sys.stderr.write('aside')"
         command = [self.python, "-c", program]
         with self.started(make, command, environment={"MARK": "a b\tc"}, output=heard) as actuator:

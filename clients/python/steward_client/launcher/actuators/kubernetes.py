@@ -17,7 +17,7 @@ from typing_extensions import override
 from steward_client.kubernetes import KubernetesApi, KubernetesError, quantity
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import FIRST_PAUSE_SECONDS, KILLED, LONGEST_PAUSE_SECONDS, Remote
 
 CONTAINER, LABEL, NAME, LAUNCHER = "steward", "steward-run", "steward-name", "steward-launcher"
@@ -59,7 +59,7 @@ class KubernetesPod(Remote, Leaving):
             "memory": Settable(UNITS["memory"], 4.0, None, IN_PLACE),
         }
         super().__init__(settable, wanted)
-        self._api = connected(api)
+        self._api = connect(api)
         self._image, self._account = image, account
         self._pods, self._pod = f"/api/v1/namespaces/{namespace}/pods", ""
         self._stopping = False
@@ -78,7 +78,7 @@ class KubernetesPod(Remote, Leaving):
         if self._account:
             spec["serviceAccountName"] = self._account
         metadata = {"name": name, "labels": {LABEL: name, NAME: run, LAUNCHER: launcher()}}
-        answered(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        call_api(self._api.create, self._pods, {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
         self._pod = f"{self._pods}/{name}"
 
     def _set(self, allocation: Allocation) -> None:
@@ -104,7 +104,7 @@ class KubernetesPod(Remote, Leaving):
 
     def _refused(self) -> str:
         """Why the kubelet defers or refuses the resize, by the pod's status; empty if it doesn't say so at once."""
-        status = answered(self._api.get, self._pod).get("status") or {}
+        status = call_api(self._api.get, self._pod).get("status") or {}
         pending = [one for one in status.get("conditions") or () if one.get("type") == "PodResizePending"]
         return "; ".join(str(one.get("message") or one.get("reason")) for one in pending)
 
@@ -132,12 +132,12 @@ class KubernetesPod(Remote, Leaving):
         self._delete(0)
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
-        found = answered(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
-        return [Left(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
+    def leftovers(self, name: str) -> Iterable[Leftover]:
+        found = call_api(lambda: list(self._api.list(self._pods, labelSelector=f"{NAME}={_slug(name)}")))
+        return [Leftover(one["metadata"]["name"], one["metadata"]["labels"].get(LAUNCHER, "")) for one in found]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         self._delete(0, f"{self._pods}/{one.id}")
 
     @override
@@ -175,7 +175,7 @@ def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-")[:50].rstrip("-") or "run"
 
 
-def connected(api: str) -> KubernetesApi:
+def connect(api: str) -> KubernetesApi:
     """Client of the cluster's API; ``api``: address of ``kubectl proxy``, empty: the cluster of this process's pod.
 
     Raises:
@@ -187,7 +187,7 @@ def connected(api: str) -> KubernetesApi:
         raise Unavailable(f"{error}: --option api=http://127.0.0.1:8001") from error
 
 
-def answered(call: Any, *arguments: Any) -> Any:
+def call_api(call: Any, *arguments: Any) -> Any:
     """Call a function of the Kubernetes client and return its result; raises ActuatorError for a KubernetesError."""
     try:
         return call(*arguments)

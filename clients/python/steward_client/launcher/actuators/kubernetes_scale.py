@@ -14,7 +14,7 @@ from steward_client.kubernetes import Conversion, KubernetesError, QuantityError
 
 from .contract import ActuatorError, Allocation, CannotSet, Range, Settable, Unavailable
 from .driven import Driven
-from .kubernetes import UNPROCESSABLE, answered, connected
+from .kubernetes import UNPROCESSABLE, call_api, connect
 
 APPS = "/apis/apps/v1"
 SCALED = {"deployment": "deployments", "statefulset": "statefulsets", "replicaset": "replicasets"}
@@ -53,9 +53,9 @@ class KubernetesScale(Driven):
         settable = {name: Settable("", 0.0, None, f"patch of {target}") for name in self._fields}
         super().__init__(settable, wanted)
         self._whole = {name for name, field in self._fields.items() if field.unit is None}
-        self._api = connected(api)
+        self._api = connect(api)
         try:
-            answered(self._api.get, self._path)
+            call_api(self._api.get, self._path)
         except ActuatorError as error:
             raise Unavailable(str(error)) from error
 

@@ -23,7 +23,7 @@ BEGAN = 19
 """Index of the start time in ``/proc/PID/stat``, among the fields after the process's name."""
 
 
-class Left(NamedTuple):
+class Leftover(NamedTuple):
     """A container, pod or job of an earlier launcher: its id, and the launcher's name (empty: unknown)."""
 
     id: str
@@ -34,7 +34,7 @@ class Left(NamedTuple):
 class Leaving(Protocol):
     """An actuator whose commands survive a killed launcher."""
 
-    def left(self, name: str) -> Iterable[Left]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         """All containers, pods or jobs with this run name, of any launcher.
 
         Raises:
@@ -42,7 +42,7 @@ class Leaving(Protocol):
         """
         ...
 
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         """End and remove a container, pod or job; raises ActuatorError if that fails."""
         ...
 
@@ -65,8 +65,8 @@ def remove(actuator: object, name: str, say: Callable[[str], None], *, every: bo
     if not isinstance(actuator, Leaving):
         return
     try:
-        for one in list(actuator.left(name)):
-            if every or _gone(one.launcher):
+        for one in list(actuator.leftovers(name)):
+            if every or _launcher_ended(one.launcher):
                 actuator.discard(one)
                 say(f"removed {one.id}, which launcher {one.launcher or 'unknown'} had left")
             elif _elsewhere(one.launcher):
@@ -79,7 +79,7 @@ def _elsewhere(of: str) -> bool:
     return of.rpartition(".")[0].rpartition(".")[0] != _host()
 
 
-def _gone(of: str) -> bool:
+def _launcher_ended(of: str) -> bool:
     """Whether ``of`` names a launcher of this host that has ended."""
     pid, began = of.split(".")[-2:] if of.count(".") > 1 else ("", "")
     return not _elsewhere(of) and pid.isdecimal() and _began(int(pid)) != began

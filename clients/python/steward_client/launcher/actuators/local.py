@@ -14,7 +14,7 @@ from functools import partial
 
 from typing_extensions import override
 
-from steward_client.launcher.interrupts import held
+from steward_client.launcher.interrupts import defer_interrupts
 from steward_client.launcher.limits.cpu import CORE, Affinity, CpuLimit, Duty, Quota
 from steward_client.launcher.limits.groups import Group, groups
 from steward_client.launcher.limits.guarded import Guarded, NotStarted
@@ -68,12 +68,12 @@ class LocalProcesses(Actuator):
         try:
             self._cpu = _cpu_limit(wanted["cpu"], cpu_method, self._groups.get("cpu")) if "cpu" in wanted else None
             self._memory = _memory_limit(self._groups.get("memory")) if "memory" in wanted else None
-            self._settable = self._described(wanted)
+            self._settable = self._settable_resources(wanted)
         except ActuatorError:
             self.close()
             raise
 
-    def _described(self, wanted: Mapping[str, Range]) -> dict[str, Settable]:
+    def _settable_resources(self, wanted: Mapping[str, Range]) -> dict[str, Settable]:
         found: dict[str, Settable] = {}
         if self._cpu is not None:
             least = CORE if isinstance(self._cpu, Affinity) else LEAST_PERCENT
@@ -104,7 +104,7 @@ class LocalProcesses(Actuator):
         made = list(dict.fromkeys(self._groups.values()))
         outputs = None if launch.output is None else _outputs(launch.output)
         try:
-            with held():  # else a started command could stay unknown to close()
+            with defer_interrupts():  # else a started command could stay unknown to close()
                 self._command = Guarded(launch.command, environment, made, outputs)
         except NotStarted as error:
             self._current = {}

@@ -19,10 +19,10 @@ from typing import Any
 import httpx
 from typing_extensions import override
 
-from steward_client.trust import trusted
+from steward_client.trust import ssl_context
 
 from .contract import UNITS, ActuatorError, Allocation, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, PARTING_SECONDS, Remote
 
 ADDRESS = "http://127.0.0.1:8265"
@@ -60,7 +60,7 @@ class RayJob(Remote, Leaving):
         address = address or os.environ.get("RAY_API_SERVER_ADDRESS", "") or ADDRESS
         settable = {name: Settable(UNITS[name], 1.0, None, HOW) for name in ("workers", "cpu", "gpus", "memory")}
         super().__init__(settable, wanted)
-        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=trusted())
+        self._http = httpx.Client(base_url=address, timeout=TIMEOUT_SECONDS, verify=ssl_context())
         self._address = address
         self._python, self._job = python, f"steward-{secrets.token_hex(8)}"
         try:
@@ -125,13 +125,13 @@ class RayJob(Remote, Leaving):
         self._call("DELETE", f"/api/jobs/{self._job}")
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         running = [one for one in self._call("GET", "/api/jobs/").json() if one.get("status") in GOING_ON]
         labelled = [(one["submission_id"], one.get("metadata") or {}) for one in running]
-        return [Left(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
+        return [Leftover(job, told.get("launcher", "")) for job, told in labelled if told.get("name") == name]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         """Stop the job; its resource request remains until the run that starts replaces it."""
         self._call("POST", f"/api/jobs/{one.id}/stop")
 

@@ -96,7 +96,7 @@ class Remote(Actuator, ABC):
     def start(self, launch: Launch) -> None:
         if self._started:
             raise ActuatorError("an actuator starts one command: this one has started already")
-        allocation = self._checked(launch.allocation)
+        allocation = self._check_allocation(launch.allocation)
         self._begin(launch, allocation)
         self._started, self._current, self._since = True, allocation, time.monotonic()
         if launch.output is not None:
@@ -107,7 +107,7 @@ class Remote(Actuator, ABC):
     def apply(self, allocation: Allocation) -> Allocation:
         if not self._started:
             raise ActuatorError("there is nothing to set yet: start a command first")
-        asked = self._checked(allocation)
+        asked = self._check_allocation(allocation)
         changed = {name: value for name, value in asked.items() if self._current.get(name) != value}
         if changed and self.wait(0) is None:
             try:
@@ -119,7 +119,7 @@ class Remote(Actuator, ABC):
                 self._current |= changed
         return self.current()
 
-    def _checked(self, allocation: Allocation) -> dict[str, float]:
+    def _check_allocation(self, allocation: Allocation) -> dict[str, float]:
         for name, value in allocation.items():
             if name not in self._settable:
                 raise CannotSet(name, value, f"{self.name} was made for {', '.join(self._settable)}")

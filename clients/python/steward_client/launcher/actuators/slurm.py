@@ -20,7 +20,7 @@ from typing import NamedTuple
 from typing_extensions import override
 
 from .contract import UNITS, ActuatorError, Allocation, CannotSet, Launch, Range, Settable, Sink, Unavailable
-from .leftovers import Leaving, Left, launcher
+from .leftovers import Leaving, Leftover, launcher
 from .remote import KILLED, Remote
 
 PROGRAMS = ("sbatch", "scontrol", "scancel", "squeue")
@@ -87,7 +87,7 @@ class SlurmJob(Remote, Leaving):
         if self.shares_files and launch.folder is not None:
             self._output = launch.folder / "slurm"
             self._output.touch()
-        asked = _asked(allocation)
+        asked = _resource_options(allocation)
         paths = [f"--output={self._output}", f"--error={self._error}", "--open-mode=append"]
         name = [f"--job-name={launch.name}", f"--comment={launcher()}", "--parsable", "--requeue", "--export=ALL"]
         script = f"{SCRIPT}exec {shlex.join(launch.command)}\n"
@@ -106,19 +106,19 @@ class SlurmJob(Remote, Leaving):
         if self._in_place(allocation):
             self._change(update, allocation)
             return
-        possible = ["sbatch", "--test-only", *_asked({**self._current, **allocation}), *self._more]
+        possible = ["sbatch", "--test-only", *_resource_options({**self._current, **allocation}), *self._more]
         self._change(possible, allocation, SCRIPT)  # before it is ended
         _run(["scontrol", "requeuehold", self._job])
-        self._held()
+        self._wait_for_release()
         try:
             self._change(update, allocation)
         finally:
             _run(["scontrol", "release", self._job])
 
-    def _held(self) -> None:
+    def _wait_for_release(self) -> None:
         """Wait until the job has left its nodes, for at most 60 s."""
         ends = time.monotonic() + TIMEOUT_SECONDS
-        while _seen(self._job).state not in HELD and time.monotonic() < ends:
+        while _job_status(self._job).state not in HELD and time.monotonic() < ends:
             time.sleep(HELD_SECONDS)
 
     def _change(self, command: Sequence[str], allocation: Allocation, text: str | None = None) -> None:
@@ -131,10 +131,10 @@ class SlurmJob(Remote, Leaving):
     def _in_place(self, allocation: Allocation) -> bool:
         """Whether Slurm can apply the change without a restart: the job is pending, or only gives nodes back."""
         fewer = allocation.keys() == {"nodes"} and allocation["nodes"] < self._current["nodes"]
-        return fewer or _seen(self._job).state == "PENDING"
+        return fewer or _job_status(self._job).state == "PENDING"
 
     def _look(self) -> int | None:
-        seen = _seen(self._job)
+        seen = _job_status(self._job)
         if seen.state not in ENDED:
             return None
         return 128 + self._ending if seen.state == "CANCELLED" else seen.status
@@ -149,12 +149,12 @@ class SlurmJob(Remote, Leaving):
         """Do nothing: an ended job leaves only Slurm's own records."""
 
     @override
-    def left(self, name: str) -> Iterable[Left]:
+    def leftovers(self, name: str) -> Iterable[Leftover]:
         lines = _run(["squeue", "--me", f"--name={name}", "--noheader", "--format=%i|%k"]).splitlines()
-        return [Left(*(part.strip() for part in line.split("|", 1))) for line in lines if "|" in line]
+        return [Leftover(*(part.strip() for part in line.split("|", 1))) for line in lines if "|" in line]
 
     @override
-    def discard(self, one: Left) -> None:
+    def discard(self, one: Leftover) -> None:
         _run(["scancel", one.id])
 
     def _follow(self, sink: Sink) -> None:
@@ -173,14 +173,14 @@ class SlurmJob(Remote, Leaving):
                 time.sleep(TAIL_SECONDS)
 
 
-class Seen(NamedTuple):
+class JobStatus(NamedTuple):
     """State of a job as Slurm reports it, such as ``RUNNING``, and its exit status."""
 
     state: str
     status: int
 
 
-def _seen(job: str) -> Seen:
+def _job_status(job: str) -> JobStatus:
     """A job's state by ``scontrol``, or by ``sacct`` once the controller has forgotten the job.
 
     Raises:
@@ -189,17 +189,17 @@ def _seen(job: str) -> Seen:
     try:
         told = _run(["scontrol", "show", "job", job, "--oneliner"])
     except ActuatorError:
-        return _recorded(job)
+        return _accounted_status(job)
     fields = dict(re.findall(r"(\w+)=(\S*)", told))
-    return Seen(fields.get("JobState", "UNKNOWN"), _status(fields.get("ExitCode", "0:0")))
+    return JobStatus(fields.get("JobState", "UNKNOWN"), _status(fields.get("ExitCode", "0:0")))
 
 
-def _recorded(job: str) -> Seen:
+def _accounted_status(job: str) -> JobStatus:
     rows = _run(["sacct", "-X", "-n", "-P", "-j", job, "-o", "State,ExitCode"]).split("\n")
     state, _, code = rows[0].partition("|")
     if not code:
         raise ActuatorError(f"Slurm knows no job {job}")
-    return Seen(state.split(" ")[0], _status(code))
+    return JobStatus(state.split(" ")[0], _status(code))
 
 
 def _status(code: str) -> int:
@@ -217,7 +217,7 @@ def _settable() -> dict[str, Settable]:
     return found
 
 
-def _asked(allocation: Allocation) -> list[str]:
+def _resource_options(allocation: Allocation) -> list[str]:
     return [f"{ASKED[name]}={_amount(name, value)}" for name, value in allocation.items()]
 
 

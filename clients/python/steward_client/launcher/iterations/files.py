@@ -58,7 +58,7 @@ class Tail:
             self._marks += self._read(line)
 
 
-def told(line: str) -> list[Mark]:
+def parse_marks(line: str) -> list[Mark]:
     """Marks in a line of ``STEWARD_ITERATIONS``, ``{"iteration": 7, "total": 90, "metrics": {…}}``; else []."""
     try:
         said = json.loads(line)
@@ -94,17 +94,17 @@ class OwnFile:
             self._head = [cell.strip() for cell in cells]
             return []
         values = zip(self._head, map(_number, cells), strict=False)
-        return self._counted({name: value for name, value in values if value is not None})
+        return self._count_mark({name: value for name, value in values if value is not None})
 
     def _object(self, line: str) -> list[Mark]:
         try:
             found = json.loads(line)
         except ValueError:
             return []
-        return self._counted(_finite(found))
+        return self._count_mark(_finite(found))
 
     @staticmethod
-    def _counted(values: dict[str, float]) -> list[Mark]:
+    def _count_mark(values: dict[str, float]) -> list[Mark]:
         count = next((values[name] for name in values if name.lower() in COUNTERS), None)
         metrics = {name: value for name, value in values.items() if name.lower() not in COUNTERS}
         return [Mark(time.monotonic(), None if count is None else int(count), None, metrics)]

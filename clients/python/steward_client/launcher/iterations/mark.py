@@ -89,7 +89,7 @@ class Clock:
         if mark.position == "done":
             if before is None and not number:
                 self._last = mark.at
-            return self._ended(mark, mark.at, (number or 0) - (before or 0))
+            return self._complete_blocks(mark, mark.at, (number or 0) - (before or 0))
         goes_on = number is not None and before is not None and number > before
         self._stride = (number or 0) - (before or 0) if goes_on and mark.total else 1
         if not goes_on:
@@ -100,8 +100,8 @@ class Clock:
             if opened is None:
                 self._last = mark.at
                 return []
-            return self._ended(opened, mark.at, self._stride)
-        return self._ended(mark, mark.at, self._stride - surplus)
+            return self._complete_blocks(opened, mark.at, self._stride)
+        return self._complete_blocks(mark, mark.at, self._stride - surplus)
 
     def forget(self) -> None:
         """Prepare for marks from another source; an iteration that has begun ends by the new source's next mark."""
@@ -115,7 +115,7 @@ class Clock:
         left = self._stride
         if opened.total is not None and opened.number is not None:
             left = min(left, opened.total - (opened.number - self._first))
-        return self._ended(opened, at, max(1, left))
+        return self._complete_blocks(opened, at, max(1, left))
 
     def _take(self, total: int | None, most: int) -> None:
         if total is None:
@@ -125,7 +125,7 @@ class Clock:
         if self.count < ceil(total / self._block):
             self.total = ceil(total / self._block)
 
-    def _ended(self, mark: Mark, at: float, steps: int) -> list[Iteration]:
+    def _complete_blocks(self, mark: Mark, at: float, steps: int) -> list[Iteration]:
         """The blocks completed by ``steps`` further steps until ``at``, all of equal duration."""
         if self._last is None:
             self._last, self._blind = at, True

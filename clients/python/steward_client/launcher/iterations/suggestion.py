@@ -14,7 +14,7 @@ BEFORE_CHARACTERS = 40
 FEWEST = 2
 
 
-def suggested(lines: Iterable[str]) -> str | None:
+def suggest_pattern(lines: Iterable[str]) -> str | None:
     """Return a regular expression with a group ``iteration`` for a number that grows from line to line; None if none
     does.
 

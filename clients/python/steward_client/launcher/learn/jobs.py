@@ -28,7 +28,7 @@ class Jobs:
         """Queue a job (``what``: ``models`` or ``agents``) and return it; raises StewardError and Unreachable."""
         return self._service.call("POST", f"{self._path}/{what}", body)
 
-    def left(self) -> Json | None:
+    def unfinished_training(self) -> Json | None:
         """A queued or running training of the workload from an earlier launch; None if there is none."""
         workload = self._path.rpartition("/")[2]
         for state in GOING_ON:
@@ -38,7 +38,7 @@ class Jobs:
                     return found
         return None
 
-    def fitted(self, job: Json) -> int:
+    def wait_for_fit(self, job: Json) -> int:
         """Wait for a fit and return the model's version; raises JobFailed, StewardError or Unreachable."""
         result = self._done("fit", job)
         report = self._service.call("GET", f"{self._path}/models/{result['model']}")["report"]
@@ -49,7 +49,7 @@ class Jobs:
         )
         return int(result["model"])
 
-    def trained(self, job: Json) -> None:
+    def wait_for_training(self, job: Json) -> None:
         """Wait for a training's end; raises JobFailed, StewardError or Unreachable."""
         result = self._done("train", job)
         report = self._service.call("GET", f"{self._path}/agents/{result['agent']}")["report"]

@@ -89,14 +89,14 @@ class Learning:
             ActuatorError: the command can't be started.
         """
         self._find()
-        if self.spec is not None and self._learned():
+        if self.spec is not None and self._has_agent():
             return None
         if not self._enough():
             self._profile()
         if self._going is not None:
             return self._learned_beside(self._going)
         if not self.over:
-            self._train(self._fitted())
+            self._train(self._fit_model())
             self._end_or_restart()
         return None
 
@@ -105,14 +105,14 @@ class Learning:
         most = {one.name: one.maximum for one in self._resources}
         held = ", ".join(f"{one.name} {one.maximum:g} {one.unit}".strip() for one in self._resources)
         self._tell(f"measured: the command goes on with {held} until a model is fitted")
-        fitted = beside(self._fitted)
+        fitted = beside(self._fit_model)
         try:
-            holds = going.hold(most, lambda: fitted.done() and self._left(going))
+            holds = going.hold(most, lambda: fitted.done() and self._iterations_remain(going))
         except Interrupted as error:
             going.watched.interrupt(error)
             raise
         if not holds:
-            self._ended(going)
+            self._raise_if_failed(going)
             self._train(fitted.result())
             self._end_or_restart()
             return None
@@ -122,11 +122,11 @@ class Learning:
             self._say(f"not learned: {' '.join(str(error).split())}; the command goes on")
         return going
 
-    def _left(self, going: Profile) -> bool:
+    def _iterations_remain(self, going: Profile) -> bool:
         """Whether iterations remain that could be governed."""
         return self.spec is not None and going.watched.clock.count < self.spec["iterations"]
 
-    def _ended(self, going: Profile) -> None:
+    def _raise_if_failed(self, going: Profile) -> None:
         """Note that the command ended before the fit did; raises CommandEnded if it failed."""
         self._going = None
         going.watched.actuator.close()
@@ -185,7 +185,7 @@ class Learning:
 
     def _find(self) -> None:
         """Read the workload from the service; raises Misuse if it differs from the options."""
-        found = self._service.found(self._path)
+        found = self._service.get_or_none(self._path)
         page = "/" if found is None else f"/ui{self._path}"
         self._tell(f"dashboard: {self._service.page(page)}; the run's own page follows once it is under decisions")
         if found is None:
@@ -219,16 +219,16 @@ class Learning:
             told = ", ".join(f"{name} {value:g}" for name, value in wished.items())
             self._tell(f"targets: workload {self._wishes.workload!r} had none for these; from now on {told}")
 
-    def _learned(self) -> bool:
+    def _has_agent(self) -> bool:
         """Whether an agent exists, or a training from an earlier launch is in progress."""
         agents = self._service.call("GET", f"{self._path}/agents?limit=1")["items"]
         if agents:
             self._tell(f"learned before: agent {agents[0]['version']} of workload {self._wishes.workload!r}")
             return True
-        left = self._jobs.left()
+        left = self._jobs.unfinished_training()
         if left is not None:
             self._tell("measured before; the training that was left goes on")
-            self._training = beside(partial(self._jobs.trained, left))
+            self._training = beside(partial(self._jobs.wait_for_training, left))
         return left is not None
 
     def _enough(self) -> bool:
@@ -376,12 +376,12 @@ class Learning:
         found = self._service.call("GET", f"{self._path}/models/{model}/predict?{query}")["predicted"][SECONDS]
         return float((found["high"] - found["low"]) / found["mean"])
 
-    def _fitted(self) -> int:
+    def _fit_model(self) -> int:
         """Fit all samples and return the model's version; raises JobFailed, StewardError or Unreachable."""
         self._register(None)
-        return self._jobs.fitted(self._jobs.begin("models", {}))
+        return self._jobs.wait_for_fit(self._jobs.begin("models", {}))
 
     def _train(self, model: int) -> None:
         """Train an agent on a model version in the background."""
         request = {"budget": self._wishes.budget or BUDGET, "model": model}
-        self._training = beside(lambda: self._jobs.trained(self._jobs.begin("agents", request)))
+        self._training = beside(lambda: self._jobs.wait_for_training(self._jobs.begin("agents", request)))

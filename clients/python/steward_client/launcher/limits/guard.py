@@ -53,7 +53,7 @@ class Guard:
         self._duty: DutyCycle | None = None
         self._selector = selectors.DefaultSelector()
         self._selector.register(channel, selectors.EVENT_READ)
-        self._selector.register(_wakened(), selectors.EVENT_READ)
+        self._selector.register(_child_end_pipe(), selectors.EVENT_READ)
 
     def run(self, command: list[str]) -> None:
         """Start the command, and return once the launcher has disconnected and all processes have ended."""
@@ -138,7 +138,7 @@ class Guard:
             tree.send(self._descendants(fresh=True), signal.SIGKILL)
 
     def _reap(self) -> None:
-        for pid, status in _ended():
+        for pid, status in _reap_children():
             self._seen_at = float("-inf")
             if pid == self._child:
                 code = os.waitstatus_to_exitcode(status)
@@ -178,7 +178,7 @@ def _become(command: list[str], groups: list[Path], failed: int) -> None:
         os._exit(127)
 
 
-def _wakened() -> int:
+def _child_end_pipe() -> int:
     """A file descriptor that becomes readable whenever a child process ends."""
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -189,7 +189,7 @@ def _wakened() -> int:
     return read
 
 
-def _ended() -> Iterator[tuple[int, int]]:
+def _reap_children() -> Iterator[tuple[int, int]]:
     with suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:
             yield found

@@ -102,14 +102,14 @@ class Guarded:
     def _listen(self) -> None:
         with self._channel.makefile("rb") as lines, suppress(OSError):
             for line in lines:
-                self._heard(**json.loads(line))
+                self._take_message(**json.loads(line))
         if self.status is None:  # the guard was killed, and with it the command, but not what that had started
             self._sweep()
             self.status = LOST
         self._started.set()
         self._ended.set()
 
-    def _heard(self, started: int = 0, error: str = "", status: int | None = None) -> None:
+    def _take_message(self, started: int = 0, error: str = "", status: int | None = None) -> None:
         self._pid, self._error = started or self._pid, error or self._error
         if status is not None:
             self.status = status

@@ -31,8 +31,8 @@ from app.kinds.cluster.samples import (
     VALUE,
     ClusterSamples,
     Content,
-    packed,
-    unpacked,
+    pack,
+    unpack,
 )
 from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.contract.inputs import InvalidInput, Refused, Sample
@@ -64,7 +64,7 @@ def sound(body: str, media: str = CSV, of: Layout | None = None, name: str | Non
 
 
 def content(body: str, media: str = CSV, of: Layout | None = None) -> Content:
-    return ClusterSamples(of or layout()).unpacked(sound(body, media, of).data)
+    return ClusterSamples(of or layout()).unpack(sound(body, media, of).data)
 
 
 def stored(sample: Sample) -> Any:
@@ -148,10 +148,10 @@ class TestWhatIsKept:
 
     def test_steps_kept_on_too_few_nodes_are_handed_out_as_they_can_be_uploaded(self) -> None:
         codec, sample = ClusterSamples(layout()), sound("application,gpus,nodes,batch,seconds\na,9,3,8,1")
-        found = unpacked(sample.data)
+        found = unpack(sample.data)
         found.steps[0, NODES] = 1  # as it was taken once
-        kept = sample._replace(data=packed(found))
-        assert codec.unpacked(kept.data).steps[0, NODES] == 3
+        kept = sample._replace(data=pack(found))
+        assert codec.unpack(kept.data).steps[0, NODES] == 3
         for media, how in codec.exports.items():
             again = sound((how.head(codec) + "".join(how.body(codec, stored(kept)))).rstrip("\n"), media)
             assert again.digest == sample.digest
@@ -236,7 +236,7 @@ def test_a_run_becomes_arrivals_steps_and_curves() -> None:
     codec = ClusterSamples(layout())
     sample = codec.of_run("run", reports)
     assert sample is not None
-    told = codec.unpacked(sample.data)
+    told = codec.unpack(sample.data)
     assert_array_equal(told.arrivals[:, :2], [[4, 1], [5, 0]])
     assert_array_equal(told.curves[:, [ITERATION, VALUE]], [[10, 2], [20, 1]])
     assert told.applications == ("r", "s")
@@ -296,7 +296,7 @@ def test_a_run_of_many_jobs_and_of_jobs_that_tell_losses_and_metrics_becomes_a_s
     codec = ClusterSamples(layout())
     sample = codec.of_run("run", [{"at": 1.0, "submitted": came}, {"at": 2.0, "progressed": [*on, *both]}])
     assert sample is not None
-    told = codec.unpacked(sample.data)
+    told = codec.unpack(sample.data)
     assert (len(told.arrivals), len(told.curves), len(told.jobs)) == (len(names), len(names) + 1, len(names))
 
 

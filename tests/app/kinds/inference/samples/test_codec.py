@@ -52,7 +52,7 @@ def sound(body: str, media: str = CSV, of: Layout | None = None, name: str | Non
 
 
 def content(body: str, media: str = CSV, of: Layout | None = None) -> Content:
-    return InferenceSamples(of or layout()).unpacked(sound(body, media, of).data)
+    return InferenceSamples(of or layout()).unpack(sound(body, media, of).data)
 
 
 def stored(sample: Sample) -> Any:
@@ -227,14 +227,14 @@ class TestKeeping:
             assert isinstance(read(body, JSON), Refused)
             return
         sample = sound(body, JSON)
-        kept = InferenceSamples(layout()).unpacked(sample.data)
+        kept = InferenceSamples(layout()).unpack(sample.data)
         assert_array_equal(kept.requests.time, times)
         assert_array_equal(kept.requests.size, [np.nan if size is None else size for size in sizes])
         assert_array_equal(kept.batches[:, 3:], np.reshape([row[3:] for row in rows], (-1, 2)))
         for media in (CSV, NDJSON):
             again = sound(exported(sample, media), media)
             assert (again.digest, again.iterations) == (sample.digest, len(times) + len(rows))
-            assert_equal(InferenceSamples(layout()).unpacked(again.data), kept)
+            assert_equal(InferenceSamples(layout()).unpack(again.data), kept)
 
     def test_a_log_is_told_by_users_and_span(self) -> None:
         told = InferenceSamples(layout()).read(stored(sound(LOG.replace("0.5,", "0.25,"))), reports=False)
@@ -262,7 +262,7 @@ class TestKeeping:
         codec = InferenceSamples(layout())
         sample = codec.of_run("r", reports)
         assert sample is not None
-        kept = codec.unpacked(sample.data)
+        kept = codec.unpack(sample.data)
         assert_array_equal(kept.requests.time, [200_000, 900_000, 2_500_000])
         assert_array_equal(kept.requests.user, [1, 0, 0])
         assert_array_equal(kept.batches, [[1, 2, 1, 8, 0.4]])
@@ -293,7 +293,7 @@ class TestKeeping:
         codec = InferenceSamples(layout(servers=[{"name": "cpu", "maximum": 1, "cores": 1e10}]))
         sample = codec.of_run("r", [report])
         assert sample is not None
-        kept = codec.unpacked(sample.data)
+        kept = codec.unpack(sample.data)
         assert_array_equal(kept.requests.time, [1_000_000, 4_000_000_000_000_000])
         assert_array_equal(kept.batches, [[0, 1, 0, 1e10, 0.4]])
         assert codec.of_run("r", [{"at": 5e10, "arrived": report["arrived"][-1:]}]) is None
@@ -308,7 +308,7 @@ class TestKeeping:
         codec = InferenceSamples(layout())
         sample = codec.of_run("r", [{"at": 3.0, "started": started}, {"at": 4.0, "finished": finished}])
         assert sample is not None
-        assert_array_equal(codec.unpacked(sample.data).batches, [[1, 4, 0, 4, 0.75]])
+        assert_array_equal(codec.unpack(sample.data).batches, [[1, 4, 0, 4, 0.75]])
 
     def test_a_log_of_hundreds_of_thousands_of_lines_is_read_in_a_few_megabytes(self) -> None:
         lines, blocks = 4_000, 60

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from app.kinds.contract.engine import Answered, Pending, Shadow, Snapshot
+from app.kinds.contract.engine import EncodedDecision, Pending, Shadow, Snapshot
 from app.kinds.contract.policy import Choice, Situation
-from app.kinds.engine import Engine, Kept, Written
+from app.kinds.engine import Engine, KindDecision, RunMemory
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative.compiled import NONE, Compiled
 from app.kinds.iterative.engine import NOTHING, IterativeServing
@@ -117,9 +117,11 @@ class AsGiven(IterativeServing):
         """The states put together."""
         columns: Any = zip(*(one.report for one in pending), strict=True)
         state = State(*(np.concatenate(column) for column in columns))
-        return decider.observed(compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending))
+        return decider.make_batch(
+            compiled, state, [one.state.state.notices for one in pending], [NOTHING] * len(pending)
+        )
 
-    def hold(self, compiled: Compiled, one: Pending, failure: str) -> Written:
+    def hold(self, compiled: Compiled, one: Pending, failure: str) -> KindDecision:
         """The state's allocation."""
         return decider.hold(compiled, one.report, NOTHING, failure)
 
@@ -127,13 +129,13 @@ class AsGiven(IterativeServing):
 ENGINE = Engine("iterative", Decision, AsGiven())
 
 
-def decide(on: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[Answered]:
+def decide(on: Compiled, state: State, subjects: Sequence[Subject], now: datetime) -> list[EncodedDecision]:
     """The answer for each run of ``state`` (leading dimension B)."""
     pending = [
         Pending(
             subject.run,
             subject.reported,
-            Kept(RunState(np.zeros(0), NOTHING, subject.notices), subject.memories),
+            RunMemory(RunState(np.zeros(0), NOTHING, subject.notices), subject.memories),
             decider.row(state, i),
             {},
             subject.shadow,
@@ -149,7 +151,7 @@ def begun(on: Compiled, state: State) -> dict[str, Any]:
     return dict(msgspec.json.decode(decision))
 
 
-def plain(answer: Answered) -> dict[str, Any]:
+def plain(answer: EncodedDecision) -> dict[str, Any]:
     """A decision as a caller reads it."""
     decision: dict[str, Any] = msgspec.json.decode(answer.decision)
     return decision

@@ -10,7 +10,15 @@ from app.kinds.contract.policy import Situation
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import view
-from app.kinds.iterative.policies import MODEL_NOISE, UNEXPLAINED, Experience, Verdict, beyond, decide, experience_of
+from app.kinds.iterative.policies import (
+    MODEL_NOISE,
+    UNEXPLAINED,
+    Experience,
+    Verdict,
+    decide,
+    experience_of,
+    outside_conditions,
+)
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.state import State, advance, begin
 from tests.app.kinds.iterative.policies.test_guard import artifact, reported, situation
@@ -57,7 +65,7 @@ def state(executors: float = 16, memory: float = 20, **changes: Any) -> State:
 def outside(run: State, experience: Experience = EXPERIENCE) -> list[str]:
     """The ways in which a run is outside."""
     seen = Situation(PROJECTOR, run, view(PROJECTOR, run))
-    return [way for way, rows in beyond(seen, experience).items() if rows[0]]
+    return [way for way, rows in outside_conditions(seen, experience).items() if rows[0]]
 
 
 def test_what_was_seen_is_not_outside() -> None:

@@ -44,7 +44,7 @@ rows = st.tuples(
 def single(row: np.ndarray) -> set[str]:
     """What the layout finds wrong with a row, as pointers."""
     try:
-        LAYOUT.encode_report(*CHECKER.named(row).values())
+        LAYOUT.encode_report(*CHECKER.split_row(row).values())
     except InvalidInput as error:
         return {issue.pointer for issue in error.errors}
     return set()

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from app.kinds.workflow.formats.reading import Edges, cycle, doubtful_units, misfits, trace_where
 from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 
 
 def jobs(
     runtime: list[float], *, estimate: float = float("nan"), submit: list[float] | None = None, processors: int = 1
 ) -> Trace:
     count = len(runtime)
-    return independent(
+    return independent_jobs(
         submit=np.array(submit if submit is not None else range(count), np.float64),
         runtime=np.array(runtime, np.float64),
         estimate=np.full(count, estimate),

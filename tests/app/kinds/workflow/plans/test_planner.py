@@ -10,9 +10,9 @@ import pytest
 
 from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
-from app.kinds.workflow.decide import Planned, followed, planned
+from app.kinds.workflow.decide import PlanChoice, follow_plan, make_plan
 from app.kinds.workflow.plan_search import MOST_TASKS, SearchUnavailableError, left_of
-from app.kinds.workflow.plans import Found, QueuePlan, Remaining, decoded, encoded
+from app.kinds.workflow.plans import QueuePlan, Remaining, SearchResult, decode, encode
 from app.kinds.workflow.queue import Layout, QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from tests.app.kinds.workflow.scheduling.test_decide import after, layout, named, placed, task
@@ -27,22 +27,22 @@ CHAIN: dict[str, Any] = {
 }
 
 
-def one_after_another(left: Remaining) -> Found:
+def one_after_another(left: Remaining) -> SearchResult:
     """All that waits, in its order, on the last node that it may run on; each takes what it costs there."""
     last = len(left.slots) - 1 - np.argmax(np.isfinite(left.cost[:, ::-1]), axis=1)
     node = np.where(np.arange(len(left.node)) < left.fixed, left.node, last)
     seconds = np.where(np.arange(len(node)) < left.fixed, 0.0, left.cost[np.arange(len(node)), node])
     end = np.cumsum(seconds) + (left.end.max() if left.fixed else 0.0)
     end[: left.fixed] = left.end
-    return Found(np.arange(len(node)), node, end - seconds, end, 300.0, 310.0, better=True, took=0.14)
+    return SearchResult(np.arange(len(node)), node, end - seconds, end, 300.0, 310.0, better=True, took=0.14)
 
 
-def none(left: Remaining) -> Found:
+def none(left: Remaining) -> SearchResult:
     raise SearchUnavailableError("another search goes on")
 
 
-def planned_of(on: Layout, state: State) -> Planned:
-    return planned(QueueSituation(on, state), one_after_another)
+def planned_of(on: Layout, state: State) -> PlanChoice:
+    return make_plan(QueueSituation(on, state), one_after_another)
 
 
 def with_plan(on: Layout) -> State:
@@ -66,7 +66,7 @@ def test_what_is_followed_starts_on_its_node_alone_and_in_turn() -> None:
     on = layout(TWO)
     state = with_plan(on)
     assert state.plan is not None
-    found = followed(QueueSituation(on, state), state.plan)
+    found = follow_plan(QueueSituation(on, state), state.plan)
     assert placed(on, state, found) == {"a": "fast-0"}
     assert found.order == [0, 1]  # b waits for its turn, though slow-0 is idle
 
@@ -105,7 +105,7 @@ def test_departures_make_a_new_plan_with_their_reason(report: dict[str, Any], be
     state = with_plan(on)
     plan, text = planned_of(on, went_on(on, state, **report))
     assert plan is not None
-    assert plan.made == report["now"]
+    assert plan.created_at == report["now"]
     assert because in plan.because
     assert because in text
 
@@ -138,11 +138,11 @@ def test_what_is_said_to_run_on_a_failed_node_holds_nobody_up() -> None:
     moved = {name: turn._replace(node=0 if name != "b" else 1) for name, turn in plan.turns.items()}
     again = planned_of(on, state._replace(plan=plan._replace(turns=moved)))
     assert again.plan is not None
-    assert again.plan.made == 2
+    assert again.plan.created_at == 2
 
 
 def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
-    def forbidden(_: Remaining) -> Found:
+    def forbidden(_: Remaining) -> SearchResult:
         raise AssertionError("nothing waits")
 
     on = layout(TWO)
@@ -151,18 +151,18 @@ def test_where_all_runs_nothing_is_searched_for_however_late_it_is() -> None:
     state = state._replace(plan=planned_of(on, state).plan)
     state = went_on(on, state, now=50, finished=[{"id": "a", "end": 50, "node": "fast-0", "start": 0}])
     state = went_on(on, state, now=900, running=[{"id": "b", "node": "slow-0", "start": 51}])
-    assert planned(QueueSituation(on, state), forbidden).plan == state.plan
-    none_left = planned(QueueSituation(on, state._replace(plan=None)), forbidden)
+    assert make_plan(QueueSituation(on, state), forbidden).plan == state.plan
+    none_left = make_plan(QueueSituation(on, state._replace(plan=None)), forbidden)
     assert none_left == (None, "nothing is left to plan")
 
 
 def test_without_a_search_a_late_plan_goes_on_and_a_broken_one_does_not() -> None:
     on = layout(TWO)
     state = with_plan(on)
-    late = planned(QueueSituation(on, went_on(on, state, now=40)), none)
+    late = make_plan(QueueSituation(on, went_on(on, state, now=40)), none)
     assert late.plan == state.plan
     assert "now a waits 40 s longer than planned, but another search goes on" in late.text
-    new = planned(QueueSituation(on, went_on(on, state, now=1, queued=[task("e")])), none)
+    new = make_plan(QueueSituation(on, went_on(on, state, now=1, queued=[task("e")])), none)
     assert new == (None, "HEFT answers without a plan: another search goes on")
 
 
@@ -193,7 +193,7 @@ def test_what_is_left_has_ended_and_running_tasks_first() -> None:
     assert left.order.tolist() == [0, 1, 2, 3]
     edges = {(left.parents[e], k): left.data[e] for k in range(4) for e in range(*left.parent_start[k : k + 2])}
     assert edges == {(0, 2): 5e6, (1, 3): 0, (2, 3): 0}
-    again = Remaining(**decoded(encoded(left)))
+    again = Remaining(**decode(encode(left)))
     assert all(np.array_equal(value, vars(again)[name]) for name, value in vars(left).items())
 
 
@@ -204,7 +204,7 @@ def test_a_users_limit_holds_up_nobody_else() -> None:
     state = went_on(on, state, now=1, running=[{"id": "wide", "node": "slow-0", "start": 0}])
     plan = planned_of(on, state).plan
     assert plan is not None
-    found = followed(QueueSituation(on, state), plan)
+    found = follow_plan(QueueSituation(on, state), plan)
     assert placed(on, state, found) == {"other": "fast-0"}
 
 
@@ -216,6 +216,6 @@ def test_nodes_that_a_plan_soon_needs_are_not_given_back() -> None:
     state = went_on(on, state, now=59, running=[{"id": "a", "node": "slow-0", "start": 40}])
     plan = planned_of(on, state).plan
     assert plan is not None
-    assert followed(QueueSituation(on, state), plan).renting.release == []
+    assert follow_plan(QueueSituation(on, state), plan).renting.release == []
     later = {name: turn._replace(start=turn.start + 1000) for name, turn in plan.turns.items()}
-    assert named(on, followed(QueueSituation(on, state), plan._replace(turns=later)).renting.release) == ["fast-0"]
+    assert named(on, follow_plan(QueueSituation(on, state), plan._replace(turns=later)).renting.release) == ["fast-0"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app.kinds.workflow.plan_search import PAUSE_SECONDS, PlanSearch, SearchUnavailableError
-from app.kinds.workflow.plans import Found, Remaining
+from app.kinds.workflow.plans import Remaining, SearchResult
 
 LEFT = Remaining(
     parent_start=np.array([0, 0, 1, 2]), parents=np.array([0, 0]), data=np.zeros(2), cost=np.full((3, 2), 5.0),
@@ -18,7 +18,7 @@ LEFT = Remaining(
 )  # fmt: skip
 
 
-def found(search: PlanSearch, until: Callable[[str], bool], seconds: float = 120.0) -> Found | str:
+def found(search: PlanSearch, until: Callable[[str], bool], seconds: float = 120.0) -> SearchResult | str:
     """The answer, or the first problem that ``until`` waits for; the child may have to compile first."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -38,7 +38,7 @@ def test_a_child_answers_once_it_is_there_and_again_after_it_was_ended() -> None
         search(LEFT)
     for _ in range(2):
         answer = found(search, lambda _: False)
-        assert isinstance(answer, Found)
+        assert isinstance(answer, SearchResult)
         assert answer.end.max() == answer.base == 10
         search.close()
 

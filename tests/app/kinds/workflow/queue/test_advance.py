@@ -25,7 +25,7 @@ from app.kinds.workflow.queue import (
     begin,
     pack,
 )
-from app.kinds.workflow.run_times import Finished
+from app.kinds.workflow.run_times import PastTask
 from app.kinds.workflow.spec import Spec
 
 Report = dict[str, Any]
@@ -122,12 +122,12 @@ def test_the_last_tasks_of_a_user_are_kept_at_speed_1() -> None:
     tasks = [{"id": f"t{i}", "processors": 1, "user": "ann", "estimate": 8} for i in range(3)]
     ends = [{"id": f"t{i}", "node": "fast-0", "start": 40, "end": 41 + i} for i in range(3)]
     state = after(delta(queued=tasks), delta(50, finished=ends))
-    assert state.history == {"ann": tuple(Finished(2.0 * i, 8.0, 1) for i in (1, 2, 3))}  # seconds times the speed, 2
+    assert state.history == {"ann": tuple(PastTask(2.0 * i, 8.0, 1) for i in (1, 2, 3))}  # seconds times the speed, 2
     assert state.done == 3
 
 
 def test_only_the_users_that_were_seen_last_are_kept() -> None:
-    state = after(*QUEUE)._replace(history={f"u{i}": (Finished(1.0, 2.0, 1),) for i in range(MOST_USERS)})
+    state = after(*QUEUE)._replace(history={f"u{i}": (PastTask(1.0, 2.0, 1),) for i in range(MOST_USERS)})
     ended = converted(delta(finished=[{"id": "runs", "end": 25}]), QueueReport)
     found = advance(LAYOUT, state, ended).history
     assert len(found) == MOST_USERS

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import STARTING, UP, WAITING, Layout, QueueReport, State, begin
-from app.kinds.workflow.scheduling.decide import Decided, by_strategy, decide, is_pool
+from app.kinds.workflow.scheduling.decide import DispatchDecision, by_strategy, decide, is_pool
 from app.kinds.workflow.scheduling.fleet import decide as on_fleet
 from app.kinds.workflow.scheduling.situation import RANKS, QueueSituation
 from app.kinds.workflow.spec import STRATEGIES, Spec
@@ -50,11 +50,11 @@ def after(on: Layout, *reports: dict[str, Any]) -> State:
     return state
 
 
-def decided(on: Layout, state: State, strategy: str = "fcfs", backfilling: str = "easy") -> Decided:
+def decided(on: Layout, state: State, strategy: str = "fcfs", backfilling: str = "easy") -> DispatchDecision:
     return decide(QueueSituation(on, state), by_strategy(strategy, backfilling))
 
 
-def placed(on: Layout, state: State, found: Decided) -> dict[str, str]:
+def placed(on: Layout, state: State, found: DispatchDecision) -> dict[str, str]:
     return {state.queue.names[row]: on.names[node] for row, node in found.started.starts}
 
 

@@ -14,7 +14,7 @@ from app.kinds.workflow.scheduling import planning
 from app.kinds.workflow.scheduling.placement import Fleet, Floats, Plan, graph, planned
 from app.kinds.workflow.scheduling.planning import STRATEGIES, Problem
 from app.kinds.workflow.spec import NodeType
-from app.kinds.workflow.trace import independent
+from app.kinds.workflow.trace import independent_jobs
 from tests.app.kinds.workflow.graphs import (
     ARABNEJAD,
     TOPCUOGLU,
@@ -134,7 +134,7 @@ def test_the_cheapest_node_is_the_one_whose_bill_grows_least() -> None:
 
 def test_kept_nodes_are_used_before_any_is_rented() -> None:
     two = np.full(2, 10.0)
-    trace = independent(0 * two, two, two, np.ones(2, np.int64), np.zeros(2, np.int64))
+    trace = independent_jobs(0 * two, two, two, np.ones(2, np.int64), np.zeros(2, np.int64))
     types = (
         NodeType(name="own", processors=1, price_per_hour=9, minimum=1, maximum=1),
         NodeType(name="rented", processors=1, price_per_hour=1, maximum=1),
@@ -146,7 +146,7 @@ def test_kept_nodes_are_used_before_any_is_rented() -> None:
 
 def test_a_task_larger_than_any_node_is_an_error() -> None:
     ones = np.ones(1)
-    trace = independent(0 * ones, ones, ones, np.array([9]), np.zeros(1, np.int64))
+    trace = independent_jobs(0 * ones, ones, ones, np.array([9]), np.zeros(1, np.int64))
     nodes = nodes_of((NodeType(name="small", processors=8, maximum=2),))
     with pytest.raises(ValueError, match="task 0 is larger than any node: 9 processors"):
         planning.problem_of(trace, nodes)

@@ -11,13 +11,13 @@ from app.kinds.fields import converted
 from app.kinds.workflow.advance import advance
 from app.kinds.workflow.queue import QueueReport, State, pack, unpack
 from app.kinds.workflow.scheduling import dispatch
-from app.kinds.workflow.scheduling.decide import Decided
+from app.kinds.workflow.scheduling.decide import DispatchDecision
 from tests.app.kinds.workflow.scheduling.test_decide import POOL, after, decided, layout, placed, task
 
 ON = layout(POOL)
 
 
-def reserving(state: State, strategy: str = "sjf") -> Decided:
+def reserving(state: State, strategy: str = "sjf") -> DispatchDecision:
     return decided(ON, state, strategy, "conservative")
 
 

@@ -22,7 +22,7 @@ from app.kinds.cluster.spec import ClusterSpec
 from app.kinds.cluster.throughput import Place, seconds, slowdown
 from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import IncompatibleModel, InvalidInput, Sample
-from app.kinds.forecasting.answer import Coming, read
+from app.kinds.forecasting.answer import NextHour, deserialise
 from app.kinds.records import JSON
 from tests.app.kinds.cluster.test_members import MEMBER
 from workers.estimators.base import TooLittleData
@@ -47,9 +47,7 @@ def workload(body: bytes, of: ClusterSpec | None = None) -> Workload:
     codec = ClusterSamples(Layout(given))
     read = list(codec.formats[JSON].reader(codec, None).read(iter([body])))
     assert all(isinstance(one, Sample) for one in read)
-    return Workload(
-        given, samples=[(one.execution, codec.unpacked(one.data)) for one in read if isinstance(one, Sample)]
-    )
+    return Workload(given, samples=[(one.execution, codec.unpack(one.data)) for one in read if isinstance(one, Sample)])
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +261,7 @@ def test_jobs_of_each_queue_are_forecast_from_the_longest_log() -> None:
         return rows[np.argsort(rows[:, 0], kind="stable")]
 
     made, report = forecasts([log(1, (1, 1)), np.zeros((0, 6)), log(5, (60, 200))], ["high", "low"], 0)
-    assert {one.name: one.ahead().median.item() for one in read(made)} == pytest.approx({"high": 10, "low": 3})
+    assert {one.name: one.ahead().median.item() for one in deserialise(made)} == pytest.approx({"high": 10, "low": 3})
     assert [one["family"] for one in report["low"]["horizons"]] == ["last_value"]
     nothing, report = forecasts([log(3, (60, 60))], ["high", "low"], 0)
     assert (len(nothing), report) == (0, {})
@@ -275,6 +273,6 @@ def test_a_forecast_of_what_was_counted_lately_is_seen_and_an_old_one_is_not(mod
     beliefs = Beliefs(model)
     usual = Compiled(plain).coming(beliefs, now)
     for known_until, expected in ((now - 900.0, 50 * float(beliefs.mean_asked[0])), (now - 7_200.0, usual)):
-        told = Compiled(replace(plain, coming={"q0": Coming(known_until, 50.0)}))
+        told = Compiled(replace(plain, coming={"q0": NextHour(known_until, 50.0)}))
         assert told.coming(beliefs, now) == pytest.approx(expected)
-    assert Compiled(replace(plain, coming={"other": Coming(now, 50.0)})).coming(beliefs, now) == usual
+    assert Compiled(replace(plain, coming={"other": NextHour(now, 50.0)})).coming(beliefs, now) == usual

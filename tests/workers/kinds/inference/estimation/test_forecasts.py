@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.kinds.columns import MICRO
-from app.kinds.forecasting.answer import LEAST_SECONDS, Expected
+from app.kinds.forecasting.answer import LEAST_SECONDS, ExpectedCounts
 from app.kinds.inference.kind import KIND
 from app.kinds.inference.samples import Content, Requests
 from tests.app.kinds.inference.workloads import spec
@@ -25,7 +25,7 @@ def log(hours: float, every: tuple[float, float] = (10.0, 30.0)) -> Requests:
     return Requests((time[order] * MICRO).astype(np.int64), user[order].astype(np.uint8), np.full(len(time), np.nan))
 
 
-def expected(drifts: Drifts, *logs: Requests) -> dict[str, Expected]:
+def expected(drifts: Drifts, *logs: Requests) -> dict[str, ExpectedCounts]:
     """What a fitted model tells, by user."""
     samples = [(str(number), Content(few(servers=(0,)), one)) for number, one in enumerate(logs)]
     made = fit(Workload(spec(), samples=samples, drifts=drifts), 0)

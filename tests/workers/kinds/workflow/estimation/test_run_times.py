@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.kinds.workflow.run_times import Finished, Predictor
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.run_times import PastTask, Predictor
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.estimators.base import TooLittleData
 from workers.kinds.workflow.run_times import fit_run_times, predict_traces, refit
 
@@ -16,7 +16,7 @@ UNKNOWN = float("nan")
 def trace(runtime: Floats, estimate: Floats, user: NDArray[np.int64]) -> Trace:
     """Tasks a day apart: each has ended before the next comes."""
     count = len(runtime)
-    return independent(1e6 * np.arange(count, dtype=np.float64), runtime, estimate, np.ones(count, np.int64), user)
+    return independent_jobs(1e6 * np.arange(count, dtype=np.float64), runtime, estimate, np.ones(count, np.int64), user)
 
 
 def planted(kind: str, count: int = 400) -> Trace:
@@ -69,6 +69,6 @@ def test_too_few_tasks_are_a_state_with_its_terms() -> None:
 def test_predictions_are_never_above_estimates_and_survive_their_bytes() -> None:
     fitted = Predictor.from_bytes(Predictor("ratio", 500.0, 2.0, {"ann": 0.5}).to_bytes())
     estimate = np.array([100.0, 100.0, UNKNOWN, UNKNOWN])
-    users, history = ["ann", "bob", "cy", ""], {"cy": tuple(Finished(seconds, 100.0, 1) for seconds in (40.0, 60.0))}
+    users, history = ["ann", "bob", "cy", ""], {"cy": tuple(PastTask(seconds, 100.0, 1) for seconds in (40.0, 60.0))}
     np.testing.assert_allclose(fitted.expected(estimate, users, history), [50, 100, 50, 500])
     np.testing.assert_allclose(Predictor().expected(estimate, users, {}), [100, 100, 3600, 3600])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.kinds.workflow.simulator.simulate import Schedule
 
 
@@ -13,7 +13,7 @@ def jobs(submit: list[float], runtime: list[float], processors: list[int]) -> Tr
     """Batch jobs of one user who estimates them well."""
     count = len(submit)
     seconds = np.array(runtime, np.float64)
-    return independent(
+    return independent_jobs(
         np.array(submit, np.float64), seconds, seconds.copy(), np.array(processors), np.zeros(count, np.int64)
     )
 
@@ -24,7 +24,7 @@ def drawn(count: int, seed: int, processors: int = 16, pause: float = 60.0) -> T
     submit = np.cumsum(rng.exponential(pause, count))
     runtime = np.round(rng.lognormal(5, 1.3, count)) + 1
     need = np.minimum(2 ** rng.integers(0, 5, count), processors)
-    return independent(submit, runtime, runtime * rng.uniform(1, 5, count), need, rng.integers(0, 3, count))
+    return independent_jobs(submit, runtime, runtime * rng.uniform(1, 5, count), need, rng.integers(0, 3, count))
 
 
 def in_turn(trace: Trace, processors: int) -> Schedule:

@@ -51,7 +51,7 @@ def everything(trace: Trace, nodes: Nodes, weights: np.ndarray, horizon: int) ->
 
 def feasible(trace: Trace, nodes: Nodes, schedule: Schedule, pace: np.ndarray) -> bool:
     start, end, node, _ = schedule
-    if (start < trace.submit).any() or (start < np.where(nodes.kept, 0, nodes.startup)[node]).any():
+    if (start < trace.submit).any() or (start < np.where(nodes.permanent, 0, nodes.startup)[node]).any():
         return False
     for task in range(trace.tasks):
         for e in range(trace.parent_start[task], trace.parent_start[task + 1]):

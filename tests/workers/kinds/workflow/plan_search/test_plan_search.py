@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.kinds.workflow.plans import WORTHWHILE, Found, Remaining
+from app.kinds.workflow.plans import WORTHWHILE, Remaining, SearchResult
 from app.kinds.workflow.scheduling.planning import STRATEGIES
 from tests.app.kinds.workflow.graphs import Edges, edges_of, layered
 from workers.kinds.workflow import plan_search as beginnings
@@ -35,7 +35,7 @@ def drawn(random: np.random.Generator, count: int, edges: Edges, nodes: int, fix
     )  # fmt: skip
 
 
-def checked(left: Remaining, found: Found) -> None:
+def checked(left: Remaining, found: SearchResult) -> None:
     """Every task is after its parents, with its data, on processors of its own; fixed ones are as they were."""
     assert found.end[: left.fixed].tolist() == left.end.tolist()
     assert found.node[: left.fixed].tolist() == left.node[: left.fixed].tolist()

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.kinds.workflow.simulator.pool import initial_play, play_rules
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ def pyss(shared_data: Path, name: str) -> Reference:
 
 def _trace(table: Floats, estimate: Floats) -> Trace:
     processors = table[:, 4].astype(np.int64)
-    return independent(table[:, 1].copy(), table[:, 3].copy(), estimate, processors, np.full(len(table), -1))
+    return independent_jobs(table[:, 1].copy(), table[:, 3].copy(), estimate, processors, np.full(len(table), -1))
 
 
 def begun(trace: Trace, processors: int, mechanism: int, rule: int, fill: int, *, exact: bool = False) -> Floats:

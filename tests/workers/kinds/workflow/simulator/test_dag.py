@@ -121,9 +121,9 @@ def held(trace: Trace, nodes: Nodes, schedule: Schedule, prefetched: bool, break
         assert trace.processors[beside].sum() <= nodes.processors[node[i]]
         assert trace.memory[beside].sum() <= nodes.memory[node[i]] + 1
         for k in np.flatnonzero(breakdowns.node == node[i]):
-            there = nodes.kept[node[i]] or billed(schedule, node[i], breakdowns.at[k])
+            there = nodes.permanent[node[i]] or billed(schedule, node[i], breakdowns.at[k])
             assert not there or breakdowns.until[k] <= start[i] or breakdowns.at[k] >= end[i]
-        assert nodes.kept[node[i]] or rented(nodes, schedule, i)
+        assert nodes.permanent[node[i]] or rented(nodes, schedule, i)
 
 
 def billed(schedule: Schedule, j: int, at: float) -> bool:

@@ -10,7 +10,7 @@ from app.kinds.workflow.queue import pool
 from app.kinds.workflow.scheduling.dispatch import EASY, MECHANISMS, NONE, RLS, Head, decide
 from app.kinds.workflow.scheduling.rules import FCFS, RULES, SJF
 from app.kinds.workflow.spec import Limits
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.kinds.workflow.simulator.pool import (
     ALIVE,
     HEAD,
@@ -39,7 +39,7 @@ def logs(draw: st.DrawFn, factors: tuple[float, ...] = (0.5, 1.0, 3.0)) -> Trace
     """Up to 40 jobs of a few users, many at the same second; estimates may be too short, exact or too long."""
     gap, runtime, processors, user = np.array(draw(st.lists(JOB, min_size=1, max_size=40))).T
     submit, length = np.cumsum(gap // 4 * 4).astype(np.float64), runtime.astype(np.float64)
-    return independent(submit, length, np.ceil(length * draw(st.sampled_from(factors))), processors, user)
+    return independent_jobs(submit, length, np.ceil(length * draw(st.sampled_from(factors))), processors, user)
 
 
 def most(trace: Trace, start: Floats, amount: NDArray[np.int64]) -> int:
@@ -86,7 +86,7 @@ def test_easy_never_delays_the_head_beyond_its_reservation(trace: Trace, fill: i
 
 def test_any_number_of_tasks_may_end_in_one_second() -> None:
     count, instant = 500, np.zeros(500)
-    trace = independent(instant, instant, instant, np.ones(count, np.int64), np.full(count, -1))
+    trace = independent_jobs(instant, instant, instant, np.ones(count, np.int64), np.full(count, -1))
     play = initial_play(trace, 2)
     play_rules(play, EASY, FCFS, FCFS)
     assert play.start.tolist() == instant.tolist()
@@ -127,6 +127,6 @@ def _before(play: Play) -> tuple[float, Head]:
 def test_what_cannot_be_played_is_refused() -> None:
     one = np.array([1.0])
     with pytest.raises(ValueError, match="task 0 needs 9 processors, of which there are 8"):
-        initial_play(independent(one, one, one, np.array([9]), np.array([0])), SIZE)
+        initial_play(independent_jobs(one, one, one, np.array([9]), np.array([0])), SIZE)
     with pytest.raises(ValueError, match="task 0 has no run time"):
-        initial_play(independent(one, one * np.nan, one, np.array([1]), np.array([0])), SIZE)
+        initial_play(independent_jobs(one, one * np.nan, one, np.array([1]), np.array([0])), SIZE)

@@ -5,13 +5,13 @@ import pytest
 
 from app.kinds.workflow.queue import nodes_of, pool
 from app.kinds.workflow.spec import NodeType
-from app.kinds.workflow.trace import Trace, independent
+from app.kinds.workflow.trace import Trace, independent_jobs
 from workers.kinds.workflow.simulator.simulate import Rentals, Schedule, figures, list_rentals, slowdowns
 
 
 def two() -> Trace:
     """Two jobs of 5 and 100 seconds, the second submitted at 10."""
-    return independent(
+    return independent_jobs(
         np.array([0.0, 10.0]), np.array([5.0, 100.0]), np.full(2, np.nan), np.array([2, 4]), np.array([0, 0])
     )
 

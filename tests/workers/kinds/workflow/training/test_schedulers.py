@@ -21,7 +21,7 @@ from app.kinds.workflow.scheduling.planning import SAF, WEIGHTS
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.scheduling.situation import QueueSituation
 from app.kinds.workflow.spec import Spec
-from app.kinds.workflow.trace import Seconds, Trace, independent
+from app.kinds.workflow.trace import Seconds, Trace, independent_jobs
 from workers.inputs import Workload
 from workers.kinds.workflow.kind import KIND
 from workers.kinds.workflow.run_times import predict_traces
@@ -48,7 +48,7 @@ def trace(seed: int, count: int = 60) -> Trace:
     """Jobs that crowd a machine of 16 processors, of three users who ask for more time than they need."""
     rng = np.random.default_rng(seed)
     runtime = np.exp(rng.uniform(1.0, 8.0, count)).round()
-    return independent(
+    return independent_jobs(
         np.cumsum(rng.exponential(150.0, count)).round(),
         runtime,
         (runtime * rng.uniform(1.0, 4.0, count)).round(),
@@ -154,7 +154,7 @@ def test_users_who_ask_for_too_much_are_found_out() -> None:
     estimate = np.exp(rng.uniform(5.0, 8.0, 400)).round()
     runtime = np.where(user == 0, estimate, np.maximum(estimate / 20.0, 1.0))
     submit = np.cumsum(rng.exponential(330.0, 400)).round()
-    jobs = independent(submit, runtime, estimate, 2 ** rng.integers(0, 5, 400), user)
+    jobs = independent_jobs(submit, runtime, estimate, 2 ** rng.integers(0, 5, 400), user)
     believing, predicting = (PriorityPolicy(np.tile(np.array([*SAF[:-1], g]), (3, 1))) for g in (0.0, 1.0))
     losses = [measure_losses(policy, [Sequence(jobs, MACHINE, EASY)])[0] for policy in (believing, predicting)]
     assert losses[1] < 0.8 * losses[0]
@@ -261,7 +261,7 @@ def test_a_training_minds_what_the_workload_pays_for() -> None:
 
 
 def test_what_is_charged_are_the_weighted_terms_and_their_weights() -> None:
-    jobs = independent(
+    jobs = independent_jobs(
         np.array([0.0, 0.0]), np.array([3600.0, 3600.0]), np.full(2, 3600.0), np.array([16, 16]), np.full(2, -1)
     )
     node = {"name": "n", "processors": MACHINE, "minimum": 1, "maximum": 1, "price_per_hour": 2.0}

@@ -22,13 +22,13 @@ logger = logging.getLogger("steward_client")
 @dataclass
 class _Entry(Generic[V]):
     lock: Lock = field(default_factory=Lock)
-    asked: float = float("-inf")
-    heard: float = float("-inf")
+    requested_at: float = float("-inf")
+    received_at: float = float("-inf")
     answer: V | None = None
     failed: Unreachable | None = None
 
 
-class Kept(Generic[K, V]):
+class CachedFunction(Generic[K, V]):
     """A cached function, for any number of threads; at most one thread at a time calls it for the same key.
 
     Args:
@@ -58,9 +58,9 @@ class Kept(Generic[K, V]):
         """
         entry = self._entry(key)
         with entry.lock:
-            if self._clock() >= entry.asked + self._fresh:
+            if self._clock() >= entry.requested_at + self._fresh:
                 self._renew(key, entry)
-            if entry.failed is not None and self._clock() > entry.heard + self._hold:
+            if entry.failed is not None and self._clock() > entry.received_at + self._hold:
                 raise entry.failed
             return entry.answer  # type: ignore[return-value] # there is one: else it was raised above
 
@@ -79,11 +79,11 @@ class Kept(Generic[K, V]):
             if entry.failed is None:
                 held = (
                     f"the last answer holds for {self._hold:g} s"
-                    if entry.heard > float("-inf")
+                    if entry.received_at > float("-inf")
                     else "there is none yet"
                 )
                 logger.warning("%s; %s", error, held)
-            entry.failed, entry.asked = error, self._clock()
+            entry.failed, entry.requested_at = error, self._clock()
         else:
-            entry.failed, entry.asked = None, self._clock()
-            entry.heard = entry.asked
+            entry.failed, entry.requested_at = None, self._clock()
+            entry.received_at = entry.requested_at
