@@ -113,7 +113,7 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(56_400, 304, 64.5), "workers": Size(35_300, 147, 69.9)}
+LARGEST = {"app": Size(56_400, 304, 62.8), "workers": Size(35_300, 147, 68.7)}
 """None of these may grow; they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45 functions."""
 LONGEST_MODULE = 620
 
