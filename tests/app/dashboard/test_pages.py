@@ -274,7 +274,7 @@ def test_what_is_not_there_is_told_on_a_page(client: TestClient) -> None:
 
 def test_what_was_given_is_escaped() -> None:
     evil = "</script><script>alert(1)</script>"
-    figure = {"title": evil, "told": evil, "spec": {"data": evil}, "columns": [evil], "rows": [[evil]]}
+    figure = {"title": evil, "caption": evil, "spec": {"data": evil}, "columns": [evil], "rows": [[evil]]}
     job = {"id": evil, "type": evil, "state": "failed", "workload": evil, "progress": 0.0, "eta_seconds": None}
     job |= {"error": {"detail": evil}, "attempts": 1, "priority": 3, "result": None, "finished_at": None}
     found = {"job": job, "open": False, "figures": [figure], "events": [], "request": {}}
