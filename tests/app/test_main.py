@@ -152,8 +152,8 @@ def test_the_api_imports_nothing_that_learns_or_exports_spans() -> None:
 
 def test_the_first_decision_of_a_process_imports_nothing_more() -> None:
     program = (
-        "import sys, app.main, numpy as np; from app.policies.functions import masked; known = set(sys.modules); "
-        "masked(np.zeros((1, 2)), np.ones((1, 2), bool)); print(set(sys.modules) - known)"
+        "import sys, app.main, numpy as np; from app.policies.functions import mask_actions; known = set(sys.modules); "
+        "mask_actions(np.zeros((1, 2)), np.ones((1, 2), bool)); print(set(sys.modules) - known)"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "set()"
