@@ -18,8 +18,9 @@ SHAPE = """SELECT array_agg(part ORDER BY part) FROM (
   UNION ALL SELECT concat_ws(' ', conname, pg_get_constraintdef(oid)) FROM pg_constraint
     WHERE connamespace = 'public'::regnamespace
   UNION ALL SELECT tgname FROM pg_trigger WHERE NOT tgisinternal
+  UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
   UNION ALL SELECT concat_ws(' ', 'setting', setconfig) FROM pg_db_role_setting) AS parts"""
-"""Tables, columns, constraints, rights and settings of a database."""
+"""Tables, columns, constraints, triggers, functions, rights and settings of a database."""
 
 
 OTHERS = sql.SQL("SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
