@@ -6,7 +6,8 @@ exported policy is judged behind the guard on fresh episodes, of each seed its o
 can be had, the exact optimum. PPO, which agents are trained with, has a benchmark of its own: ``agent_quality``.
 The interval is that of the mean over seeds of the paired difference to the best heuristic (95 %, by Student's t over
 the seeds, whose episodes differ too): *at least as good* while it ends above 1 % of the heuristic's return below it.
-More seeds make it narrower, and none passes by having fewer.
+More seeds make it narrower, and none passes by having fewer. Parts
+``variants-PROBLEM`` measure each switch of DQN alone.
 """
 
 import os

@@ -132,9 +132,11 @@ def _places(seconds: Floats, constants: Constants) -> Floats:
 
 
 def _start_sizes(ahead: SimulationInputs, value: Floats, there: Booleans) -> Integers:
-    """Return the start index into ``sizes`` of J jobs in C candidates, [C, J]. It is 1 for urgent jobs, which get their
-    minimum first, 0 for jobs without GPUs as yet, and −1 for excluded jobs. ``value`` of each size is [C, J, K];
-    ``there``, whether a job is present, [C, J]."""
+    """Return the index into ``sizes`` with which each of J jobs in C candidates starts, [C, J].
+
+    It is 1 for urgent jobs, which get their minimum first, by level and, within it, by ``value`` [C, J, K] of that
+    size; 0 for other jobs; −1 for jobs that are absent or don't fit. ``there``: presence, [C, J].
+    """
     last = np.where(there, ahead.level, LATE).max(axis=1)[:, None]
     early = there & ((ahead.level < last) | (ahead.level == LATE)) & (ahead.sizes[:, 1] <= ahead.total)
     if not early.any():

@@ -57,10 +57,10 @@ WIDTH, PANEL = 760, 170
 SCALE = 1.5
 
 
-def stacked(figures: Sequence[Figure]) -> Json:
+def stack_charts(figures: Sequence[Figure]) -> Json:
     """One Vega-Lite definition of charts below one another, with their texts."""
     panels = [
-        {**{name: part for name, part in one.spec.items() if name != "$schema"}}
+        {name: part for name, part in one.spec.items() if name != "$schema"}
         | {"width": WIDTH, "height": PANEL, "title": {"text": one.title, "subtitle": one.caption}}
         for one in figures
     ]
@@ -73,7 +73,7 @@ def save_pictures(figures: Sequence[Figure], png: Path) -> list[Path]:
     """Write the charts as PNG and, beside it, as a self-contained HTML file; both paths."""
     import vl_convert
 
-    spec = stacked(figures)
+    spec = stack_charts(figures)
     png.parent.mkdir(parents=True, exist_ok=True)
     html = png.with_suffix(".html")
     png.write_bytes(vl_convert.vegalite_to_png(spec, scale=SCALE))

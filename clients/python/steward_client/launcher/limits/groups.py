@@ -123,7 +123,10 @@ def groups(controllers: Iterable[str]) -> dict[str, Group]:
 
 
 def _new(controller: str, wanted: Iterable[str], *, only_first: bool) -> Group | None:
-    """A group with ``controller``, preferably with all ``wanted`` ones, else the nearest; None if there is none."""
+    """Create a group with ``controller`` under the nearest writable parent; None if there is none.
+
+    Unless ``only_first``, a parent whose groups have all ``wanted`` controllers, too, is preferred to nearer ones.
+    """
     nearest: Group | None = None
     for parent in parents(controller):
         try:
