@@ -12,9 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from app.kinds.contract.inputs import MOST_ERRORS, Contradiction, InvalidInput
+
+Limit = Literal["requests", "reports", "streams", "uploads", "jobs", "executions"]
+"""Limits of a tenant: of its rate, of work at once, and of what is stored."""
 
 
 @dataclass(frozen=True)
@@ -118,9 +121,19 @@ class Invalid(StewardError):
 
 
 class TooManyRequests(StewardError):
-    """A rate limit or quota is exceeded; `retry_after` says when to try again."""
+    """A rate limit or quota is exceeded; `retry_after` says when to try again.
+
+    Args:
+        detail: which limit, and what is accepted.
+        limit: its name in the metric `steward_refusals_total`.
+        retry_after: in seconds; None: unknown.
+    """
 
     status, type, title = 429, "/problems/too-many-requests", "Too many requests"
+
+    def __init__(self, detail: str, limit: Limit = "requests", *, retry_after: int | None = None) -> None:
+        super().__init__(detail, retry_after=retry_after)
+        self.limit = limit
 
 
 class Unavailable(StewardError):

@@ -32,7 +32,6 @@ from app.decisions import endpoints as decisions
 from app.decisions.service import CompiledWorkloads, StateDecisions
 from app.domain_models import endpoints as domain_models
 from app.drift import endpoints as drift
-from app.drift.detector import DriftMeter
 from app.evaluations import endpoints as evaluations
 from app.exogenous import endpoints as exogenous
 from app.http import health, problems
@@ -56,6 +55,7 @@ from app.runs.outcomes import Staleness
 from app.runs.reporter import Reporter
 from app.samples import endpoints as samples
 from app.settings import Settings, get_settings
+from app.telemetry.counts import TenantCounter, drift_counter
 from app.workloads import endpoints as workloads
 from app.workloads.snapshot import WorkloadCache
 
@@ -215,10 +215,11 @@ def create_app(settings: Settings | None = None, database: Database | None = Non
     app.state.log_meter, app.state.observer = LogMeter(), observer(settings)
     service = ServiceCollector(database, settings, lambda: app.state.staleness)
     app.state.registry = _registry(service, app.state.log_meter)
-    app.state.drift_meter = DriftMeter()
+    app.state.drifts = drift_counter()
+    app.state.refusals = TenantCounter("steward_refusals", "Requests refused at a limit of the tenant.", ("limit",))
     app.state.readiness, app.state.state_decisions = ReadinessChecks(database, settings), StateDecisions()
     app.state.reporter = Reporter(
-        database, app.state.compiled_workloads, app.state.drift_meter, started=app.state.started_runs
+        database, app.state.compiled_workloads, app.state.drifts, started=app.state.started_runs
     )
     hot_routes = [route for noun in NOUNS for route in getattr(noun, "hot_routes", [])]
     app.router.routes += [*hot_routes, *nouns().routes]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from app.database.engine import Database
+    from app.keys.service import KeyRead
 
 TenantName = Annotated[str, typer.Option("--tenant", help="Owner of the key: lower-case letters, digits, . _ -")]
 
@@ -125,9 +126,20 @@ def list_keys(data: DataDir = None, as_json: AsJson = False) -> None:
         for key in found:
             typer.echo(key.model_dump_json())
         return
-    from app.cli.server.keys import show
+    from rich.console import Console
 
-    show(found)
+    from app.cli.operations import Column
+    from app.cli.remote.perform import table
+
+    columns = [Column(name, name) for name in ("id", "tenant", "scopes", "state", "name")]
+    rows = [{**key.model_dump(), "state": _state(key)} for key in found]
+    Console().print(table(columns, rows) if rows else "none")
+
+
+def _state(key: KeyRead) -> str:
+    if key.revoked_at:
+        return f"revoked {key.revoked_at:%Y-%m-%d}"
+    return f"until {key.expires_at:%Y-%m-%d %H:%M}" if key.expires_at else "valid"
 
 
 def show(

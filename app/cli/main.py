@@ -26,7 +26,3 @@ cli = typer.Typer(
 )
 for _group in GROUPS:
     import_module(f"app.cli.{_group}").register(cli)
-
-
-if __name__ == "__main__":
-    cli()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from math import exp, log
 from typing import Any, Literal, NamedTuple
 
 import msgspec
-from prometheus_client import CollectorRegistry
-from prometheus_client.core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from app.charts.text import number
 from app.drift.realised import Block, count_report
@@ -171,41 +167,3 @@ def restore_drift(stored: dict[str, Any] | None) -> Drift:
 def encode_drift(kept: Drift) -> bytes:
     """State of the test as JSON for a run's row."""
     return b"null" if kept is NOTHING else msgspec.json.encode(kept)
-
-
-# Metric: number of drift notices in this process.
-
-
-LABELS = ("workload", "stream", "direction")
-
-
-class DriftMeter:
-    """Counts drift notices by tenant, workload, stream and direction; bound to one event loop."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[str, str, str, str]] = Counter()
-
-    def count(self, tenant: str, workload: str, notice: Notice) -> None:
-        """Count one stored notice."""
-        self._counts[tenant, workload, notice.stream, notice.direction] += 1
-
-    def of(self, tenant: str) -> CollectorRegistry:
-        """Registry with the counts of one tenant's workloads only."""
-        drifts = CounterMetricFamily("steward_drifts", "Drifts noticed.", labels=LABELS)
-        for (whose, *labels), count in list(self._counts.items()):
-            if whose == tenant:
-                drifts.add_metric(labels, count)
-        registry = CollectorRegistry()
-        registry.register(_MetricCollector(drifts))
-        return registry
-
-
-class _MetricCollector(Collector):
-    """Prometheus collector of one given metric."""
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-
-    def collect(self) -> Iterable[Metric]:
-        """The one metric given at construction."""
-        return [self._metric]

@@ -204,8 +204,9 @@ CHECKS: Mapping[Check, Callable[[Database, Settings], str]] = {
 
 @router.get("/metrics", operation_id="metrics", summary="Get metrics", response_class=PlainTextResponse)
 def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
-    """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's drift."""
-    registries: list[CollectorRegistry] = [request.app.state.registry, request.app.state.drift_meter.of(tenant)]
+    """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own."""
+    state = request.app.state
+    registries: list[CollectorRegistry] = [state.registry, state.drifts.of(tenant), state.refusals.of(tenant)]
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 

@@ -237,6 +237,8 @@ def respond(request: Request, error: Exception) -> Response:
     ours = translate(error) or StewardError("an error of the service itself; its log says more")
     if ours.status == 503 and ours.retry_after is None:
         ours.retry_after = _patience(request)
+    if isinstance(ours, errors.TooManyRequests) and "caller" in request.scope:
+        request.scope["app"].state.refusals.count(request.scope["caller"].tenant, ours.limit)
     response = _page(request, ours) or answer(ours, request.url.path)
     if isinstance(error, HTTPException):
         response.headers.update(error.headers or {})

@@ -62,7 +62,8 @@ def _place(*, events: bool) -> Iterator[None]:
     tenant = "" if caller is None else caller.tenant
     what, most = ("event streams", MOST_EVENTS) if events else ("answers of many rows", MOST_ANSWERS)
     if _open[what, tenant] >= most:
-        raise TooManyRequests(f"{most} {what} of tenant {tenant} are open, and no more may", retry_after=RETRY_SECONDS)
+        message = f"{most} {what} of tenant {tenant} are open, and no more may"
+        raise TooManyRequests(message, "streams", retry_after=RETRY_SECONDS)
     _open[what, tenant] += 1
     try:
         yield

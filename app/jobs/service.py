@@ -113,6 +113,7 @@ def _check_quota(session: Session, tenant: str) -> None:
     if most and repository.open_jobs(session, tenant) >= most:
         raise TooManyRequests(
             f"{most} jobs of tenant {tenant} wait or run, and no more may; come again when one has ended",
+            "jobs",
             retry_after=QUOTA_SECONDS,
         )
 

@@ -101,7 +101,8 @@ class Rates:
 
 
 def _refuse(what: str, rate: float) -> NoReturn:
-    raise TooManyRequests(f"this {what} may make {rate:g} requests a second", retry_after=max(1, round(1 / rate)))
+    message = f"this {what} may make {rate:g} requests a second"
+    raise TooManyRequests(message, "requests", retry_after=max(1, round(1 / rate)))
 
 
 class Counts(Protocol):

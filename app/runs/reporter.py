@@ -25,7 +25,7 @@ from app.database.base import utc_now
 from app.database.engine import Database
 from app.decisions import service as decisions
 from app.decisions.service import CompiledWorkloads, Shadows
-from app.drift.detector import DriftMeter, new_notices
+from app.drift.detector import new_notices
 from app.errors import Conflict, FieldError, NotFound, Unavailable
 from app.http.batching import LARGEST_BATCH, Gathering
 from app.http.query import LARGE_BYTES, check_names
@@ -36,6 +36,7 @@ from app.runs import deciding, repository
 from app.runs.deciding import Item, Live, LiveCache, StartedRuns, Verdict, decide_aside, decide_items, from_stored
 from app.runs.outcomes import ENDED
 from app.runs.waiting import Aside, Waiting
+from app.telemetry.counts import TenantCounter, drift_counter
 
 T = TypeVar("T")
 
@@ -67,13 +68,13 @@ class Reporter:
         self,
         database: Database,
         compiled_workloads: CompiledWorkloads,
-        meter: DriftMeter | None = None,
+        meter: TenantCounter | None = None,
         clock: Callable[[], datetime] = utc_now,
         started: StartedRuns | None = None,
     ) -> None:
         self._started = started or StartedRuns()
         self._database, self._compiled, self._clock = database, compiled_workloads, clock
-        self._meter = meter or DriftMeter()
+        self._meter = meter or drift_counter()
         self._runs, self._shadows = LiveCache(), Shadows(database)
         self._waiting = Waiting()
         self._pending: list[Item] = []
@@ -279,7 +280,7 @@ class Reporter:
             live.following, live.kind_state = item.pending.iteration + 1, item.answer.state
             live.digest, live.decision = item.digest, decision
             for notice in new_notices(live.drift, item.drift):
-                self._meter.count(live.tenant, live.workload, notice)
+                self._meter.count(live.tenant, live.workload, notice.stream, notice.direction)
             live.drift, live.risk, live.quiet = item.drift, item.risk, item.answer.quiet
             self._runs.reweigh(live)
         else:

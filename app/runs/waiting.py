@@ -58,6 +58,7 @@ class Aside:
             raise TooManyRequests(
                 f"{lane.waiting} reports of tenant {tenant} that take long wait, {lane.size:,} bytes, and no more may; "
                 "nothing was taken, send it again",
+                "reports",
                 retry_after=RETRY_SECONDS,
             )
         lane.waiting, lane.size = lane.waiting + 1, lane.size + size

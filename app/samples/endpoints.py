@@ -145,6 +145,7 @@ def _limiter(app: FastAPI, tenant: str) -> anyio.CapacityLimiter:
         raise TooManyRequests(
             f"{UPLOADS_AT_ONCE} uploads of tenant {tenant} are read, {UPLOADS_WAITING} wait, and no more may; "
             "nothing was stored, send it again",
+            "uploads",
             retry_after=RETRY_SECONDS,
         )
     return limiter

@@ -232,7 +232,7 @@ def check_quota(session: Session, tenant: str) -> None:
     most = current_quotas().executions
     if most and count_of_tenant(session, tenant) > most:
         message = f"tenant {tenant} may have {most:,} executions stored, and would have more"
-        raise TooManyRequests(f"{message}; delete some first", retry_after=QUOTA_SECONDS)
+        raise TooManyRequests(f"{message}; delete some first", "executions", retry_after=QUOTA_SECONDS)
 
 
 class Intake:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from pathlib import Path
 
+import httpx
 import pytest
 from sqlalchemy import func, select
 
@@ -15,6 +18,7 @@ from tests.integration.caller import Caller
 from tests.recovering import recovering
 
 STILL_SECONDS = 60  # longer than the broker's clients wait for it
+RATE = 4  # requests per second, far fewer than even a slow machine answers
 
 
 @pytest.mark.servers
@@ -42,3 +46,18 @@ def test_a_broker_that_holds_still_costs_time_and_no_job(redis_url: str, steward
         finally:
             caller.http.close()
             database.dispose()
+
+
+@pytest.mark.servers
+@pytest.mark.slow
+def test_two_services_let_through_one_rate(
+    redis_url: str, postgres_url: str, tmp_path: Path, steward_factory: StartSteward
+) -> None:
+    shared = {"database_url": postgres_url, "broker_url": redis_url, "tenant_requests_per_second": str(RATE)}
+    services = [steward_factory(tmp_path / name, "--workers", "0", wait="alive", **shared) for name in "ab"]
+    answers, begun = Counter[int](), time.monotonic()
+    while time.monotonic() - begun < 20:
+        answers.update(httpx.get(f"{service.url}/workloads").status_code for service in services)
+    passed = RATE * (time.monotonic() - begun)
+    assert set(answers) == {200, 429}
+    assert 0.7 * passed <= answers[200] <= 1.25 * passed + 2 * RATE  # each begins with a second's requests

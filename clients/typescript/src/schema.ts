@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * Get metrics
-         * @description Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's drift.
+         * @description Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own.
          */
         get: operations["metrics"];
         put?: never;

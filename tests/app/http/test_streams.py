@@ -57,5 +57,6 @@ def test_beyond_them_an_answer_is_refused_and_then_given_again(
     assert len(answer.json()["items"]) == 1
     monkeypatch.setattr(streams, "MOST_ANSWERS", 0)
     refused = client.get(path)
+    assert 'steward_refusals_total{limit="streams"} 2.0' in client.get("/metrics").text
     assert (refused.headers["retry-after"], refused.json()["type"]) == ("5", "/problems/too-many-requests")
     assert client.get(f"/runs/{run}").status_code == 200

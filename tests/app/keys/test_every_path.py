@@ -131,7 +131,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, _sqlite_template: Any) -> 
     app = create_app(settings, database)
     with TestClient(app, raise_server_exceptions=False) as client:
         names = names_of(client, own["admin"], database)
-        app.state.drift_meter.count(TENANT, SPEC["name"], NOTICE)
+        app.state.drifts.count(TENANT, SPEC["name"], NOTICE.stream, NOTICE.direction)
         token = {"Authorization": f"Bearer {names['token']}"}
         yield Service(client, names, own, other, token, operations(app))
     database.dispose()

@@ -231,6 +231,7 @@ def test_a_tenant_has_no_more_jobs_than_it_may(limited: Limited, blue: Headers, 
         jobs = [client.post(f"{home}/models", json={}, headers=headers) for _ in range(3)]
         assert [job.status_code for job in jobs] == [202, 202, 429]
         assert jobs[-1].headers["retry-after"] == "30"
+        assert 'steward_refusals_total{limit="jobs"} 1.0' in client.get("/metrics", headers=headers).text
         assert client.post(f"/jobs/{jobs[0].json()['id']}/cancel", headers=headers).is_success
         assert client.post(f"{home}/models", json={}, headers=headers).status_code == 202
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import sys
 import threading
 import time
 import weakref
@@ -37,6 +38,7 @@ from app.samples.body import PIECE, Body, blocks, decompress, returning
 from app.settings import Settings
 from app.workloads import service as workloads
 from tests.app.samples.bodies import csv_of
+from tests.batched import SAMPLE
 from tests.batched import SPEC as EXAMPLE
 
 NODE = {"name": "big", "processors": 8, "minimum": 1, "maximum": 1}
@@ -197,6 +199,26 @@ def test_a_client_that_goes_ends_the_reading(client: TestClient, cluster: str, m
 
     asyncio.run(upload())
     assert 3 <= pieces < 100
+
+
+def test_blank_lines_cost_no_work_each(client: TestClient, backend: Database) -> None:
+    assert client.post("/workloads", json=EXAMPLE).status_code == 201
+    first, second = (SAMPLE.replace("run-17", name).encode() for name in "ab")
+    lines, calls = 64 * PIECE, 0
+    packed = gzip.compress(b"\n" * lines + first + b" \n" * lines + second)
+
+    def count(_frame: object, _event: str, _argument: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    given = service.Upload("application/x-ndjson", iter([packed]), gzip=True, limit_bytes=10**9, json_limit_bytes=10**9)
+    sys.setprofile(count)
+    try:
+        found = service.upload(backend, "default", EXAMPLE["name"], given)
+    finally:
+        sys.setprofile(None)
+    assert found.accepted == 2
+    assert calls < lines / 100
 
 
 def test_a_time_that_has_run_out_ends_the_reading(backend: Database, cluster: str) -> None:

@@ -75,8 +75,7 @@ def sync_detailed(
 ) -> Response[Problem | str]:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
-    drift.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -101,8 +100,7 @@ def sync(
 ) -> Problem | str | None:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
-    drift.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -123,8 +121,7 @@ async def asyncio_detailed(
 ) -> Response[Problem | str]:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
-    drift.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
@@ -147,8 +144,7 @@ async def asyncio(
 ) -> Problem | str | None:
     """Get metrics
 
-     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's
-    drift.
+     Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own.
 
     Raises:
         errors.UnexpectedStatus: If the server returns an undocumented status code and Client.raise_on_unexpected_status is True.
