@@ -113,8 +113,9 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(56_400, 304, 62.8), "workers": Size(35_300, 147, 68.7)}
-"""None of these may grow; they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45 functions."""
+LARGEST = {"app": Size(56_600, 304, 62.8), "workers": Size(35_600, 148, 68.7)}
+"""None of these may grow but for what learning in kind ``iterative`` brings, at most 2,000 lines in all (500 by now);
+they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45 functions."""
 LONGEST_MODULE = 620
 
 

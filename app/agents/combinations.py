@@ -13,6 +13,8 @@ from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """Fields without effect on the planner, which learns nothing, and on algorithms that belong to one kind."""
+UNLEARNED_AGENTS = ("planner", "tuned_rule")
+"""Algorithms whose agents can't be trained further."""
 IN_ONE_PROCESS = ("executor", "device")
 """Fields without effect on the tabular algorithm, which has no network."""
 ONCE = ("budget", "seeds", "executor", "imitate", "promote", "require")
@@ -76,7 +78,7 @@ def check_start(request: TrainRequest, agent: Agent) -> None:
     Raises:
         Invalid: the message has the accepted algorithm.
     """
-    if agent.algorithm == "planner":
+    if agent.algorithm in UNLEARNED_AGENTS:
         message = f"must be an agent that learned; agent {agent.version} is a plan"
         raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, agent.version)])
     if request.algorithm not in ("auto", ONLINE, agent.algorithm):

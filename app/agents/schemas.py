@@ -110,6 +110,11 @@ class TrainRequest(BaseModel):
     )
     require: Requirements = []
     equivalence_margin: EquivalenceMargin = 0.01
+    force: bool = Field(
+        default=False,
+        description="Learn even where there is nothing to win: where even foreknowledge of all noise gains less than "
+        "the margin over the workload's tuned rule.",
+    )
     priority: Priority = 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from app.charts import text
@@ -317,6 +318,31 @@ def ranking(title: str, axis: str, ranked: Sequence[Ranked], told: str, number: 
     )
     table = [[one.name, one.value, one.low, one.high] for one in ranked]
     return Figure(title, told, spec, ["name", axis, "from", "to"], table)
+
+
+def parts_of_bar(title: str, axis: str, bounds: Mapping[str, float], mark: Ranked | None, told: str) -> Figure:
+    """One horizontal bar from the first of ``bounds`` to the last; each later one ends a part that has its name.
+
+    Args:
+        title: heading.
+        axis: label of the values.
+        bounds: values by name; a part that would end before it begins is left out.
+        mark: a value to mark across the bar; None: none.
+        told: sentences that explain the parts.
+    """
+    ends, rows = list(bounds.items()), list[Row]()
+    for (_, low), (name, high) in pairwise(ends):
+        rows += [{"part": name, "low": low, "high": high}] if high > low else []
+    x, wide = quantity("low", axis, zero=False), {"height": {"band": 0.5}}
+    colour = colour_channel("part", [row["part"] for row in rows])
+    marked = [] if mark is None else [{"part": mark.name, "low": mark.value}]
+    spec = layer_charts(
+        layer("bar", "bar", rows, {"x": x, "x2": {"field": "high"}, "color": colour}, **wide),
+        layer("tick", "interval", marked, {"x": x, "tooltip": {"field": "part"}}, thickness=3),
+        height=2 * ROW,
+    )
+    table = [*(list(end) for end in ends), *([mark.name, mark.value] for _ in marked if mark is not None)]
+    return Figure(title, told, spec, ["up to", axis], table)
 
 
 def _bar_label(value: float, number: str) -> str:

@@ -151,6 +151,7 @@ def train(
     start_from: Annotated[int | None, typer.Option(min=1, help="Version of an agent to continue training.")] = None,
     imitate: Annotated[str | None, typer.Option(help="Heuristic or planner to imitate first.")] = None,
     model: Annotated[int | None, typer.Option(min=1, help="Version of the domain model. [default: newest]")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Learn even where there is nothing to win.")] = False,
     promote: Annotated[bool, typer.Option(help="Promote the agent if it is good enough.")] = True,
     window: Annotated[
         float | None, typer.Option(min=1, help="With algorithm online: window length in seconds. [default: 300]")
@@ -191,7 +192,7 @@ def train(
     request |= {"device": device, "start_from": start_from, "imitate": imitate, "model": model, "promote": promote}
     online = {"window_seconds": window, "steps": window_steps, "windows": windows}
     settings = {name: value for name, value in online.items() if value is not None}
-    request |= {"equivalence_margin": margin, "online": settings or None, "priority": priority}
+    request |= {"equivalence_margin": margin, "online": settings or None, "priority": priority, "force": force}
     raise typer.Exit(run(Options(url, workload, request, json, require_promoted, plot)))
 
 

@@ -10,7 +10,7 @@ from app.agents import repository
 from app.agents import service as agents
 from app.agents.evidence import JUDGE, OUTDATED, RETRAIN, judge_of
 from app.agents.schemas import AgentRead
-from app.charts.figures import Figure, Ranked, ranking
+from app.charts.figures import Figure, Ranked, parts_of_bar, ranking
 from app.charts.text import amount, moment, number, percent
 from app.dashboard import lists
 from app.dashboard.lists import CompiledOf
@@ -113,6 +113,23 @@ def ranking_figure(agent: AgentRead) -> Figure | None:
     return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
 
 
+def headroom_figure(agent: AgentRead) -> Figure | None:
+    """What any policy could gain over the served rule, and where the agent is; None if that was not measured."""
+    report = figures(agent)
+    room, own, rules = (report.get(name) for name in ("headroom", "return", "heuristics"))
+    if not isinstance(room, Mapping) or not isinstance(own, Mapping) or not isinstance(rules, Mapping):
+        return None
+    tuned = room["tuned"]["mean"]
+    bounds = {_words(room["rule"]): room["served"]["mean"], "the tuned rule": tuned}
+    bounds["the tuned rule that knows each run's law"] = room["knowable"]["mean"]
+    if room["beyond"] is not None:
+        bounds["hindsight"] = max(tuned + room["beyond"]["mean"], *bounds.values())
+    ahead = own["mean"] - rules.get("tuned_rule", own)["mean"]  # of other episodes than the headroom's
+    mark = Ranked(f"agent {agent.version}", tuned + ahead, chosen=True)
+    caption = f"{room['text'][0].upper()}{room['text'][1:]}. The line across the bar is the agent."
+    return parts_of_bar("What there is to gain", "return", bounds, mark, caption)
+
+
 def _ranked_entry(name: str, value: Mapping[str, float], *, chosen: bool = False) -> Ranked:
     return Ranked(name, value["mean"], chosen, value.get("low"), value.get("high"))
 
@@ -135,6 +152,7 @@ class AgentPage(NamedTuple):
     outcomes: Outcomes | None
     holds: bool
     ranking: Figure | None
+    headroom: Figure | None
     does: Sequence[Figure]
     now: Sequence[Figure]
     evaluations: Sequence[EvaluationRead]
@@ -173,6 +191,7 @@ def page(database: Database, tenant: str, name: str, version: int, compiled_of: 
         outcomes(agent.report),
         bool(figures(agent)),
         ranking_figure(agent),
+        headroom_figure(agent),
         does,
         now,
         [one for one in read if any(verdict.agent == version for verdict in one.verdicts)],

@@ -154,6 +154,22 @@ def share_interval(values: Floats, clusters: Clusters | None = None, confidence:
     return Interval(share, min(low, share), max(high, share))
 
 
+RESAMPLES = 2_000
+
+
+def ratio_interval(parts: Floats, wholes: Floats, confidence: float = 0.95) -> Interval | None:
+    """Return the ratio of the means of paired values [E] with its bootstrap interval (percentiles; Efron 1979).
+
+    None where the mean of ``wholes`` isn't above 0 with that confidence, so that the ratio says nothing.
+    """
+    if estimate(wholes).interval(confidence).low <= 0:
+        return None
+    random, tail = np.random.default_rng(0), (1 - confidence) / 2
+    counts = random.multinomial(len(parts), np.full(len(parts), 1 / len(parts)), RESAMPLES)
+    low, high = np.quantile((counts @ parts) / (counts @ wholes), (tail, 1 - tail))
+    return Interval(float(parts.mean() / wholes.mean()), float(low), float(high))
+
+
 def jackknife(left_out: Floats, whole: float, freedom: float | None = None) -> Estimate:
     """Return the ``whole`` value with the jackknife's standard error, from G leave-one-cluster-out values.
 

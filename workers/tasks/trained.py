@@ -26,7 +26,7 @@ from workers.learning.execution import base as blob
 from workers.learning.training.competition import JUDGING_SECONDS
 from workers.learning.training.conclude import Contender, conclude, yardsticks
 from workers.learning.training.driver import LEARNING, PlannedPolicy, TrainedAgent, TrainingProblem
-from workers.learning.training.request import PLANNER, Bracket, Decision, Entry, Request, Start, TrialRecord, entries
+from workers.learning.training.request import Bracket, Decision, Entry, Request, Start, TrialRecord, entries
 from workers.learning.training.trial import Trial
 from workers.tasks import inputs
 from workers.tasks.base import Cancelled, RunningJob
@@ -92,6 +92,7 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
         train_request.imitate,
         start,
         train_request.equivalence_margin,
+        force=train_request.force,
     )
 
 
@@ -204,12 +205,19 @@ def _as_opened(given: TrainInput, opened: SweepStart) -> TrainInput:
 
 
 def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
-    """Make the plan if needed, measure the baselines, and open all trials; raises Cancelled if the job is cancelled."""
-    planned, request = None, given.request
-    if request.plans or request.imitate == PLANNER:
-        live = {"phase": "planning", "algorithm": request.algorithm}
-        job.progress(0.0, None, live, bytes)
-        planned = kind.training(given.workload, request).plan()
+    """Plan, measure the baselines, and open all trials, unless there is nothing to win.
+
+    Raises:
+        Cancelled: the job is cancelled.
+        Untrainable: there is nothing to win, and nothing to publish.
+    """
+    request = given.request
+    job.progress(0.0, None, {"phase": "planning", "algorithm": request.algorithm}, bytes)
+    problem = kind.training(given.workload, request)
+    planned = problem.plan(request.tuning_budget, request.equivalence_margin)
+    if planned.nothing_to_win and not request.force:
+        _end(job, problem, given, planned, (), Decision((), {}))
+        return
     known = yardsticks(kind.training(given.workload, request), request, planned)
     if known:
         told: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}

@@ -205,8 +205,31 @@ def show(agent: ServiceJson, output: Console) -> None:
     past = bool(agent.get("standing_reason"))  # then no figure stands before the date of the verdict that it is of
     output.print(*([verdict, *counted] if past else [*counted, verdict]), sep="\n")
     output.print(Text(f"return {_interval(report['return'])}{_gap(report)}"))
+    if report.get("headroom"):
+        output.print(Text(headroom(report["headroom"])))
     if alone := _unguarded_return(report):
         output.print(Text(alone))
+
+
+HEADROOM_WIDTH = 40
+HEADROOM_PARTS = (("gain", "█"), ("left", "▒"), ("beyond", "░"))
+"""Parts of the bar with their marks: tuning, knowing each run's law, and, without the part before, all noise."""
+
+
+def headroom(room: ServiceJson) -> str:
+    """What there was to gain, as a bar and in words, and the share of it that the agent won."""
+    sizes = {name: max(room[name]["mean"], 0.0) for name, _ in HEADROOM_PARTS if room[name] is not None}
+    whole = sizes["gain"] + max(sizes["left"], sizes.get("beyond", 0.0))
+    sizes["beyond"] = whole - sizes["gain"] - sizes["left"]
+    marks = (mark * round(HEADROOM_WIDTH * sizes[name] / (whole or 1.0)) for name, mark in HEADROOM_PARTS)
+    won = room.get("share_won")
+    share = f"\nthe agent won {_share(won)} of what knowing each run's law would give" if won else ""
+    return f"headroom {''.join(marks)} {room['text']}{share}"
+
+
+def _share(won: ServiceJson) -> str:
+    mean, low, high = (percent(won[part], 0) for part in ("mean", "low", "high"))
+    return f"{mean} (95 % interval {low} to {high})"
 
 
 def _unguarded_return(report: ServiceJson) -> str:

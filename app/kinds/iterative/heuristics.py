@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -370,3 +371,73 @@ class HeuristicPolicy:
     def act(self, situation: Situation) -> Choice:
         """Choose an action for each run by the heuristic."""
         return HEURISTICS[self.name].act(situation)
+
+
+class TunedNumbers(NamedTuple):
+    """Numbers by which ``TunedPolicy`` departs from model-predictive control; the defaults are that rule itself.
+
+    Attributes:
+        target: factor of targets that must not be exceeded; targets that must be reached are divided by it.
+        risk: factor of the variance of the log run effect.
+        follow: how far the recent errors are taken for a lasting change of pace, in standard deviations of the noise.
+        ignored: size of the mean recent error (standardised) below which they are taken for noise.
+    """
+
+    target: float = 1.0
+    risk: float = 1.0
+    follow: float = 0.0
+    ignored: float = 0.0
+
+
+@dataclass(frozen=True)
+class TunedPolicy:
+    """Model-predictive control for a changed belief and changed targets; ``config["numbers"]`` are ``TunedNumbers``."""
+
+    config: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Name of the rule in decisions and reports."""
+        return str(self.config["algorithm"])
+
+    @property
+    def arrays(self) -> Arrays:
+        """Empty: the numbers stand in ``config``."""
+        return {}
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Construct the policy from a published config and arrays.
+
+        Raises:
+            IncompatibleArtifact: a number is missing, unknown or not finite, or ``arrays`` isn't empty.
+        """
+        numbers = config.get("numbers")
+        known = isinstance(numbers, dict) and set(numbers) == set(TunedNumbers._fields) and not arrays
+        if not known or not all(isinstance(n, float) and math.isfinite(n) for n in config["numbers"].values()):
+            raise IncompatibleArtifact(f"a tuned rule needs finite {', '.join(TunedNumbers._fields)}, not {numbers!r}")
+        return cls(config)
+
+    def act(self, situation: Situation) -> Choice:
+        """Choose as model-predictive control does, and the expected return of each action by the changed belief."""
+        projector, view = situation.projector, situation.view
+        state = self._changed(projector, situation.state)
+        expected = outlook(projector, state, reachable(projector, state, view.mask)).T
+        changed = view._replace(outlook=np.where(view.mask, expected, -np.inf))
+        return _model_predictive(situation._replace(state=state, view=changed))
+
+    def _changed(self, projector: Projector, state: State) -> State:
+        """Return the states of B runs with the targets and the belief for which actions are chosen."""
+        numbers, dtype = TunedNumbers(**self.config["numbers"]), state.targets.dtype.type
+        factors = [_TARGET_SIGNS[metric.goal] for metric in projector.layout.spec.metrics]
+        trend = np.sign(state.trend) * np.maximum(np.abs(state.trend) - dtype(numbers.ignored), 0)
+        shift = (numbers.follow * np.sqrt(projector.noise_variance) * trend).astype(state.effect.dtype)
+        return state._replace(
+            targets=state.targets * np.power(numbers.target, factors).astype(dtype),
+            variance=state.variance * dtype(numbers.risk),
+            effect=state.effect + shift,
+            effects=state.effects + np.tile(shift, state.log_weights.shape[1]),
+        )
+
+
+_TARGET_SIGNS = {"at_most": 1, "at_least": -1, "track": 0}

@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from app.kinds.contract.kind import Term, Terms, around, changed_terms
 from app.kinds.contract.policy import Choice, Situation
 from app.kinds.iterative.chance import has_probability
-from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, Heuristic, HeuristicPolicy, apply, default_heuristic
+from app.kinds.iterative.heuristics import (
+    MODEL_PREDICTIVE,
+    Heuristic,
+    HeuristicPolicy,
+    TunedPolicy,
+    apply,
+    default_heuristic,
+)
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import Options, reachable, reference_cost
@@ -121,7 +128,7 @@ def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[n
 
 
 KIND = "iterative"
-FAMILIES: Families = {**SHARED, "planner": PlannerPolicy, "heuristic": HeuristicPolicy}
+FAMILIES: Families = {**SHARED, "planner": PlannerPolicy, "heuristic": HeuristicPolicy, "tuned": TunedPolicy}
 UNTRAINABLE = f"{MODEL_PREDICTIVE} answers while a probability is required; set it to null to have agents"
 
 

@@ -4863,6 +4863,12 @@ export interface components {
              */
             equivalence_margin?: number;
             /**
+             * Force
+             * @description Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin over the workload's tuned rule.
+             * @default false
+             */
+            force?: boolean;
+            /**
              * Priority
              * @description A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it.
              * @default 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from fastapi.testclient import TestClient
 
 from app.agents import service as agents
@@ -22,7 +23,7 @@ from tests.app.domain_models.published import TENANT, publish_agent, publish_mod
 from tests.app.evaluations.published import publish_evaluation
 
 MEAN = {"mean": -0.5, "low": -0.6, "high": -0.4}
-REPORT = {
+REPORT: dict[str, Any] = {
     "return": MEAN,
     "heuristics": {"static_best": {**MEAN, "mean": -1234.5}},
     "incumbent": "static_best",
@@ -34,12 +35,24 @@ REPORT = {
 }
 
 
-def trained(database: Database, name: str) -> None:
-    """An agent whose report tells all that reports tell."""
+HEADROOM = {
+    "rule": "model_predictive",
+    "served": {"mean": -0.8},
+    "tuned": {"mean": -0.7},
+    "knowable": {"mean": -0.6},
+    "beyond": {"mean": 0.3},
+    "text": "tuned by 12.5 %",
+}
+
+
+def trained(database: Database, name: str, **more: Any) -> None:
+    """An agent whose report tells all that reports tell, and ``more``."""
     with database.session() as session:
         workload = workloads.require(session, TENANT, name)
         artifact = save(HeuristicPolicy({"heuristic": "hold"}), layout_of(workload))
-        agents.publish(session, workload.id, TrainingResult(1, 1, "dqn", 3, REPORT, artifact, False, "not better"))
+        agents.publish(
+            session, workload.id, TrainingResult(1, 1, "dqn", 3, REPORT | more, artifact, False, "not better")
+        )
 
 
 @on_both
@@ -55,6 +68,23 @@ def test_an_agent_is_told_beside_what_answers(client: TestClient, workload: str,
     compared, does, now = found.charts
     assert compared["layer"][0]["data"]["values"][0]["name"] == "agent 1"
     assert does["layer"] != now["layer"]
+
+
+def test_the_headroom_is_one_bar_with_the_agent_in_it(client: TestClient, workload: str, backend: Database) -> None:
+    publish_model(backend, workload)
+    rules = {**REPORT["heuristics"], "tuned_rule": {**MEAN, "mean": -0.55}}
+    for room in (HEADROOM, {**HEADROOM, "beyond": None}):
+        trained(backend, workload, heuristics=rules, headroom=room)
+    bars = [shown(client, f"/ui/workloads/{workload}/agents/{version}").charts[0]["layer"] for version in (1, 2)]
+    parts = [[(row["part"], row["low"], row["high"]) for row in bar["data"]["values"]] for bar, _ in bars]
+    known = [
+        ("the tuned rule", -0.8, -0.7),
+        ("the tuned rule that knows each run's law", -0.7, -0.6),
+    ]
+    assert parts == [[*known, ("hindsight", -0.6, pytest.approx(-0.4))], known]
+    assert bars[0][1]["data"]["values"] == [{"part": "agent 1", "low": pytest.approx(-0.65)}]
+    texts = shown(client, f"/ui/workloads/{workload}/agents/1").texts
+    assert "Tuned by 12.5 %. The line across the bar is the agent." in texts
 
 
 def test_a_champion_is_told_of_by_itself(client: TestClient, workload: str, backend: Database) -> None:

@@ -28,7 +28,7 @@ from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
 from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.protocol import HeldOutChoice, choose
-from workers.evaluation.statistics import MARGIN, Level
+from workers.evaluation.statistics import MARGIN, Interval, Level, ratio_interval
 from workers.evaluation.statistics import mean_interval as interval
 from workers.evaluation.wrappers import World, Wrapper
 from workers.inputs import HoldOut, Samples
@@ -175,20 +175,24 @@ class CrossFit:
         """
         return np.concatenate([arena.returns(contender) for arena in self._arenas])
 
-    def judged(self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN) -> dict[str, Any]:
+    def judged(
+        self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN, tuned: bytes | None = None
+    ) -> dict[str, Any]:
         """Judge an artifact against heuristics and champion: the judge's report, with the number of ``executions``.
 
         Args:
             artifact: the candidate.
             champion: the serving artifact, which the candidate must beat; None: there is none.
             margin: margin of practical equivalence, as a share of the best heuristic's return.
+            tuned: the rule tuned for the workload, one more heuristic; None: there is none, or it is the candidate.
 
         Raises:
             IncompatibleArtifact: an artifact can't be read, or was made for another kind or spec.
         """
         present = None if champion is None else self.returns(champion)
+        rules = self.rules if tuned is None else {**self.rules, load(tuned).policy.name: self.returns(tuned)}
         verdict = Judgement(
-            self.returns(artifact), self.rules, self.answering, present, margin, gain_margin=0.0, clusters=self.halves
+            self.returns(artifact), rules, self.answering, present, margin, gain_margin=0.0, clusters=self.halves
         )
         return verdict.report() | {"executions": self.executions}
 
@@ -368,11 +372,14 @@ class Evaluator:
             return self._play(lambda situation: decide(situation, None, policy))
         return self._play(policy.act)
 
-    def score_artifact(self, artifact: Artifact) -> Scores:
-        """Play an artifact in every episode to the end, behind the guard as in the service."""
-        return self._play(lambda situation: decide(situation, artifact))
+    def score_artifact(self, artifact: Artifact, *, informed: bool = False) -> Scores:
+        """Play an artifact in every episode to the end, behind the guard as in the service.
 
-    def _play(self, act: Callable[[Situation], Choice | GuardedChoice]) -> Scores:
+        ``informed``: as if the policy knew the law and the run effect that each run follows.
+        """
+        return self._play(lambda situation: decide(situation, artifact), informed=informed)
+
+    def _play(self, act: Callable[[Situation], Choice | GuardedChoice], *, informed: bool = False) -> Scores:
         simulator = IterativeSimulator(
             self.layout, self.table, self.episodes, self.seed, shaped=False, count=outcome_increments
         )
@@ -381,7 +388,8 @@ class Evaluator:
         weights = simulator.state.weights.astype(np.float64)
         memory: NDArray[np.float32] | None = None
         for _ in range(self.layout.iterations - 1):
-            chosen = act(simulator.situation._replace(memory=memory))
+            situation = simulator.informed_situation if informed else simulator.situation
+            chosen = act(situation._replace(memory=memory))
             memory = chosen.memory
             simulator.step(chosen.action)
             total += simulator.terms
@@ -407,9 +415,10 @@ def judge(
     optimum: Optimum | None = None,
     episodes: int | None = None,
     margin: float = MARGIN,
+    tuned: bytes | None = None,
 ) -> dict[str, Any]:
     """Judge an artifact against all heuristics, the champion and the optimum, for the agent report's ``return`` to
-    ``reason``.
+    ``reason``, and ``share_won``.
 
     Args:
         artifact: the candidate.
@@ -418,6 +427,10 @@ def judge(
         optimum: the solved problem; it is solved here if None or on a coarser grid than a reference needs.
         episodes: number of episodes; None: 4,096, or 1,024 under a belief.
         margin: margin of practical equivalence, as a share of the best heuristic's return.
+        tuned: the rule tuned for the workload, one more heuristic; None: there is none, or it is the candidate.
+
+    ``share_won`` is the candidate's gain over the tuned rule as a share of what that rule would gain if it knew each
+    run's law and effect (95 % interval); None without ``tuned``, or where knowing gains nothing for certain.
 
     Raises:
         IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec.
@@ -425,6 +438,12 @@ def judge(
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))
     rules = {name: evaluator.score(rule) for name, rule in HEURISTICS.items()}
+    share: Interval | None = None
+    if tuned is not None:
+        rule = load(tuned)
+        rules[rule.policy.name] = ours = evaluator.score_artifact(rule)
+        known = evaluator.score_artifact(rule, informed=True)
+        share = ratio_interval(agent.returns - ours.returns, known.returns - ours.returns)
     present = _present(evaluator, champion)
     verdict = Judgement(
         agent.returns,
@@ -441,7 +460,11 @@ def judge(
     )
     terms_paid = dict(zip(TERMS, map(float, agent.terms.mean(axis=0)), strict=True))
     played = {name: rule.returns for name, rule in rules.items()}
-    return verdict.report() | {"terms": terms_paid, **_to_optimum(evaluator, agent, optimum, played)}
+    return verdict.report() | {
+        "terms": terms_paid,
+        "share_won": None if share is None else share.as_dict(),
+        **_to_optimum(evaluator, agent, optimum, played),
+    }
 
 
 def evaluate_unguarded(

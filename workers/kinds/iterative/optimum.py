@@ -388,15 +388,27 @@ def hindsight(world: IterativeWorld) -> Hindsight:
         ValueError: several metrics have a target on their sum over the run, or iterations times allocations times
             actions exceed 20 million.
     """
-    layout = world.layout
-    size = layout.iterations * len(layout.allocations) * len(layout.deltas)
-    if size > LARGEST:
-        raise ValueError(f"{size:.1e} moves between allocations over the run, more than {LARGEST:.0e}")
+    _check_size(world.layout)
     path = _Path(world)
     relaxed = _tightest(path)
     guides = [relaxed, *(path.solve(relaxed.multiplier * factor) for factor in FACTORS if relaxed.multiplier)]
     found = min((path.search(guide) for guide in guides), key=lambda found: found.cost)
     return Hindsight(Replay("optimum", found.actions), -found.cost, max(found.cost - relaxed.bound, 0.0))
+
+
+def hindsight_bound(world: IterativeWorld) -> float:
+    """Return an upper bound of the return in the single episode of an undisturbed ``world``, whose noise is known.
+
+    It is the Lagrangian dual, many times sooner than ``hindsight``'s path; errors are those of ``hindsight``.
+    """
+    _check_size(world.layout)
+    return -_tightest(_Path(world)).bound
+
+
+def _check_size(layout: Layout) -> None:
+    size = layout.iterations * len(layout.allocations) * len(layout.deltas)
+    if size > LARGEST:
+        raise ValueError(f"{size:.1e} moves between allocations over the run, more than {LARGEST:.0e}")
 
 
 def _tightest(path: _Path) -> _RelaxedPaths:

@@ -173,6 +173,7 @@ def parse_options(options: Mapping[str, Any]) -> tuple[bool, Ranges]:
     return bool(given.pop("expected", False)), Ranges(**given)
 
 
+KNOWN = 1e-6  # variance of a run effect that is known
 STOCK = 4096  # new runs that are drawn at once
 VARIETY = 64  # distinct targets and features among them, since the first allocation of each is searched for
 TRAINING = Ranges(targets=(0.6, 1.6), explore=0.5)
@@ -244,6 +245,20 @@ class IterativeSimulator:
     def situation(self) -> Situation:
         """Projector, state and view as the service gives them to a policy. Raises RuntimeError before ``reset``."""
         return Situation(self.projector, self.state, self.view)
+
+    @property
+    def informed_situation(self) -> Situation:
+        """The situation of a policy that knows the member and the run effect that each run follows, though neither
+        noise nor what is still to change. Raises RuntimeError before ``reset``.
+        """
+        episodes, projector = self._current(), self.projector
+        state, effect = episodes.state, episodes.truth.effect
+        state = state._replace(effect=effect, variance=np.full_like(effect, KNOWN), trend=np.zeros_like(effect))
+        if projector.members > 1:
+            unlikely = np.full_like(state.log_weights, -np.inf)
+            unlikely[np.arange(len(effect)), episodes.truth.member] = 0
+            state = state._replace(log_weights=unlikely, effects=np.tile(effect, projector.members))
+        return Situation(projector, state, view(projector, state, episodes.preferences))
 
     def reset(self) -> tuple[SimulatorArray, NDArray[np.bool_]]:
         """Begin B runs and simulate their first iteration; return observation [B, D] and legal actions [B, N]."""

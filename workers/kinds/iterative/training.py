@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
 
+import numpy as np
 from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
-from app.kinds.iterative.heuristics import HEURISTICS
+from app.kinds.iterative.heuristics import HEURISTICS, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
+from workers.evaluation.statistics import MARGIN
 from workers.inputs import Samples
 from workers.kinds.iterative.judge import (
     CrossFit,
@@ -26,6 +29,7 @@ from workers.kinds.iterative.judge import (
 )
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, describe_simulator
+from workers.kinds.iterative.tuning import TUNED, artifact_of, headroom, tune
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import PlannedPolicy, Training, TrainingProblem
@@ -69,8 +73,22 @@ class IterativeTraining(TrainingProblem):
     def experts(self) -> Mapping[str, Policy]:
         return HEURISTICS
 
-    def plan(self) -> PlannedPolicy:
-        """Compute the exact optimum, or the best plan on a coarser grid; if impossible, the result has the reason."""
+    def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
+        """Compute the exact optimum, or the best plan on a coarser grid, and tune the rule; return the better one.
+
+        If neither is possible, the result has the reason.
+        """
+        planned = self._exact_plan()
+        tuned = tune(self.spec, self.fewer, self.seed + 5, budget)
+        if tuned is None:
+            return planned
+        room, score = headroom(self.spec, self.fewer, tuned.artifact, self.seed + 6, margin), self.score(tuned.artifact)
+        details = {**planned.details, "tuned": tuned.point, "headroom": tuned.report() | room.report()}
+        if planned.artifact and planned.score >= score:
+            return replace(planned, details=details, nothing_to_win=room.nothing_to_win())
+        return PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
+
+    def _exact_plan(self) -> PlannedPolicy:
         try:
             found = plan(self.layout, self.table)
         except NoOptimum as error:
@@ -100,6 +118,8 @@ class IterativeTraining(TrainingProblem):
         Raises:
             IncompatibleArtifact: the artifact can't be read.
         """
+        if isinstance(load(artifact).policy, TunedPolicy):  # whose hysteresis is tuned with it
+            return artifact
         return calibrate_hysteresis(self.spec, self.fewer, artifact, seed=self.seed + 2)
 
     @override
@@ -108,6 +128,9 @@ class IterativeTraining(TrainingProblem):
 
     @override
     def judge(self, artifact: bytes, planned: PlannedPolicy, champion: bytes | None, margin: float) -> dict[str, Any]:
+        point = planned.details.get("tuned")
+        tuned = artifact_of(self.layout, np.array(point)) if point else artifact
+        rival = None if tuned == artifact else tuned
         verdict = judge(
             self.spec,
             self.table,
@@ -116,10 +139,13 @@ class IterativeTraining(TrainingProblem):
             champion=champion,
             optimum=self._optimum(planned),
             margin=margin,
+            tuned=rival,
         )
+        if "headroom" in planned.details:
+            verdict["headroom"] = planned.details["headroom"] | {"share_won": verdict.pop("share_won")}
         if isinstance(self._cross_fit, str):
             return verdict | {"cross_fitted": {"reason": self._cross_fit}}
-        crossed = self._cross_fit.judged(artifact, champion, margin)
+        crossed = self._cross_fit.judged(artifact, champion, margin, rival)
         if verdict["promoted"] and not crossed["promoted"]:
             verdict |= {"promoted": False, "reason": f"{UNSEEN}: {crossed['reason']}"}
         return verdict | {"cross_fitted": crossed}
@@ -133,7 +159,7 @@ class IterativeTraining(TrainingProblem):
             return str(error)
 
     def _optimum(self, planned: PlannedPolicy) -> Optimum | None:
-        if not planned.artifact:
+        if not planned.artifact or planned.name == TUNED:
             return None
         details = planned.details
         return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))

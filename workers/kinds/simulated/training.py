@@ -12,7 +12,7 @@ from typing_extensions import override
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
 from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
-from workers.evaluation.statistics import Level, confidence_at, mean_interval
+from workers.evaluation.statistics import MARGIN, Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
@@ -58,7 +58,8 @@ class SimulatedTraining(TrainingProblem):
         return self.kind.baselines(self.workload)
 
     @override
-    def plan(self) -> PlannedPolicy:
+    def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
+        del budget, margin  # no rule of these kinds has numbers to tune
         return self.kind.reference(self.workload)
 
     @override

@@ -10,7 +10,7 @@ from workers.learning.execution import Executor
 from workers.learning.execution import base as blob
 from workers.learning.training.conclude import Contender, conclude, worthwhile, yardsticks
 from workers.learning.training.driver import PlannedPolicy, Stage, TrainedAgent, Trainer, TrainingProblem
-from workers.learning.training.request import PLANNER, Bracket, Request, TrialRecord, entries
+from workers.learning.training.request import Bracket, Request, TrialRecord, entries
 from workers.learning.training.trial import Candidate, Trial
 
 JUDGING_SECONDS = 2.0  # approximate duration of the verdict
@@ -48,9 +48,8 @@ class Competition(Trainer):
 
     @property
     def stages(self) -> Sequence[Stage]:
-        """Stages: planning, if the plan competes or is imitated; measuring baselines, in a long training; learning."""
-        plans = self.request.plans or self.request.imitate == PLANNER
-        planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)] if plans else []
+        """Stages: planning and tuning without learning; measuring baselines, in a long training; learning."""
+        planning = [Stage("planning", 0.0, self._plan, lambda: 0.0)]
         if not self.trials:
             return planning
         measuring = [Stage("measuring", 0.0, self._measure, lambda: 0.0)] if worthwhile(self.request) else []
@@ -90,7 +89,7 @@ class Competition(Trainer):
         return live if not self.trials else live | {"trial": at_work} | self.trials[at_work].live
 
     def _plan(self) -> bool:
-        self._planned = self.problem.plan()
+        self._planned = self.problem.plan(self.request.tuning_budget, self.request.equivalence_margin)
         return True
 
     def _measure(self) -> bool:
@@ -99,8 +98,8 @@ class Competition(Trainer):
 
     def _learn(self) -> bool:
         """Learn for a chunk, and compare the trials at a rung; return whether the stage is done."""
-        at_work = self._at_work
-        if at_work is None:
+        at_work, planned = self._at_work, self._planned
+        if at_work is None or (planned is not None and planned.nothing_to_win and not self.request.force):
             return True
         trial, bracket = self.trials[at_work], self.trials[at_work].bracket
         trial.prepare(self._planned)

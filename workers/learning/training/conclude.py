@@ -63,7 +63,7 @@ def conclude(
     chosen = best(records, reference)
     if chosen is None and reference is None:
         raise Untrainable(_nothing(request, records, planned))
-    name = PLANNER if chosen is None else records[chosen].entry.algorithm
+    name = planned.name if chosen is None else records[chosen].entry.algorithm
     drawn = request.seed if chosen is None else records[chosen].entry.seed
     artifact = problem.calibrate(_artifact(contenders, planned, chosen))
     verdict = problem.judge(artifact, planned, champion, request.equivalence_margin)
@@ -76,6 +76,8 @@ def conclude(
 
 
 def _nothing(request: Request, records: Sequence[TrialRecord], planned: PlannedPolicy) -> str:
+    if planned.nothing_to_win and not request.force:
+        return f'{planned.nothing_to_win}; train all the same with "force": true'
     if not records:
         return f"the planner can't plan this workload: {planned.why_not}"
     reasons = "; ".join(dict.fromkeys(f"{s.entry.algorithm}: {s.ended}" for s in records))
@@ -119,7 +121,7 @@ def _candidates(records: Sequence[TrialRecord], planned: PlannedPolicy | None) -
             name = record.entry.algorithm
             found[name] = max(record.score, found.get(name, record.score))
     if planned is not None and planned.reference is not None:
-        found[PLANNER] = planned.score
+        found[planned.name] = planned.score
     return found
 
 
@@ -144,7 +146,7 @@ def _bracket(
     if planned is not None:
         rows.append(
             {
-                "algorithm": PLANNER,
+                "algorithm": planned.name,
                 "seed": None,
                 "rungs": 0,
                 "share": 1.0,

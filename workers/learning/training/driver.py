@@ -7,7 +7,7 @@ published, never the learner itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from app.kinds.contract.policy import Policy
 from workers.learning.execution import base as blob
 from workers.learning.simulator import SimulatorSpec
+from workers.learning.training.request import PLANNER
 
 LEARNING = 0.9  # share of the progress of the stages; the rest is the verdict's
 JUDGING = "judging"
@@ -173,14 +174,16 @@ class Training:
 
 @dataclass(frozen=True)
 class PlannedPolicy:
-    """Artifact of a planned, not learned, policy; or the reason why there is none.
+    """Artifact of a policy that is planned or tuned, not learned; or the reason why there is none.
 
     Attributes:
-        artifact: serialised policy; empty without a plan.
-        score: mean return of the plan on the validation episodes.
-        exact: whether the plan is the optimum.
-        why_not: reason in words why there is no plan; empty with one.
+        artifact: serialised policy; empty without one.
+        score: its mean return on the validation episodes.
+        exact: whether it is the optimum.
+        why_not: reason in words why there is none; empty with one.
         details: plain values that the kind's verdict uses.
+        nothing_to_win: why learning is in vain; empty: it may gain something, or that is unknown.
+        name: name in reports.
     """
 
     artifact: bytes = b""
@@ -188,6 +191,8 @@ class PlannedPolicy:
     exact: bool = False
     why_not: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    nothing_to_win: str = ""
+    name: str = PLANNER
 
     @property
     def reference(self) -> float | None:
@@ -196,14 +201,14 @@ class PlannedPolicy:
 
     def pack(self) -> bytes:
         """Serialise all fields to bytes that `unpack` reads."""
-        values = {"score": self.score, "exact": self.exact, "why_not": self.why_not, "told": dict(self.details)}
-        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values)
+        values = {field.name: getattr(self, field.name) for field in fields(self)[1:]}
+        return blob.pack({"artifact": np.frombuffer(self.artifact, np.uint8)}, values | {"details": dict(self.details)})
 
     @classmethod
     def unpack(cls, data: bytes) -> PlannedPolicy:
         """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, values = blob.unpack(data)
-        return cls(arrays["artifact"].tobytes(), values["score"], values["exact"], values["why_not"], values["told"])
+        return cls(arrays["artifact"].tobytes(), **values)
 
 
 class TrainingProblem(Protocol):
@@ -231,8 +236,13 @@ class TrainingProblem(Protocol):
         """Return the kind's baselines, which can be imitated, by name."""
         ...
 
-    def plan(self) -> PlannedPolicy:
-        """Return the best plan available without learning, or the reason why there is none."""
+    def plan(self, budget: int = 0, margin: float = 0.01) -> PlannedPolicy:
+        """Return the best policy available without learning, or the reason why there is none.
+
+        Args:
+            budget: environment steps for the tuning of a rule; 0: none is tuned.
+            margin: the equivalence margin of ``Request``, for the headroom.
+        """
         ...
 
     def save(self, policy: Any) -> bytes:

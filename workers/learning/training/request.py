@@ -149,6 +149,7 @@ class Request:
         start: published agent to start from; None: random parameters.
         equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
         look: in a continual training, the number of verdicts against the same rival, this one included.
+        force: whether to learn even where there is nothing to win.
     """
 
     algorithm: str = "auto"
@@ -161,6 +162,12 @@ class Request:
     start: Start | None = None
     equivalence_margin: float = 0.01
     look: int = 1
+    force: bool = False
+
+    @property
+    def tuning_budget(self) -> int:
+        """Environment steps for the tuning of a rule before learning; 0 where nothing is learned."""
+        return 0 if self.algorithm == PLANNER else self.budget or STEPS
 
     @property
     def plans(self) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.cli.remote.train import bracket, show, words
+from app.cli.remote.train import bracket, headroom, show, words
 
 LIVE = {
     "state": "running",
@@ -94,6 +94,30 @@ def test_the_verdict_is_told_in_words(champion: bool, told: str) -> None:
     assert "by itself" not in text
     single = printed({"version": 4, "algorithm": "ppo", "champion": champion, "report": report(bracket=BRACKET[:1])})
     assert "chosen" not in single
+
+
+ROOM: dict[str, Any] = {
+    **{
+        name: {"mean": mean, "low": mean, "high": mean}
+        for name, mean in (("gain", 1.0), ("left", 1.0), ("beyond", 2.0))
+    },
+    "text": "tuned by 1.0 %",
+    "share_won": {"mean": 0.5, "low": 0.25, "high": 0.75},
+}
+
+
+def test_the_headroom_is_a_bar_with_the_share_that_was_won() -> None:
+    assert headroom(ROOM).splitlines() == [
+        f"headroom {'█' * 13}{'▒' * 13}{'░' * 13} tuned by 1.0 %",
+        "the agent won 50 % (95 % interval 25 % to 75 %) of what knowing each run's law would give",
+    ]
+    unknown = headroom({**ROOM, "beyond": None, "share_won": None})
+    assert unknown == f"headroom {'█' * 20}{'▒' * 20} tuned by 1.0 %"
+    nothing = {name: {"mean": -0.1} for name in ("gain", "left", "beyond")}
+    assert headroom({**ROOM, **nothing, "share_won": None}) == "headroom  tuned by 1.0 %"
+    assert "headroom █" in printed(
+        {"version": 4, "algorithm": "ppo", "champion": True, "report": report(headroom=ROOM)}
+    )
 
 
 def test_a_training_that_goes_on_tells_what_its_last_window_came_to() -> None:

@@ -58,6 +58,9 @@ class TrainRequest:
     equivalence_margin: float | Unset = 0.01
     """ Margin of practical equivalence, as a share of the best heuristic's return: a loss within it fails no agent,
     a gain within it promotes none. """
+    force: bool | Unset = False
+    """ Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin
+    over the workload's tuned rule. """
     priority: int | Unset = 0
     """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 
@@ -129,6 +132,8 @@ class TrainRequest:
 
         equivalence_margin = self.equivalence_margin
 
+        force = self.force
+
         priority = self.priority
 
         field_dict: dict[str, Any] = {}
@@ -160,6 +165,8 @@ class TrainRequest:
             field_dict["require"] = require
         if equivalence_margin is not UNSET:
             field_dict["equivalence_margin"] = equivalence_margin
+        if force is not UNSET:
+            field_dict["force"] = force
         if priority is not UNSET:
             field_dict["priority"] = priority
 
@@ -276,6 +283,8 @@ class TrainRequest:
 
         equivalence_margin = d.pop("equivalence_margin", UNSET)
 
+        force = d.pop("force", UNSET)
+
         priority = d.pop("priority", UNSET)
 
         train_request = cls(
@@ -292,6 +301,7 @@ class TrainRequest:
             promote=promote,
             require=require,
             equivalence_margin=equivalence_margin,
+            force=force,
             priority=priority,
         )
 
