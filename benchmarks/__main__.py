@@ -28,6 +28,7 @@ BENCHMARKS = (
     "time_to_optimum",
     "agent_quality",
     "phases",
+    "headroom",
     "planted_judgings",
     "held_out",
     "algorithms",

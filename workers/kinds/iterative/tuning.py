@@ -111,7 +111,7 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
 # Headroom: what is served, the tuned rule, that rule with knowledge of what could be known, and hindsight.
 
 
-HEADROOM_EPISODES, HINDSIGHT_EPISODES = 1_024, 24
+HEADROOM_EPISODES, HINDSIGHT_EPISODES = 1_024, 64
 
 
 @dataclass(frozen=True)

@@ -194,7 +194,7 @@ def test_a_bracket_goes_on_from_its_checkpoint() -> None:
     """Rungs, scores and kept policies: the same verdict as without a break."""
     asked = request("tabular_q", 20_000, seeds=3)
     straight = training(SPEC, TABLE, asked)
-    for _ in range(2):
+    for _ in range(3):  # the plan, and two trials
         straight.advance()
     resumed = training(SPEC, TABLE, asked, straight.checkpoint())
     assert competition(resumed).records == competition(straight).records
