@@ -70,8 +70,8 @@ class Caller:
         return str(self.post(f"/workloads/{self.workload}/models", json={})["id"])
 
     def train(self, **request: Any) -> str:
-        """Ask for a training; the job's id."""
-        return str(self.post(f"/workloads/{self.workload}/agents", json=request)["id"])
+        """Ask for a training, which learns even if there is nothing to win; the job's id."""
+        return str(self.post(f"/workloads/{self.workload}/agents", json={"force": True, **request})["id"])
 
     def agents(self) -> list[dict[str, Any]]:
         """The workload's agents, the newest first."""

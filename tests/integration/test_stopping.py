@@ -79,7 +79,7 @@ class Phase(NamedTuple):
     once: bool = False
 
 
-LEARNING: dict[str, Any] = {"algorithm": "tabular_q", "seed": 3}
+LEARNING: dict[str, Any] = {"algorithm": "tabular_q", "seed": 3, "force": True}
 PHASES = {
     "fit": Phase(f"/workloads/{WORKLOAD}/models", {}, "fit"),
     "trials": Phase(f"/workloads/{WORKLOAD}/agents", {**LEARNING, "seeds": 2, "budget": 400_000_000}, "trial", jobs=2),

@@ -35,7 +35,7 @@ def scene(api: httpx.Client) -> Scene:
             api.post(f"/ui/examples/{kind}").raise_for_status()
     _lab(api)
     _settled(api)
-    asked = {"algorithm": "dueling_double_dqn", "budget": BUDGET}
+    asked = {"algorithm": "dueling_double_dqn", "budget": BUDGET, "force": True}
     training = api.post("/workloads/resnet18/agents", json=asked).raise_for_status().json()["id"]
     for seed in range(2):
         api.patch(f"/runs/{_training(api, seed, 90)}", json={"state": "finished"}).raise_for_status()

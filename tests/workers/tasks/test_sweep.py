@@ -172,7 +172,7 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_
 def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
     any_database: Database, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def plan(_problem: IterativeTraining) -> PlannedPolicy:
+    def plan(_problem: IterativeTraining, _budget: int, _margin: float) -> PlannedPolicy:
         raise Killed
 
     job = ask(any_database, algorithm="auto", budget=1_000)
@@ -190,7 +190,7 @@ def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
 ) -> None:
     job = ask(any_database, algorithm="auto", budget=1_000)
 
-    def plan(_problem: IterativeTraining) -> PlannedPolicy:
+    def plan(_problem: IterativeTraining, _budget: int, _margin: float) -> PlannedPolicy:
         service.cancel(any_database, "default", job)
         return PlannedPolicy(why_not="no time")
 

@@ -141,8 +141,9 @@ class IterativeTraining(TrainingProblem):
             margin=margin,
             tuned=rival,
         )
+        share = verdict.pop("share_won")
         if "headroom" in planned.details:
-            verdict["headroom"] = planned.details["headroom"] | {"share_won": verdict.pop("share_won")}
+            verdict["headroom"] = planned.details["headroom"] | {"share_won": share}
         if isinstance(self._cross_fit, str):
             return verdict | {"cross_fitted": {"reason": self._cross_fit}}
         crossed = self._cross_fit.judged(artifact, champion, margin, rival)

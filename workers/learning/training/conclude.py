@@ -278,7 +278,7 @@ def _others(problem: TrainingProblem, planned: PlannedPolicy | None) -> Mapping[
     if planned is None or not planned.artifact:
         return found
     # No optimum here: it is that of the domain model, and learners' simulators disturb runs and shape what they pay.
-    return {"plan": problem.load(planned.artifact), **found}
+    return {"plan" if planned.name == PLANNER else planned.name: problem.load(planned.artifact), **found}
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
