@@ -46,7 +46,7 @@ def measured(name: str) -> Row:
     if tuned is None:
         raise ValueError(f"{name}: the budget of {tuning.MOST} generations was refused")
     spent = process_time() - begun
-    room = tuning.headroom(chosen.spec, table, tuned.artifact, 2)
+    room = tuning.headroom(chosen.spec, table, tuned.artifact, 1)
     rule, artifact = default_heuristic(Projector(Layout(chosen.spec), table)), load(tuned.artifact)
     gains, before = [], []
     for seed in SEEDS:

@@ -113,7 +113,7 @@ class TrainRequest(BaseModel):
     force: bool = Field(
         default=False,
         description="Learn even where there is nothing to win: where even foreknowledge of all noise gains less than "
-        "the margin over the workload's tuned rule.",
+        "the margin over the workload's tuned rule. Without effect on kinds that tune none.",
     )
     priority: Priority = 0
 

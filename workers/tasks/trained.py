@@ -154,26 +154,23 @@ def fit(job: RunningJob) -> None:
 
 
 class SweepStart(NamedTuple):
-    """Spec, its version, and plan (None: none) at a sweep's start, which stay in force for all its steps."""
+    """Spec, its version, and plan at a sweep's start, which stay in force for all its steps."""
 
     spec: Any
     spec_version: int
-    planned: PlannedPolicy | None
+    planned: PlannedPolicy
 
     def pack(self) -> bytes:
         """Serialise all fields to the checkpoint of the training's job."""
-        plan = b"" if self.planned is None else self.planned.pack()
         header = {"spec": self.spec.model_dump_json(), "spec_version": self.spec_version}
-        return blob.pack({"planned": np.frombuffer(plan, np.uint8)}, header)
+        return blob.pack({"planned": np.frombuffer(self.planned.pack(), np.uint8)}, header)
 
     @classmethod
     def unpack(cls, data: bytes) -> SweepStart:
         """Read the fields from bytes that `pack` returned; raises CheckpointError if they are no checkpoint."""
         arrays, header = blob.unpack(data)
-        plan = arrays["planned"].tobytes()
-        return cls(
-            read_spec(json.loads(header["spec"])), header["spec_version"], PlannedPolicy.unpack(plan) if plan else None
-        )
+        planned = PlannedPolicy.unpack(arrays["planned"].tobytes())
+        return cls(read_spec(json.loads(header["spec"])), header["spec_version"], planned)
 
 
 def lead(job: RunningJob, kind: Competing, given: TrainInput) -> None:
@@ -242,7 +239,7 @@ def _end(
     job: RunningJob,
     problem: TrainingProblem,
     given: TrainInput,
-    planned: PlannedPolicy | None,
+    planned: PlannedPolicy,
     known: Sequence[sweeps.TrialStatus],
     decision: Decision,
 ) -> None:
@@ -253,7 +250,7 @@ def _end(
         Contender(_record(trial, decision.stopped.get(i)), trial.share, trial.artifact, trial.report)
         for i, trial in enumerate(known)
     ]
-    trained = conclude(problem, given.request, contenders, planned or problem.plan(), given.champion_artifact)
+    trained = conclude(problem, given.request, contenders, planned, given.champion_artifact)
     resting = {known[i].job_id: reason for i, reason in decision.stopped.items()}
 
     def write(session: Session) -> dict[str, Any]:
@@ -300,7 +297,7 @@ class _TrialInput(NamedTuple):
 
     train_input: TrainInput
     problem: TrainingProblem
-    planned: PlannedPolicy | None
+    planned: PlannedPolicy
     status: sweeps.TrialStatus
     many: int
 

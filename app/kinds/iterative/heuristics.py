@@ -342,20 +342,24 @@ def apply(rule: Heuristic, situation: Situation) -> Choice:
 
 
 @dataclass(frozen=True)
-class HeuristicPolicy:
-    """Policy of the heuristic named by ``config["heuristic"]``."""
+class RulePolicy:
+    """Base of policies that ``config`` describes whole, and that look at more of a run than its observation."""
 
     config: dict[str, Any]
+
+    @property
+    def arrays(self) -> Arrays:
+        """Empty: a rule has no arrays of parameters."""
+        return {}
+
+
+class HeuristicPolicy(RulePolicy):
+    """Policy of the heuristic named by ``config["heuristic"]``."""
 
     @property
     def name(self) -> str:
         """Name of the heuristic."""
         return str(self.config["heuristic"])
-
-    @property
-    def arrays(self) -> Arrays:
-        """Empty: a rule has no parameters."""
-        return {}
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
@@ -389,21 +393,13 @@ class TunedNumbers(NamedTuple):
     ignored: float = 0.0
 
 
-@dataclass(frozen=True)
-class TunedPolicy:
+class TunedPolicy(RulePolicy):
     """Model-predictive control for a changed belief and changed targets; ``config["numbers"]`` are ``TunedNumbers``."""
-
-    config: dict[str, Any]
 
     @property
     def name(self) -> str:
         """Name of the rule in decisions and reports."""
         return str(self.config["algorithm"])
-
-    @property
-    def arrays(self) -> Arrays:
-        """Empty: the numbers stand in ``config``."""
-        return {}
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from app.kinds.contract.kind import Outcome
 from app.kinds.contract.policy import Choice, Policy, Situation
-from app.kinds.iterative.heuristics import HEURISTICS, Heuristic, HeuristicPolicy
+from app.kinds.iterative.heuristics import HEURISTICS, Heuristic, RulePolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.moves import action_towards
@@ -199,7 +199,7 @@ class IterativeProblem(Problem):
             return Encoder("table", lambda s: cell(s.view.observation, policy.config)[:, None])
         if isinstance(policy, NetworkPolicy) and policy.units:
             return None
-        if isinstance(contender, bytes) and not isinstance(policy, PlannerPolicy | HeuristicPolicy):
+        if isinstance(contender, bytes) and not isinstance(policy, PlannerPolicy | RulePolicy):
             return Encoder("float32", lambda s: s.view.observation.astype(np.float32))
         return getattr(policy, "encoder", None)
 

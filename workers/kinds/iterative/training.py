@@ -79,10 +79,10 @@ class IterativeTraining(TrainingProblem):
         If neither is possible, the result has the reason.
         """
         planned = self._exact_plan()
-        tuned = tune(self.spec, self.fewer, self.seed + 5, budget)
+        tuned = tune(self.spec, self.fewer, self.seed, budget)
         if tuned is None:
             return planned
-        room, score = headroom(self.spec, self.fewer, tuned.artifact, self.seed + 6, margin), self.score(tuned.artifact)
+        room, score = headroom(self.spec, self.fewer, tuned.artifact, self.seed, margin), self.score(tuned.artifact)
         details = {**planned.details, "tuned": tuned.point, "headroom": tuned.report() | room.report()}
         if planned.artifact and planned.score >= score:
             return replace(planned, details=details, nothing_to_win=room.nothing_to_win())

@@ -6,7 +6,7 @@ Everything is played in simulators of the domain model, behind the guard as in t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,11 +79,15 @@ class Tuned:
 
 
 def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
-    """Tune the rule's numbers within ``budget`` environment steps; None if that isn't enough for 4 generations."""
-    layout, random = Layout(spec), np.random.default_rng(seed)
+    """Tune the rule's numbers within ``budget`` environment steps; None if that isn't enough for 4 generations.
+
+    Its episodes are others than those of ``headroom`` with the same ``seed``.
+    """
+    layout = Layout(spec)
     if steps(layout, FIRST) > budget:
         return None
-    validation = Evaluator(spec, table, seed + 1, VALIDATION_EPISODES)
+    search, last, *each = np.random.SeedSequence([seed, 0]).generate_state(2 + MOST).tolist()
+    random, validation = np.random.default_rng(search), Evaluator(spec, table, last, VALIDATION_EPISODES)
 
     def validated(point: NDArray[np.float64]) -> float:
         return float(validation.score_artifact(load(artifact_of(layout, point))).returns.mean())
@@ -94,7 +98,7 @@ def tune(spec: Spec, table: ModelTable, seed: int, budget: int) -> Tuned | None:
     while played < MOST and steps(layout, played + 1) <= budget and not converged:
         points = centre + spread * random.standard_normal((POPULATION, len(centre)))
         points[0] = centre
-        episodes = Evaluator(spec, table, seed + 2 + played, EPISODES)
+        episodes = Evaluator(spec, table, each[played], EPISODES)
         scores = [episodes.score_artifact(load(artifact_of(layout, point))).returns.mean() for point in points]
         top = points[np.argsort(scores)[-POPULATION // 4 :]]
         centre = KEPT * top.mean(axis=0) + (1 - KEPT) * centre
@@ -170,14 +174,15 @@ class Headroom:
 
 def headroom(spec: Spec, table: ModelTable, tuned: bytes, seed: int, margin: float = MARGIN) -> Headroom:
     """Measure the headroom of a workload; ``margin`` is a share of the tuned rule's return."""
-    evaluator = Evaluator(spec, table, seed, HEADROOM_EPISODES)
+    first, *single = np.random.SeedSequence([seed, 1]).generate_state(1 + HINDSIGHT_EPISODES).tolist()
+    evaluator = Evaluator(spec, table, first, HEADROOM_EPISODES)
     artifact, rule = load(tuned), default_heuristic(Projector(evaluator.layout, table))
     served, ours = evaluator.score(rule).returns, evaluator.score_artifact(artifact).returns
     known = evaluator.score_artifact(artifact, informed=True).returns
     known = known if known.mean() > ours.mean() else ours  # it need not use what it knows
     beyond, why = None, ""
     try:
-        beyond = mean_interval(np.array(list(_beyond(spec, table, tuned, seed + 1))))
+        beyond = mean_interval(np.array(list(_beyond(spec, table, tuned, single))))
     except ValueError as error:
         why = str(error)
     return Headroom(
@@ -193,8 +198,8 @@ def headroom(spec: Spec, table: ModelTable, tuned: bytes, seed: int, margin: flo
     )
 
 
-def _beyond(spec: Spec, table: ModelTable, tuned: bytes, seed: int) -> Iterator[float]:
-    """Yield, for single episodes, the upper bound in hindsight less the tuned rule's return.
+def _beyond(spec: Spec, table: ModelTable, tuned: bytes, seeds: Sequence[int]) -> Iterator[float]:
+    """Yield, for the single episode of each seed, the upper bound in hindsight less the tuned rule's return.
 
     Raises:
         ValueError: runs are disturbed, or as ``hindsight_bound``.
@@ -202,7 +207,7 @@ def _beyond(spec: Spec, table: ModelTable, tuned: bytes, seed: int) -> Iterator[
     if spec.disturbances != Disturbances():
         raise ValueError("runs are disturbed, and a bound would have to know how")
     problem = IterativeProblem(spec, table)
-    for episode in range(HINDSIGHT_EPISODES):
-        bound = hindsight_bound(problem.world(1, seed + episode))
-        played = play(problem.world(1, seed + episode), Level.FIXED, seed + episode, problem.player(tuned))
+    for seed in seeds:
+        bound = hindsight_bound(problem.world(1, seed))
+        played = play(problem.world(1, seed), Level.FIXED, seed, problem.player(tuned))
         yield bound - float(played.returns[0])
