@@ -4864,7 +4864,7 @@ export interface components {
             equivalence_margin?: number;
             /**
              * Force
-             * @description Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin over the workload's tuned rule.
+             * @description Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin over the workload's tuned rule. Without effect on kinds that tune none.
              * @default false
              */
             force?: boolean;

@@ -20,9 +20,11 @@ from app.domain_models import service as domain_models
 from app.jobs import lease as leases
 from app.jobs import repository as listing
 from app.jobs import service, sweeps
+from app.kinds.iterative.layout import Layout
 from app.settings import Settings
 from tests.planted import planted_spec, planted_table
 from workers.kinds.iterative.training import IterativeTraining
+from workers.kinds.iterative.tuning import NEUTRAL, TUNED, artifact_of
 from workers.learning.execution import ExecutionError
 from workers.learning.training.driver import PlannedPolicy
 from workers.learning.training.request import Bracket, Decision
@@ -166,7 +168,7 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
     assert kept is not None
-    assert trained.SweepStart.unpack(kept).planned is not None
+    assert trained.SweepStart.unpack(kept).planned.artifact
 
 
 def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
@@ -198,6 +200,33 @@ def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
     post.one()
     assert row(any_database, job).state == "cancelled"
     assert (trials(any_database, job), post.groups) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("request_", "state", "opened"),
+    [({"algorithm": "auto"}, "succeeded", 0), (TWO, "failed", 0), ({**TWO, "force": True}, "waiting", 2)],
+    ids=["auto", "one algorithm", "forced"],
+)
+def test_where_there_is_nothing_to_win_no_trial_is_opened_unless_forced(
+    any_database: Database,
+    post: Post,
+    monkeypatch: pytest.MonkeyPatch,
+    request_: dict[str, Any],
+    state: str,
+    opened: int,
+) -> None:
+    tuned = artifact_of(Layout(SPEC), NEUTRAL)
+
+    def plan(_problem: IterativeTraining, _budget: int, _margin: float) -> PlannedPolicy:
+        return PlannedPolicy(tuned, -0.1, nothing_to_win="there is nothing to win here", name=TUNED)
+
+    monkeypatch.setattr(IterativeTraining, "plan", plan)
+    job = ask(any_database, **{"budget": 1_000, **request_})
+    post.one()
+    found = row(any_database, job)
+    assert (found.state, len(trials(any_database, job))) == (state, opened)
+    assert ("there is nothing to win here" in str(found.error)) == (state == "failed")
+    assert [agent.algorithm for agent in published(any_database)] == ["tuned_rule"] * (state == "succeeded")
 
 
 def test_a_training_that_is_cancelled_while_it_compares_ends_at_once(

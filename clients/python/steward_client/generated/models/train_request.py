@@ -60,7 +60,7 @@ class TrainRequest:
     a gain within it promotes none. """
     force: bool | Unset = False
     """ Learn even where there is nothing to win: where even foreknowledge of all noise gains less than the margin
-    over the workload's tuned rule. """
+    over the workload's tuned rule. Without effect on kinds that tune none. """
     priority: int | Unset = 0
     """ A tenant's waiting jobs start in order of priority, highest first; the order among tenants ignores it. """
 
