@@ -6,7 +6,7 @@ import pytest
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.heuristics import HeuristicPolicy
+from app.kinds.iterative.heuristics import HeuristicPolicy, TunedNumbers, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import FAMILIES, check, load, save
 from app.policies import artifact
@@ -52,6 +52,7 @@ EVERY: dict[str, Published] = {
     "table": table(),
     "planner": solve(LAYOUT, planted_table(SPEC), Grid(21, 5, 5), with_error=False).policy,
     "heuristic": HeuristicPolicy({"heuristic": "pid"}),
+    "tuned": TunedPolicy({"algorithm": "tuned_rule", "numbers": TunedNumbers(0.9, 2.0, 0.5, 0.3)._asdict()}),
 }
 
 
