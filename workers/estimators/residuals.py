@@ -89,6 +89,7 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
 TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
 MOST_LAGS = 8
 RESAMPLES = 200
+FEWEST_SHOWN_TO_DRIFT = 4  # executions: resampling fewer says nothing of chance
 
 
 class Spreads(NamedTuple):
@@ -166,6 +167,8 @@ def _slope(sums: Floats, counts: Floats) -> float:
 def _drift_variance(within: Floats, groups: Integers, iterations: Integers, rng: np.random.Generator) -> float:
     """Return the random walk's variance per iteration; 0 unless significant (97.5 %, bootstrap of executions)."""
     sequences = _sequences(within, groups, iterations)
+    if len(sequences) < FEWEST_SHOWN_TO_DRIFT:
+        return 0.0
     sums, counts = _variogram(sequences, MOST_LAGS)
     draws = rng.integers(0, len(sequences), (RESAMPLES, len(sequences)))
     slopes = [_slope(sums[draw], counts[draw]) for draw in draws]

@@ -278,6 +278,8 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     estimator = Blend(task.inputs, made) if family == BLEND else made[0]
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     found = without = choice.candidates[family]
+    if family == MEAN:  # as a candidate it ignores iterations, but not where it answers
+        found = without = _validate(split, choice.searched, family, choice.form, task.reading)
     if nested:
         found = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)
         if not np.array_equal(folds, by_execution):
@@ -312,7 +314,7 @@ def _choose(task: _Task, split: _Split, searched: Sequence[_SearchCache] = ()) -
     form = _form(task, split, searched)
     cells = len(distinct(split.stages[form][-1].rows.X)[0])
     candidates = {
-        name: _validate(split, searched, name, form, task.reading)
+        name: _validate(split, searched, name, "none" if name == MEAN else form, task.reading)
         for name, family in task.families.items()
         if cells >= family.needs(task.inputs)
     }
@@ -331,11 +333,6 @@ def _form(task: _Task, split: _Split, searched: Sequence[_SearchCache]) -> Form:
     found = {form: _validate(split, searched, probe, form, directly) for form in split.stages}
     errors = {form: _by_execution(candidate, split.rows) for form, candidate in found.items()}
     return _simplest(errors, {form: place for place, form in enumerate(errors)})
-
-
-def _form_of(name: str, form: Form) -> Form:
-    """Return the form of the iterations for a family: always ``none`` for the constant model."""
-    return "none" if name == MEAN else form
 
 
 def _rank_candidates(candidates: Mapping[str, Candidate]) -> list[str]:
@@ -359,8 +356,7 @@ def _predict_fold(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
     """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
-    form, rows = _form_of(name, form), split.rows
-    stages = split.stages[form][fold]
+    rows, stages = split.rows, split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])
 

@@ -181,6 +181,12 @@ def test_drift_is_seen_where_there_is_one() -> None:
     np.testing.assert_allclose(found.drift_sd, 0.03, rtol=0.25)
 
 
+@pytest.mark.parametrize(("executions", "shown"), [(2, False), (3, False), (4, True)])
+def test_drift_is_shown_by_four_executions_and_not_by_fewer(executions: int, shown: bool) -> None:
+    residual, groups, iterations = (part[: executions * 40] for part in _walk(0.2))
+    assert (residuals.decompose(residual, groups, iterations, groups, 0).drift_sd > 0) is shown
+
+
 def test_injected_failures_are_named_and_do_not_widen_the_noise() -> None:
     residual, groups, iterations = _walk(0.0)
     residual = residual.copy()

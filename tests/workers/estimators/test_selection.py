@@ -253,6 +253,19 @@ def test_the_form_of_the_iterations_is_that_of_the_data(form: str) -> None:
     assert found.naive_mape == blind.naive_mape  # the naive mean knows no iterations
 
 
+@pytest.mark.parametrize("executions", [2, 3, 6])  # two and three: without nested cross-validation, and with it
+def test_where_allocations_are_too_few_for_a_family_iterations_still_have_their_levels(executions: int) -> None:
+    rng = np.random.default_rng(1)
+    groups, bins = (a.ravel() for a in np.meshgrid(np.arange(executions), np.arange(8), indexing="ij"))
+    y = np.exp(np.tile([0.0, 3.0], 4)[bins] + 0.02 * rng.normal(size=len(bins)))
+    found = select(GPUS, np.full((len(y), 1), 4.0), y, groups, bins, bin_count=8, families=SIMPLE)
+    assert (found.family, found.form) == ("mean", "levels")
+    for errors in (found.nested.residuals(np.log(y)), found.residuals):
+        assert np.abs(errors).max() < 0.2
+    assert found.offsets.high < 0.3
+    assert found.naive_mape > 1
+
+
 BEST = np.ones(100)
 TREMBLING = np.tile([1.0, -1.0], 50)
 
