@@ -1,16 +1,27 @@
 """The modules that decide, publish and guard, and the tests that are to notice a fault in each."""
 
 ESTIMATORS = ("tests/workers/estimators/test_pieces.py", "tests/workers/estimators/test_selection.py")
-EVALUATION = "tests/workers/kinds/iterative"
+EVALUATION = "tests/workers/kinds/iterative/evaluation"
 TARGETS: dict[str, tuple[str, ...]] = {
-    "app.kinds.iterative.policies": ("tests/app/kinds/iterative/policies",),
-    "app.kinds.iterative.observation": ("tests/app/kinds/iterative/test_reward.py",),
+    "app.kinds.iterative.policies": (
+        "tests/app/kinds/iterative/policies",
+        "tests/app/policies/test_artifact.py",
+        "tests/app/kinds/iterative/test_answering_rule.py",
+        f"{EVALUATION}/test_optimum.py",
+    ),
+    "app.kinds.iterative.observation": (
+        "tests/app/kinds/iterative/test_reward.py",
+        "tests/app/kinds/iterative/test_outlook.py",
+        "tests/app/kinds/iterative/test_representation.py",
+        "tests/app/kinds/iterative/test_upcoming.py",
+        "tests/app/kinds/iterative/test_chance.py",
+    ),
     "app.kinds.workflow.advance": ("tests/app/kinds/workflow/queue",),
     "app.runs.reporter": ("tests/app/runs",),
     "app.runs.deciding": ("tests/app/runs",),
     "app.http.idempotency": ("tests/app/http/idempotency",),
     "app.jobs.lease": ("tests/app/jobs", "tests/workers/tasks/test_base.py"),
-    "app.jobs.repository": ("tests/app/jobs/test_family.py", "tests/app/jobs/test_sweeps.py"),
+    "app.jobs.repository": ("tests/app/jobs",),
     "app.jobs.sweeps": ("tests/app/jobs/test_sweeps.py",),
     "workers.tasks.trained": ("tests/workers/tasks/test_sweep.py",),
     "workers.kinds.iterative.judge": (f"{EVALUATION}/test_judge.py",),

@@ -16,9 +16,9 @@ from app.kinds.contract.engine import Snapshot
 from app.kinds.contract.inputs import LARGEST_NUMBER, SMALLEST_NUMBER
 from app.kinds.engine import NO_AGENT, DecidedBy, deciding_policy
 from app.kinds.iterative.heuristics import HEURISTICS, MODEL_PREDICTIVE, default_heuristic, own_terms
-from app.kinds.iterative.model import initial_table
 from app.kinds.iterative.observation import Preferences, preferences_of
 from app.kinds.iterative.policies import in_force
+from app.kinds.iterative.prior import prior_table
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.spec import Resource
@@ -43,7 +43,7 @@ class Compiled:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot, self.layout = snapshot, snapshot.layout
-        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else initial_table(self.layout)
+        model = in_force(snapshot.model, self.layout.spec) if snapshot.model else prior_table(self.layout)
         self.projector = Projector(self.layout, model)
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name

@@ -328,11 +328,12 @@ def begin(compiled: Compiled, state: State) -> KindDecision:
     seen = forecast(projector, state, hold, after, np.zeros(1))
     context = decision_contexts(compiled, state, seen, hold, after)[0]
     informed = projector.table.informed
-    first = (
-        reasons.first(compiled.words, context)
-        if informed
-        else reasons.first_without_model(context, compiled.snapshot.problem)
-    )
+    if not informed:
+        first = reasons.first_without_model(context, compiled.snapshot.problem)
+    elif projector.table.prior:
+        first = reasons.first_by_prior(compiled.words, context, compiled.snapshot.problem)
+    else:
+        first = reasons.first(compiled.words, context)
     text, notices = add_notices(first.text, "", context.decided.beyond if informed else "", NONE, "")
     predicted = _predictions(compiled, seen)[0] if informed else {}
     return KindDecision(

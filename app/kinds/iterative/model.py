@@ -109,10 +109,12 @@ class ModelTable:
         seen_low, seen_high: range of allocations in the samples, in units, [R].
         feature_low, feature_high: range of features in the samples, [F].
         level: nominal coverage of the intervals.
-        informed: whether it was fitted to samples.
+        informed: whether it predicts anything, so that it can be planned with.
+        prior: whether it was fitted to other workloads, for want of samples.
         members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori, [K,
             M, A, C, I]; None: a single model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: constant.
+        noise_weight: iterations that the noise here is worth against a run's own errors; 0: those don't count.
         rule: name of the heuristic used without an agent; None: model-predictive control.
         evidence: reason for that rule, as text; empty if None.
         terms: value, low and high of the targets, weights and prices under which the rule was chosen, by name.
@@ -137,9 +139,11 @@ class ModelTable:
     feature_high: Floats
     level: float = 0.9
     informed: bool = True
+    prior: bool = False
     members: NDArray[np.float32] | None = None
     noise_by_bin: Floats | None = None
     courses: NDArray[np.float32] | None = None
+    noise_weight: float = 0.0
     rule: str | None = None
     evidence: str = ""
     terms: dict[str, list[float]] = field(default_factory=dict)
@@ -171,6 +175,11 @@ class ModelTable:
             raise IncompatibleModel(f"its table has format {metadata.get('format')}; this version reads {FORMAT}")
         return table
 
+    @property
+    def fitted(self) -> bool:
+        """Whether it was fitted to the workload's samples."""
+        return self.informed and not self.prior
+
     @cached_property
     def cells(self) -> int:
         """Number of feature cells C."""
@@ -200,7 +209,7 @@ class ModelTable:
         return locate(self.feature_nodes, features)
 
 
-_HEADER = ("level", "informed", "rule", "evidence", "terms")
+_HEADER = ("level", "informed", "prior", "noise_weight", "rule", "evidence", "terms")
 _NOT_ARRAYS = {"feature_nodes", *_HEADER}
 
 
@@ -211,7 +220,7 @@ def initial_table(layout: Layout) -> ModelTable:
     metrics, allocations = len(layout.metrics), len(layout.allocations)
     share = np.maximum(layout.allocations / layout.allocations.max(axis=0), 1e-3)
     log_mean = np.zeros((metrics, allocations, 1, 1), np.float32)
-    log_mean[:] = _guess(layout)[:, None, None, None]
+    log_mean[:] = targets_per_iteration(layout)[:, None, None, None]
     log_mean[layout.seconds, :, 0, 0] -= 0.5 * np.log(share).mean(axis=1)
     wide, zero = np.full(metrics, UNINFORMED_EFFECT_SD), np.zeros(metrics)
     return ModelTable(
@@ -234,8 +243,8 @@ def initial_table(layout: Layout) -> ModelTable:
     )
 
 
-def _guess(layout: Layout) -> Floats:
-    """Return the natural logarithm of a first guess of each of M metrics, [M]: its target per iteration, or 1."""
+def targets_per_iteration(layout: Layout) -> Floats:
+    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0, that of 1, without a target."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))

@@ -14,7 +14,7 @@ from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_point, member_weights
+from app.kinds.iterative.state import State, by_member, member_point, member_weights, noise_scale
 from app.policies.base import RETURN_SCALE
 
 # Preferences: quantities derived from targets, weights and prices, constant while these are.
@@ -275,6 +275,7 @@ def _charge(
     seconds = projection.rests[layout.seconds] + options.pause
     total -= seconds * options.rate
     total -= given.weights[2] * options.change
+    own = noise_scale(projector, state).T if projector.table.noise_weight else None
     for index, metric in enumerate(layout.spec.metrics):
         if metric.target is None or metric.weight == 0:
             continue
@@ -283,12 +284,14 @@ def _charge(
             rest = seconds if index == layout.seconds else projection.rests[index]
             size = rest * given.inverse_targets[index]
             offset = state.elapsed[:, index] * given.inverse_targets[index] - 1
-            uncertain += projector.rest_noise(index, state.iteration)
+            noise = projector.rest_noise(index, state.iteration)
+            uncertain += noise if own is None else noise * own[index]
             weight = given.weights[0] * projector.dtype.type(metric.weight)
         else:
             size = np.exp(projection.logs[index]) * given.inverse_targets[index]
             offset = projector.dtype.type(-1)
-            uncertain += projector.noise_variance[index]
+            noise = projector.noise_variance[index]
+            uncertain += noise if own is None else noise * own[index]
             weight = (
                 given.weights[0] * projection.iterations_left * projector.dtype.type(metric.weight / layout.iterations)
             )

@@ -239,4 +239,4 @@ def _within_samples(
     allocation = layout.allocations[int(layout.index(levels))]
     within = (table.seen_low <= allocation) & (allocation <= table.seen_high)
     usual = (table.feature_low <= features) & (features <= table.feature_high)
-    return bool(table.informed and within.all() and usual.all())
+    return bool(table.fitted and within.all() and usual.all())

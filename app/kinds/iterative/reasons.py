@@ -222,6 +222,13 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
     return Reason("initial", f"{decided} to start with, worth most by the weights{sure}: {projection}")
 
 
+def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str = "") -> Reason:
+    """Return the reason of a run's first allocation, chosen by what workloads are like; arguments as of ``first`` and
+    ``first_without_model``."""
+    own = first(words, context)
+    return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}, so as workloads are in general")
+
+
 def first_without_model(context: DecisionContext, problem: str = "") -> Reason:
     """Return the reason of a run's first allocation without a usable domain model.
 
@@ -458,7 +465,7 @@ def next_iteration(
     loud, open_share = noise / projector.noise_variance, np.minimum(unknown / projector.open_variance, 1)
     residual, marginal = projector.spans
     usual = between + loud * residual + open_share * marginal  # [low or high, B, M]
-    down, up = np.sqrt(own_scale(state, usual, own))
+    down, up = np.sqrt(own_scale(projector, state, usual, own))
     mean = np.exp(centre + coming.noise / 2)
     low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):

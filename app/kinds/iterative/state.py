@@ -199,6 +199,8 @@ def filtered_by_member(projector: Projector, state: State, ratios: Array, noise:
     weights = member_weights(state)[:, None]
     surprise, error = (weights @ squared)[:, 0], (weights @ innovation)[:, 0]
     judged = _update_errors(state, error, prior + noise + (surprise - error * error))
+    if projector.table.noise_weight:
+        noise = noise * noise_scale(projector, state)
     np.copyto(prior, surprise, where=surprise > SURPRISE**2 * (prior + noise))
     total = prior + noise
     unlikely = np.log1p(squared / (total[:, None] * TAIL)).sum(axis=2)
@@ -228,14 +230,20 @@ def _update_errors(state: State, error: Array, variance: Array) -> dict[str, Arr
     }
 
 
-def own_scale(state: State, usual: Array, own: Array) -> Array:
+def own_scale(projector: Projector, state: State, usual: Array, own: Array) -> Array:
     """Return the scale of the runs' squared log errors, [B, M]: the samples' (``usual``), worth ``OWN_PRIOR``
     iterations, and the runs' own, relative to the variance ``own`` that the model expects.
 
     It is about the mean of an inverse-gamma posterior."""
-    count = state.judged[:, None]
-    scaled: Array = (OWN_PRIOR * usual + count * state.errors * own) / (OWN_PRIOR + count)
+    count, weight = state.judged[:, None], projector.table.noise_weight or OWN_PRIOR
+    scaled: Array = (weight * usual + count * state.errors * own) / (weight + count)
     return scaled
+
+
+def noise_scale(projector: Projector, state: State) -> Array:
+    """Return the runs' noise variance by their own errors so far, over the table's, [B, M]; for a table whose noise is
+    worth ``noise_weight`` iterations."""
+    return own_scale(projector, state, projector.dtype.type(1), projector.dtype.type(1))
 
 
 def member_weights(state: State) -> Array:
@@ -249,8 +257,9 @@ def by_member(state: State, members: int) -> State:
     """Return the states of B · K runs: each run repeated for K ensemble members, members fastest, as if that member
     were the model.
 
-    Only fields for projections (iteration, levels, elapsed, effect, variance) are repeated; others keep B rows."""
-    repeated = ("iteration", "levels", "elapsed", "variance")
+    Only fields for projections (iteration, levels, elapsed, effect, variance, errors) are repeated; others keep B
+    rows."""
+    repeated = ("iteration", "levels", "elapsed", "variance", "errors", "judged")
     apart = {name: np.repeat(getattr(state, name), members, axis=0) for name in repeated}
     metrics = state.effect.shape[1]
     return state._replace(**apart, effect=state.effects.reshape(len(state.iteration) * members, metrics))

@@ -68,13 +68,13 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
     projector = compiled.projector
     samples = np.concatenate([*learnt.samples]) if learnt.samples else None
     slices = [_slice(projector.layout, position) for position in range(len(projector.layout.resources))]
-    known = samples is not None or projector.table.informed
+    known = samples is not None or projector.table.fitted
     for one in slices if known else ():
         for metric in range(len(projector.layout.metrics)):
             yield _response(projector, one, metric, samples)
     if learnt.report is not None:
         yield from errors(learnt.report)
-    if projector.table.informed and projector.members > 1:
+    if projector.table.fitted and projector.members > 1:
         yield from (_doubt(projector, one) for one in slices)
 
 
@@ -112,7 +112,7 @@ def _response(projector: Projector, one: Slice, metric: int, samples: Floats | N
 
 def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted]:
     table = projector.table
-    if not table.informed:
+    if not table.fitted:
         return []
     logs = _logs(projector, one.rows, _middle_features(table, len(one.rows)))[:, metric]
     low, high = logs + table.marginal_low[metric], logs + table.marginal_high[metric]
@@ -122,7 +122,7 @@ def _fitted_points(projector: Projector, one: Slice, metric: int) -> list[Fitted
 
 def _caption(projector: Projector) -> str:
     table, names = projector.table, projector.layout.features
-    if not table.informed:
+    if not table.fitted:
         return "Points: samples. No domain model is fitted yet."
     at = ", ".join(f"{name} {value:g}" for name, value in zip(names, _middle_features(table, 1)[0], strict=True))
     carried = f", as they would be at {at}" if at else ""
@@ -138,7 +138,7 @@ def _points(projector: Projector, resource: int, metric: int, samples: Floats | 
     ends = np.cumsum([len(layout.resources), len(layout.metrics)])
     amounts, metrics, features = np.split(some, ends, axis=1)
     values = metrics[:, metric]
-    if projector.table.informed and len(layout.features):
+    if projector.table.fitted and len(layout.features):
         steps = [one.step for one in layout.spec.resources]
         rows = layout.index(np.rint((amounts - layout.allocations[0]) / steps).astype(np.int32))
         usual = _logs(projector, rows, _middle_features(projector.table, len(some)))

@@ -64,7 +64,7 @@ def test_help_lists_what_kinds_bring_and_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     listed = [line.split()[0] for line in done.stdout.splitlines() if line.startswith("  ")]
-    assert {"serve", "simulate", "import"} <= set(listed)
+    assert {"serve", "simulate", "import", "pretrain"} <= set(listed)
     assert json.loads(done.stdout.splitlines()[-1]) == []
 
 

@@ -16,10 +16,11 @@ from scipy.special import logsumexp
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.prior import LAWS, shares
 from app.kinds.iterative.projector import Projector
 from workers.estimators.base import Floats, Integers, distinct, grouped_median
 from workers.estimators.selection import Selection
-from workers.kinds.iterative.grid import LAWS, Flat, scatter, shares
+from workers.kinds.iterative.grid import Flat, scatter
 
 # A belief is a set of models (members) of one metric that fit its samples equally well, and differ where nothing was
 # measured.
@@ -108,8 +109,8 @@ class _Posterior:
         self.samples, self.lattice = samples, shares(grid.shape[1])
         first, self.cell = distinct(samples.allocations)
         centre = np.exp(np.log(np.maximum(samples.allocations, 1e-9)).mean(axis=0))
-        self.curves = [law(samples.allocations[first] / centre, self.lattice) for law in LAWS]  # [D, J] each
-        self.grid = [law(grid / centre, self.lattice) for law in LAWS]  # [A, J] each
+        self.curves = [law(samples.allocations[first] / centre, self.lattice) for law in LAWS.values()]  # [D, J] each
+        self.grid = [law(grid / centre, self.lattice) for law in LAWS.values()]  # [A, J] each
         self.runs, self.stages = int(samples.groups.max()) + 1, len(samples.importance)
         self.scale, self.effect_sd = np.full(self.stages, 2 * NOISE_SD), EFFECT_SD
         self.noise_sd = self.scale

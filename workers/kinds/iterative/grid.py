@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -202,24 +201,11 @@ def _course(flat: Flat, execution: int, place: Integers, resolution: int, rng: n
     return np.asarray(flat.features[rows], np.float64)
 
 
-# Laws by which a metric falls as an allocation grows; samples may not tell them apart.
+# How the shares of an application's stages scatter around its own.
 
 
-STEPS = (20, 10, 6)  # steps of a share, with one, two and three resources
-COARSEST = 4
 CONCENTRATIONS = np.array([100.0, 10.0, 3.0, 1.0, 0.3])  # from equal stages to stages of which only some scale
 LEAST_SHARE = 0.02  # mean share of stages of an application that does not scale
-SMALLEST = 1e-9
-
-Law = Callable[[Floats, Floats], Floats]
-"""Maps relative allocations [n, R] and shares [J, R] to the log of the relative metric [n, J]; 0 at allocation 1."""
-
-
-def shares(resources: int) -> Floats:
-    """Make a lattice of the shares of the work that each resource shortens: at least 0, sum at most 1, [J, R]."""
-    steps = STEPS[resources - 1] if resources <= len(STEPS) else COARSEST
-    lattice = itertools.product(range(steps + 1), repeat=resources)
-    return np.array([point for point in lattice if sum(point) <= steps], np.float64) / steps
 
 
 def scatter(lattice: Floats, application: int) -> Floats:
@@ -241,42 +227,3 @@ def scatter(lattice: Floats, application: int) -> Floats:
     drawn = (gammaln(counts + alpha) - gammaln(alpha)).sum(axis=2)
     total = gammaln(CONCENTRATIONS) - gammaln(steps + CONCENTRATIONS)
     return np.asarray(orders + drawn + total[:, None], np.float64)
-
-
-def amdahl(overhead: float) -> Law:
-    """Make a law of a serial part plus parts inversely proportional to each resource (Amdahl 1967), plus communication:
-    ``overhead`` times the relative allocation (Venkataraman et al. 2016).
-    """
-
-    def law(relative: Floats, share: Floats) -> Floats:
-        left = 1 - share.sum(axis=1) + (1 / np.maximum(relative, SMALLEST)) @ share.T
-        grown = overhead * relative.mean(axis=1, keepdims=True)
-        return np.asarray(np.log(np.maximum(left + grown, SMALLEST)) - np.log1p(overhead), np.float64)
-
-    return law
-
-
-def power(relative: Floats, share: Floats) -> Floats:
-    """Return the log of a power law, [n, J], whose elasticities are minus the shares [J, R], for relative allocations
-    [n, R].
-    """
-    return np.asarray(-np.log(np.maximum(relative, SMALLEST)) @ share.T, np.float64)
-
-
-def retrograde(knee: float, loss: float) -> Law:
-    """Make a law: Amdahl's up to relative allocation ``knee``, then rising by elasticity ``loss`` (Gunther 1993)."""
-
-    def law(relative: Floats, share: Floats) -> Floats:
-        beyond = np.log(np.maximum(relative / knee, 1)).mean(axis=1, keepdims=True)
-        return np.asarray(amdahl(0.0)(np.minimum(relative, knee), share) + loss * beyond, np.float64)
-
-    return law
-
-
-OVERHEADS = (0.0, 0.1, 0.2)
-KNEES = ((1.0, 0.5), (1.25, 0.25), (1.6, 0.5))
-LAWS: tuple[Law, ...] = (
-    *(amdahl(overhead) for overhead in OVERHEADS),
-    power,
-    *(retrograde(knee, loss) for knee, loss in KNEES),
-)

@@ -74,7 +74,7 @@ def test_every_decision_is_as_documented() -> None:
     ("on", "source", "code", "words"),
     [
         (compiled(), "heuristic", "no_agent", "no agent is promoted, model_predictive answers: "),
-        (compiled(table=None), "heuristic", "no_model", "no domain model yet, threshold answers: "),
+        (compiled(table=None), "heuristic", "no_model", "no domain model yet, model_predictive answers: "),
         (compiled(problem="agent 3 can't be loaded: x"), "fallback", "fallback", "agent 3 can't be loaded: x; "),
     ],
 )
@@ -165,8 +165,21 @@ def test_the_first_decision_is_the_models_allocation() -> None:
     assert " to start with, worth most by the weights: projected" in decision["reason"]["text"]
 
 
-def test_the_first_decision_without_a_model_is_the_specs() -> None:
+def test_the_first_decision_without_samples_is_as_workloads_are_in_general() -> None:
     on = compiled(table=None)
+    state = begin(on.projector, on.layout.start_levels[None])
+    decision = begun(on, state)
+    assert decision["allocation"] == on.layout.allocation_dict(first_allocation(on.projector, state)[0])
+    assert decision["predicted"]["iteration_seconds"]["low"] > 0
+    reason = decision["reason"]
+    assert reason["code"] == "no_model"
+    assert " to start with, worth most by the weights: projected" in reason["text"]
+    assert reason["text"].endswith("; no domain model yet, so as workloads are in general")
+
+
+def test_the_first_decision_without_a_deadline_or_a_model_is_the_specs() -> None:
+    metrics = [{"name": "iteration_seconds", "unit": "s"}]
+    on = compiled(table=None, spec=planted_spec(metrics=metrics))
     decision = begun(on, begin(on.projector, on.layout.start_levels[None]))
     assert (decision["allocation"], decision["noop"], decision["predicted"]) == ({"executors": 8}, True, {})
     assert decision["reason"] == {

@@ -8,6 +8,7 @@ import pytest
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import everywhere, outlook
+from app.kinds.iterative.prior import shares
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin
@@ -16,7 +17,7 @@ from workers.estimators.selection import select
 from workers.kinds.iterative import grid
 from workers.kinds.iterative.belief import Members, members
 from workers.kinds.iterative.fit import fit_domain_model
-from workers.kinds.iterative.grid import Executions, Flat, scatter, shares
+from workers.kinds.iterative.grid import Executions, Flat, scatter
 
 STAGES = 10
 LENGTHS = np.geomspace(5.0, 80.0, STAGES)

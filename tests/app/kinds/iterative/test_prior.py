@@ -1,0 +1,140 @@
+"""The belief before any samples."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, best_allocation, default_heuristic
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.model import ModelTable
+from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, population, prior_table, shares
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.spec import Spec
+from app.kinds.iterative.state import advance, begin, member_weights, noise_scale
+from tests.planted import planted_spec
+
+DEADLINE = {"name": "iteration_seconds", "unit": "s", "target": 600.0, "scope": "run"}
+GPUS = {"name": "gpus", "minimum": 1, "maximum": 64, "max_steps": 63, "price_per_hour": 1.0}
+CORES = {"name": "cores", "minimum": 2, "maximum": 32, "step": 2, "max_steps": 2, "price_per_hour": 0.1}
+
+
+def _layout(**changed: Any) -> Layout:
+    spec = {"name": "new", "resources": [GPUS], "metrics": [DEADLINE], "iterations": 20}
+    return Layout(Spec.model_validate(spec | changed))
+
+
+def _seconds(layout: Layout, table: ModelTable) -> np.ndarray:
+    """Seconds of a run at each allocation by each member, [K, A]."""
+    assert table.members is not None
+    logs = (table.log_mean + table.members)[:, layout.seconds, :, 0, 0]
+    return np.exp(logs) * layout.iterations
+
+
+@pytest.mark.parametrize("resources", [[GPUS], [GPUS, CORES]])
+def test_every_member_meets_the_deadline_at_the_middle_of_the_allocations(resources: list[dict[str, Any]]) -> None:
+    layout = _layout(resources=resources)
+    seconds = _seconds(layout, prior_table(layout))
+    assert len(seconds) == len(population())
+    low, high = layout.allocations.min(axis=0), layout.allocations.max(axis=0)
+    middle = np.exp((1 - MIDDLE) * np.log(low) + MIDDLE * np.log(high))
+    at = np.abs(np.log(layout.allocations / middle)).sum(axis=1).argmin()
+    np.testing.assert_allclose(seconds[:, at], 600 / SPARE, rtol=0.1)
+
+
+def test_members_scale_differently_and_most_of_them_fall_as_allocations_grow() -> None:
+    layout = _layout()
+    seconds = _seconds(layout, prior_table(layout))
+    falls = seconds[:, 0] / seconds[:, -1]  # from 1 GPU to 64
+    assert falls.min() < 2
+    assert falls.max() > 30
+    assert (falls > 1 - 1e-6).all()
+    assert (falls > 2).sum() > len(falls) / 2
+
+
+def test_a_rate_rises_as_the_duration_falls() -> None:
+    rate = {"name": "rate", "unit": "1/s", "target": 50.0, "goal": "at_least"}
+    layout = _layout(metrics=[rate, {**DEADLINE, "scope": "iteration", "target": 30.0}])
+    table = prior_table(layout)
+    assert table.members is not None
+    logs = (table.log_mean + table.members)[..., 0, 0]
+    np.testing.assert_allclose(logs[:, 0] - np.log(50), -(logs[:, 1] - np.log(30)), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"metrics": [{"name": "iteration_seconds", "unit": "s"}]},
+        {"metrics": [{"name": "rate", "target": 50.0, "goal": "at_least"}, {"name": "iteration_seconds"}]},
+        {"features": [{"name": "batch", "minimum": 1, "maximum": 512}]},
+    ],
+    ids=["no target", "no target of the duration", "features"],
+)
+def test_where_no_scale_is_known_nothing_is_predicted(changed: dict[str, Any]) -> None:
+    table = prior_table(_layout(**changed))
+    assert not table.informed
+    assert not table.prior
+
+
+def test_it_is_planned_with_but_does_not_count_as_fitted_also_after_its_file() -> None:
+    layout = _layout()
+    table = ModelTable.from_bytes(prior_table(layout).to_bytes())
+    assert (table.informed, table.fitted, table.prior, table.noise_weight) == (True, False, True, 2.0)
+    assert default_heuristic(Projector(layout, table)).name == MODEL_PREDICTIVE
+
+
+def test_a_tighter_deadline_begins_with_more() -> None:
+    first = []
+    for minutes in (1.0, 0.5):  # of a run; the workload's deadline stays
+        layout = _layout()
+        projector = Projector(layout, prior_table(layout))
+        state = begin(projector, layout.start_levels[None], targets=np.array([600.0 * minutes]))
+        first.append(int(best_allocation(projector, state)[0, 0]))
+    assert first[0] < first[1]
+
+
+@pytest.mark.parametrize(("spread", "low", "high"), [(0.02, 0.05, 0.4), (1.5, 2.0, 9.0)])
+def test_the_noise_becomes_the_runs_own(spread: float, low: float, high: float) -> None:
+    layout = _layout()
+    projector = Projector(layout, prior_table(layout))
+    state, random = begin(projector, layout.start_levels[None]), np.random.default_rng(3)
+    usual = np.exp(projector.table.log_mean[:, int(layout.index(state.levels)[0]), 0, 0])[None]
+    for _ in range(12):
+        measured = usual * np.exp(spread * random.standard_normal((1, 1)))
+        state = advance(projector, state, state.levels, measured, np.zeros((1, 0)))
+    assert low < float(noise_scale(projector, state)[0, 0]) < high
+
+
+def test_reports_tell_which_law_holds() -> None:
+    layout = _layout()
+    table = prior_table(layout)
+    projector, scales = Projector(layout, table), population().index(("amdahl", 1.0))
+    state = begin(projector, layout.start_levels[None])
+    for step, levels in enumerate([0, 63, 0, 63, 7, 31]):
+        at = np.array([[levels]])
+        assert table.members is not None
+        level = int(layout.index(at)[0])
+        measured = np.exp(table.log_mean + table.members[scales])[:, level, 0, 0][None]
+        state = advance(projector, state._replace(iteration=np.array([step])), at, measured, np.zeros((1, 0)))
+    weights = member_weights(state)[0]
+    falls = np.log(_seconds(layout, table)[:, 0] / _seconds(layout, table)[:, -1])
+    assert abs(float(weights @ falls) - np.log(64)) < abs(float(falls.mean()) - np.log(64)) / 3
+
+
+def test_laws_are_one_at_their_reference_and_shares_a_lattice() -> None:
+    for law in LAWS.values():
+        np.testing.assert_allclose(law(np.ones((1, 2)), shares(2)), 0, atol=1e-12)
+    assert shares(2).sum(axis=1).max() == 1
+    assert len(np.unique(shares(2), axis=0)) == len(shares(2)) == 66
+
+
+def test_a_table_of_samples_keeps_its_noise() -> None:
+    layout = Layout(planted_spec())
+    table = replace(prior_table(layout), noise_weight=0.0)
+    projector = Projector(layout, table)
+    state = begin(projector, layout.start_levels[None])
+    measured = np.full((1, len(layout.metrics)), 1e3)
+    own = advance(Projector(layout, replace(table, noise_weight=2.0)), state, state.levels, measured, np.zeros((1, 0)))
+    usual = advance(projector, state, state.levels, measured, np.zeros((1, 0)))
+    np.testing.assert_array_equal(own.errors, usual.errors)  # they are measured against the table's noise
