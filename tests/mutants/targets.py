@@ -24,8 +24,8 @@ TARGETS: dict[str, tuple[str, ...]] = {
     "app.jobs.repository": ("tests/app/jobs",),
     "app.jobs.sweeps": ("tests/app/jobs/test_sweeps.py",),
     "workers.tasks.trained": ("tests/workers/tasks/test_sweep.py",),
-    "workers.kinds.iterative.judge": (f"{EVALUATION}/test_judge.py",),
-    "workers.kinds.iterative.off_policy": (f"{EVALUATION}/test_off_policy.py",),
+    "workers.kinds.iterative.judge": (f"{EVALUATION}/test_judge.py", f"{EVALUATION}/test_cross_fit.py"),
+    "workers.kinds.iterative.off_policy": (f"{EVALUATION}/test_off_policy.py", f"{EVALUATION}/test_outcomes.py"),
     "workers.estimators.residuals": ESTIMATORS,
     "workers.estimators.selection": ESTIMATORS,
 }
