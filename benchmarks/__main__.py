@@ -29,6 +29,7 @@ BENCHMARKS = (
     "agent_quality",
     "phases",
     "headroom",
+    "few_samples",
     "planted_judgings",
     "held_out",
     "algorithms",

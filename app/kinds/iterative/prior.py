@@ -89,7 +89,7 @@ EFFECT_SD = 0.2  # of the log of that factor between workloads
 NOISE_SD = {"run": 0.5, "iteration": 0.15}  # of log metrics between a run's iterations, by the scope of their target:
 # those of a run with a deadline may be stages of any length, while a target of each makes sense only if they are alike
 NOISE_WEIGHT = 2.0
-REACH = 1.6448536269514722  # standard normal quantile of the 90 % interval's end
+REACH = 2.131846786326649  # quantile at 95 % of Student's t with 4 degrees of freedom
 
 
 @cache

@@ -480,6 +480,83 @@ def test_a_service_that_is_lost_while_it_is_measured_ends_no_command(
         assert part in told.err, told.err
 
 
+DEADLINE = ["--resource", "cpu=25..100/25%", "--deadline", "300"]
+
+
+def test_a_command_with_a_deadline_alone_is_governed_from_its_third_iteration(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = serve().url
+    command = [sys.executable, script(folder, WAITS)]
+    assert main([*DEADLINE, "--url", url, "--", *command]) == 0
+    told = capfd.readouterr()
+    begun = told.out.count("epoch")
+    for part in ("registered: workload 'train', 3000 iterations", f"done after {begun} iterations", "measured first"):
+        assert part in told.err, told.err
+    assert told.err.count("iterations: by lines") == 1  # one process
+    (one,) = runs(client)
+    assert (one["state"], one["iterations"]) == ("finished", begun)
+    assert one["start"]["first_iteration"] <= 3
+    spec = client.get("/workloads/train").json()["spec"]
+    assert (spec["iterations"], spec["metrics"][0]["target"]) == (3000, 300)
+    decisions = [item["decision"] for item in iterations(client, one["id"])]
+    assert {decision["reason"]["code"] for decision in decisions} == {"no_model"}
+    assert all(decision["predicted"]["iteration_seconds"]["mean"] > 0 for decision in decisions)
+    assert client.get("/jobs").json()["items"] == []  # nothing is fitted or trained
+    assert main([*DEADLINE, "--url", url, "--", *command]) == 0  # it is registered now: governed from the start
+    assert "measured first" not in capfd.readouterr().err
+    assert min(run["start"].get("first_iteration", 0) for run in runs(client)) <= 1
+
+
+def test_iterations_that_are_stated_are_governed_from_the_first(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, PRINTS), "5", "0.02"]
+    said = [*DEADLINE, "--iterations", "5", "--name", "mine", "--url", serve().url]
+    assert main([*said, "--", *command]) == 0
+    assert "measured first" not in capfd.readouterr().err
+    (one,) = runs(client)
+    assert (one["workload"], one["state"], one["iterations"]) == ("mine", "finished", 5)
+
+
+def test_a_command_that_ends_before_it_says_how_many_iterations_it_has_is_registered(
+    serve: Serve, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
+    url = serve().url
+    assert main([*DEADLINE, "--url", url, "--", *command]) == 0
+    told = capfd.readouterr()
+    assert told.out.count("epoch") == 6  # it ran once
+    for part in ("how many iterations there are is not said", "its workload is registered, for the next start"):
+        assert part in told.err, told.err
+    assert runs(client) == []
+    assert main([*DEADLINE, "--url", url, "--", *command]) == 0
+    assert [run["state"] for run in runs(client)] == ["finished"]
+
+
+def test_a_service_that_is_lost_before_the_workload_is_registered_ends_no_command(
+    serve: Serve, folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("steward_client.launcher.service.PATIENCE_SECONDS", 0.2)
+    there = serve()
+    there.plan = lambda _: BEFORE if any("POST /workloads" in seen for seen in there.seen) else None
+    command = [sys.executable, script(folder, PRINTS.replace("{n}:", "{n}/{count}:")), "8", "0.02"]
+    assert main([*DEADLINE, "--url", there.url, "--", *command]) == 0
+    told = capfd.readouterr()
+    assert told.out.count("epoch") == 8
+    assert told.err.count("not registered: ") == 1
+
+
+def test_a_workload_that_has_to_be_registered_is_not_made_by_a_deadline(
+    serve: Serve, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, script(folder, PRINTS), "6", "0.02"]
+    assert main(["--workload", "bussy", "--deadline", "300", "--url", serve().url, "--", *command]) == 2
+    told = capfd.readouterr()
+    assert "has no workload 'bussy' (there are: busy); --learn makes one of the command" in told.err
+    assert "epoch" not in told.out
+
+
 class Refuses(LocalProcesses):
     """Where the largest allocation can't be set while the command runs."""
 

@@ -19,6 +19,7 @@ exit status is its own, 128+n if signal n ended it; if it was never started: 1
 refused by the service, 2 usage error, 3 service unreachable, 127 not started."""
 EXAMPLES = """\
 examples:
+  %(prog)s --deadline 30m -- python train.py
   %(prog)s --learn --deadline 30m -- python train.py
   %(prog)s --workload resnet18 --deadline 2h -- python train.py --epochs 90
   %(prog)s --learn --resource cpu=50..400/50%% \\
@@ -41,16 +42,16 @@ def parser(program: str) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     which = made.add_mutually_exclusive_group()
-    which.add_argument("--workload", metavar="NAME", help="name of a registered workload; default: the script's")
+    which.add_argument("--workload", metavar="NAME", help="name of a registered workload")
     which.add_argument("--learn", action="store_true", help="register, profile and train the workload as needed")
-    made.add_argument("--name", help="with --learn: name of the workload; default: the script's")
+    made.add_argument("--name", help="name of a workload that is registered if there is none; default: the script's")
     made.add_argument("--deadline", metavar="TIME", help="time to finish in: seconds, or 30m, 1h30m")
     made.add_argument(
         "--target", metavar="METRIC=VALUE", action="append", default=[], help="target for another metric; repeatable"
     )
     made.add_argument("--policy", metavar="RULE", help="rule to follow instead of the agent or default rule: hold, …")
     made.add_argument("--resource", metavar="NAME=LEAST..MOST/STEP", action="append", default=[], help=_RESOURCE)
-    made.add_argument("--iterations", metavar="N", type=int, help="with --learn: number of iterations")
+    made.add_argument("--iterations", metavar="N", type=int, help="number of iterations; default: as the command says")
     where = made.add_argument_group(
         "detecting iterations (default: client callbacks, else progress bars, 'Epoch 3/90', '3/90')"
     )
@@ -116,10 +117,11 @@ def read(program: str, arguments: Sequence[str]) -> Wishes:
     if not said.url.startswith(("http://", "https://")):
         raise Misuse(f"--url {said.url}: http://HOST:PORT is accepted")
     if said.workload and said.resource:
-        raise Misuse("--resource: a workload has its own; only --learn registers another")
+        raise Misuse("--resource: a workload has its own; another --name registers another")
     return Wishes(
         command=tuple(said.command),
         workload=said.workload or said.name or wishes.default_name(said.command),
+        registered=said.workload is not None,
         learn=said.learn,
         clean=said.clean,
         deadline=None if said.deadline is None else wishes.duration(said.deadline),

@@ -71,7 +71,7 @@ def launch(wishes: Wishes) -> int:
         closing(Learning(wishes, service, Path(name), say)) as learning,
     ):
         try:
-            going = learning.do() if wishes.learn else None
+            going = learning.do() if wishes.learn else learning.begin() if _begins(wishes) else None
             status = learning.status
             if status is None or not learning.over:
                 status = _govern(wishes, service, learning.spec or _workload(wishes, service), Path(name), going)
@@ -81,6 +81,11 @@ def launch(wishes: Wishes) -> int:
             raise CommandEnded(learning.status, " ".join(str(error).split())) from error
         learning.rest(own=service.own, status=status)
         return status
+
+
+def _begins(wishes: Wishes) -> bool:
+    """Whether a workload that isn't registered yet may be registered without learning: its scale is the deadline's."""
+    return wishes.deadline is not None and not wishes.registered
 
 
 def _clean(wishes: Wishes) -> int:
@@ -110,7 +115,8 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     if found is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
-        raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); --learn makes one of the command")
+        makes = "--learn makes one of the command, as do --name and --deadline"
+        raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); {makes}")
     spec: Json = found["spec"]
     if "resources" not in spec or "iterations" not in spec:
         raise Misuse(

@@ -65,6 +65,7 @@ class Wishes:
     Attributes:
         command: program and arguments.
         workload: the workload's name at the service.
+        registered: whether it must be registered already.
         learn: whether to register, profile and train the workload, as far as that hasn't been done.
         clean: whether to remove also what launchers of other machines left under this name.
         deadline: seconds from the command's start; None: the workload's.
@@ -83,6 +84,7 @@ class Wishes:
 
     command: tuple[str, ...]
     workload: str
+    registered: bool = False
     learn: bool = False
     clean: bool = False
     deadline: float | None = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from uuid import uuid4
 
@@ -99,6 +100,39 @@ class Learning:
             self._train(self._fit_model())
             self._end_or_restart()
         return None
+
+    def begin(self) -> Profile | None:
+        """Register the workload, without learning, as soon as its number of iterations is known.
+
+        Returns the command if it was started to say that number and still runs, else None. Raises as ``do``.
+        """
+        self._find()
+        if self.spec is not None:
+            return None
+        if self._wishes.iterations is not None:
+            self._register(self._wishes.iterations)
+            return None
+        most = {one.name: one.maximum for one in self._resources}
+        self._once(repeat(most), self._await_total, 1)
+        if self._going is None:
+            self.over = True
+            self._say(
+                "the command has ended before anything was decided; its workload is registered, for the next start"
+            )
+        return self._going
+
+    def _await_total(self, _: Segment, watched: Watched) -> bool:
+        """Register the workload if the command has said how many iterations it has; whether it hasn't yet."""
+        try:
+            self._register(watched.clock.total)
+        except LEFT as error:  # it is tried again after the next iteration
+            if not self._told_why:
+                self._say(f"not registered: {' '.join(str(error).split())}; the command goes on")
+            self._told_why = True
+        if self.spec is None and not self._told_why:
+            self._tell("how many iterations there are is not said (--iterations): nothing is decided until then")
+            self._told_why = True
+        return self.spec is None
 
     def _learned_beside(self, going: Profile) -> Profile | None:
         """Fit while the command runs on; return the command if it still runs afterwards, else None."""
@@ -255,12 +289,17 @@ class Learning:
                     f"the command has ended, and {measured}: it is started again (start {start + 1} of {RUNS} at most; "
                     "--no-restart prevents that)"
                 )
-            self._once(allocations)
+            self._once(allocations, self._keep)
             if self._enough() or self._going is not None:
                 return
         self._tell(f"profile: {self._iterations} iterations in {RUNS} runs of the command must do")
 
-    def _once(self, allocations: Iterator[Mapping[str, float]]) -> None:
+    def _once(
+        self,
+        allocations: Iterator[Mapping[str, float]],
+        keep: Callable[[Segment, Watched], bool],
+        length: int = LENGTH,
+    ) -> None:
         ranges = {one.name: one.range for one in self._resources}
         with ExitStack() as undone:
             actuator = undone.enter_context(
@@ -270,11 +309,12 @@ class Learning:
                 registry.introduce(actuator, self._tell)
             iterations = self._wishes.iterations if self.spec is None else self.spec["iterations"]
             watched = Watched(self._wishes, actuator, self._folder, self._say, iterations)
-            profile = Profile(watched, allocations, lambda whole: self._keep(whole, watched))
+            profile = Profile(watched, allocations, lambda whole: keep(whole, watched), length)
             if self._measures(profile):
                 self._going = profile
                 undone.pop_all()
                 return
+        self.status = watched.status
         if profile.rows:  # one that has failed does not tell by its end how many iterations there are
             self._register(watched.clock.total if watched.status else profile.total)
         self._note_end(watched)

@@ -26,7 +26,7 @@ class Segment:
 
 
 class Profile:
-    """Changes the allocation after every ``LENGTH`` iterations, until enough is measured.
+    """Changes the allocation after every few iterations, until enough is measured.
 
     Attributes:
         watched: the command.
@@ -36,13 +36,18 @@ class Profile:
         watched: the command, not started yet.
         allocations: the allocations to be measured, without end.
         done: called with each finished sample; returns whether more are needed.
+        length: iterations of a sample.
     """
 
     def __init__(
-        self, watched: Watched, allocations: Iterator[Mapping[str, float]], done: Callable[[Segment], bool]
+        self,
+        watched: Watched,
+        allocations: Iterator[Mapping[str, float]],
+        done: Callable[[Segment], bool],
+        length: int = LENGTH,
     ) -> None:
         self.watched, self.rows = watched, list[Row]()
-        self._allocations, self._done = allocations, done
+        self._allocations, self._done, self._length = allocations, done, length
         self._segment = Segment(next(allocations))
 
     @property
@@ -85,7 +90,7 @@ class Profile:
         if row is None:
             return True
         self._segment.rows.append(row)
-        if len(self._segment.rows) < LENGTH:
+        if len(self._segment.rows) < self._length:
             return True
         more = self._flush()
         if more:  # some may be refused; if all are, what is set is measured again
@@ -106,7 +111,7 @@ class Profile:
 
     def _move(self, allocation: Mapping[str, float]) -> bool:
         """Set another allocation; False if it can't be set."""
-        moved = self.watched.apply(allocation)
+        moved = allocation == self._segment.allocation or self.watched.apply(allocation)
         if moved:
             self._segment = Segment(allocation)
         return moved
