@@ -30,6 +30,7 @@ BENCHMARKS = (
     "phases",
     "headroom",
     "few_samples",
+    "iterative_agents",
     "planted_judgings",
     "held_out",
     "algorithms",

@@ -54,7 +54,7 @@ def results(names: list[str] | None = None) -> list[Row]:
 def trained(chosen: Problem, seed: int) -> tuple[bytes, float]:
     """The artifact of one training, and the seconds of processor time that it took from start to verdict."""
     start = time.process_time()
-    learning = training(chosen.spec, chosen.table, Request(LEARNED, seed=seed))
+    learning = training(chosen.spec, chosen.table, Request(LEARNED, seed=seed, force=True))
     while not learning.done:
         learning.advance()
     return learning.result().artifact, time.process_time() - start

@@ -46,7 +46,7 @@ def results(names: list[str] | None = None, algorithms: tuple[str, ...] = ALGORI
 def trained(name: str, algorithm: str, seed: int) -> dict[str, Any]:
     """The report of one training."""
     chosen = problem(name)
-    learning = training(chosen.spec, chosen.table, Request(algorithm, BUDGET, seed))
+    learning = training(chosen.spec, chosen.table, Request(algorithm, BUDGET, seed, force=True))
     while not learning.done:
         learning.advance()
     return learning.result().report

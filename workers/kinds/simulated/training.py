@@ -17,6 +17,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.driver import PlannedPolicy, TrainingProblem
+from workers.learning.training.request import COMPETING
 
 LARGEST_TABLE = 6  # observation entries
 FEWEST_JUDGED = 32  # episodes of any length, since intervals are over episodes
@@ -32,6 +33,8 @@ class SimulatedTraining(TrainingProblem):
         seed: seed of the training; scoring uses ``seed + 1`` and the verdict ``seed + 3``, so episodes differ.
         options: the kind's options for its simulators.
     """
+
+    competing = COMPETING
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ class Competition(Trainer):
         clock: Callable[[], float] = perf_counter,
     ) -> None:
         self.problem, self.request, self.champion, self.clock = problem, request, champion, clock
-        found = entries(request)
+        found = entries(request, problem.competing)
         self.bracket = Bracket(len(found)) if found else None
         self.trials = [Trial(problem, request, entry, Bracket(len(found)), clock) for entry in found]
         self.records = [TrialRecord(entry) for entry in found]

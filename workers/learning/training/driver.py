@@ -221,12 +221,14 @@ class TrainingProblem(Protocol):
         tabular: indices of the observation entries that a Q-table uses.
         continuing: whether the problem has no end, so that rewards are centred.
         cloning_entropy: entropy weight during imitation; None: the algorithm's own.
+        competing: algorithms that `auto` tries with every seed.
     """
 
     length: int
     tabular: tuple[int, ...]
     continuing: bool
     cloning_entropy: float | None
+    competing: tuple[str, ...]
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
         """Return the description of a simulator of ``batch`` environments; it has a ``situation`` for experts."""

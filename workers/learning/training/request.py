@@ -114,7 +114,7 @@ def _score(record: TrialRecord) -> float:
 PLANNER = "planner"
 LARGEST_SEED = 2**31
 COMPETING = ("ppo",)
-"""Algorithms tried by `auto` with every seed, in addition to the planner."""
+"""Algorithms tried by `auto` with every seed, in addition to the planner, unless the kind names others."""
 SEEDS = 3  # default of `auto`
 STEPS = 2_000_000  # default budget in environment steps
 ONLINE = "ppo"  # algorithm of a continual training that starts anew
@@ -185,15 +185,17 @@ class Request:
         return self.seeds or (SEEDS if self.algorithm == "auto" else 1)
 
 
-def entries(request: Request) -> tuple[Entry, ...]:
+def entries(request: Request, competing: tuple[str, ...] = COMPETING) -> tuple[Entry, ...]:
     """Return the trials of a request, one for each algorithm and seed; none for the planner.
+
+    ``competing``: algorithms that `auto` tries.
 
     Raises:
         Untrainable: the algorithm is unknown.
     """
     if request.algorithm == PLANNER:
         return ()
-    algorithms = COMPETING if request.algorithm == "auto" else (request.algorithm,)
+    algorithms = competing if request.algorithm == "auto" else (request.algorithm,)
     if request.algorithm == "auto" and request.start is not None:
         algorithms = (request.start.algorithm,)
     for algorithm in algorithms:
