@@ -85,7 +85,8 @@ def _money(value: float, currency: str) -> str:
 def _decisions_line(rows: Sequence[Row]) -> str:
     sources = Counter(row.source for row in rows)
     moved = sources.pop(PROFILE, 0)
-    measured = f"; {moved} iterations before them were measured first" if moved else ""
+    first = "1 iteration before them was" if moved == 1 else f"{moved} iterations before them were"
+    measured = f"; {first} measured first" if moved else ""
     rows = rows[moved:]
     if not rows:
         return f"decisions: none{measured}"

@@ -320,7 +320,7 @@ class Learning:
         self._note_end(watched)
         if not profile.rows:
             seen = ": only one iteration was seen, and not when it began" if watched.clock.count else ""
-            raise CommandEnded(0, f"nothing is learned{seen}")
+            raise CommandEnded(0, f"nothing was measured{seen}")
 
     def _measures(self, profile: Profile) -> bool:
         """Measure the command; whether it runs on. An unreachable service ends measuring, but not the command."""

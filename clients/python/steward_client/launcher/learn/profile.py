@@ -94,7 +94,8 @@ class Profile:
             return True
         more = self._flush()
         if more:  # some may be refused; if all are, what is set is measured again
-            any(self._move(allocation) for allocation in islice(self._allocations, TRIES))
+            held = self._segment.allocation
+            any(allocation == held or self._move(allocation) for allocation in islice(self._allocations, TRIES))
         return more
 
     def _row(self, iteration: Iteration) -> Row | None:
@@ -111,7 +112,7 @@ class Profile:
 
     def _move(self, allocation: Mapping[str, float]) -> bool:
         """Set another allocation; False if it can't be set."""
-        moved = allocation == self._segment.allocation or self.watched.apply(allocation)
+        moved = self.watched.apply(allocation)
         if moved:
             self._segment = Segment(allocation)
         return moved
