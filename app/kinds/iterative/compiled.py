@@ -33,6 +33,7 @@ class Compiled:
 
     Attributes:
         snapshot, layout, projector: the workload, its layout, and its domain model.
+        model: version of the domain model; 0: none.
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
@@ -45,6 +46,7 @@ class Compiled:
         self.snapshot, self.layout = snapshot, snapshot.layout
         model = in_force(snapshot.model, self.layout.spec) if snapshot.model else prior_table(self.layout)
         self.projector = Projector(self.layout, model)
+        self.model = (snapshot.model_version or 0) if snapshot.model else 0
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact

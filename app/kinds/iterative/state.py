@@ -294,11 +294,13 @@ class RunState(msgspec.Struct, frozen=True):
         row: the S numbers of the run in ``pack``, [S].
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
+        model: version of the domain model that the run's belief is of; 0: none.
     """
 
     row: NDArray[np.float64]
     upcoming: NDArray[np.float64]
     notices: frozenset[int] = frozenset()
+    model: int = 0
 
 
 def pack(state: State) -> NDArray[np.float64]:
@@ -346,8 +348,21 @@ def stack_rows(projector: Projector, rows: Sequence[NDArray[np.float64]]) -> NDA
 
 def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: int) -> NDArray[np.float64]:
     layout, metrics = projector.layout, len(projector.layout.metrics)
-    if len(row) == common + members * (metrics + 1):
-        return row
     first = 1 + len(layout.resources) + metrics
     effects = np.tile(row[first : first + metrics], members)
     return np.concatenate([row[:common], effects, np.zeros(members)])
+
+
+def restart_belief(projector: Projector, row: NDArray[np.float64], *, related: bool) -> NDArray[np.float64]:
+    """Return a run's row of ``pack`` [S] whose belief begins anew under another domain model, ``projector``'s.
+
+    Its members are equally likely again. If the models are ``related``, both fitted to the workload's samples, the mean
+    run effect is kept: it means the same under both."""
+    common, members = sum(_widths(projector.layout, 0)[:-2]), projector.members if projector.members > 1 else 0
+    found = _anew(projector, row, common, members)
+    if related:
+        return found
+    state = unpack(projector.layout, found[None])
+    fresh = begin(projector, state.levels)
+    names = ("effect", "variance", "errors", "trend", "judged", "effects", "log_weights")
+    return pack(state._replace(**{name: getattr(fresh, name) for name in names}))[0]

@@ -10,7 +10,7 @@ from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.observation import everywhere, outlook, view
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
-from app.kinds.iterative.state import State, advance, begin, member_weights, pack, stack_rows, unpack
+from app.kinds.iterative.state import State, advance, begin, member_weights, pack, restart_belief, stack_rows, unpack
 from tests.planted import planted_spec, planted_table
 
 SPEC = planted_spec()
@@ -104,6 +104,22 @@ def test_a_belief_survives_storage() -> None:
     again = unpack(LAYOUT, pack(state))
     for name, value in state._asdict().items():
         np.testing.assert_array_equal(getattr(again, name), value, err_msg=name)
+
+
+@pytest.mark.parametrize("related", [True, False])
+def test_a_belief_begins_anew_under_another_model(related: bool) -> None:
+    """Of as many members: that the second was likely says nothing of the second of other ones."""
+    before, after = Projector(LAYOUT, tilted(-0.4, 0.4)), Projector(LAYOUT, tilted(0.2, -0.2))
+    state = reported(before, [5, 20], 0.3, 1)
+    again = unpack(LAYOUT, restart_belief(after, pack(state)[0], related=related)[None])
+    assert member_weights(state)[0, 1] > 0.6
+    assert member_weights(again)[0] == pytest.approx(np.full(2, 1 / 2))
+    kept = state.effect if related else np.zeros_like(state.effect)
+    assert again.effect == pytest.approx(kept)
+    assert again.effects == pytest.approx(np.tile(kept, 2))
+    assert again.variance == pytest.approx(state.variance if related else after.effect_variance[None])
+    for name in ("iteration", "levels", "elapsed", "measured", "cost"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(state, name), err_msg=name)
 
 
 def test_a_run_goes_on_under_a_model_with_another_number_of_members() -> None:

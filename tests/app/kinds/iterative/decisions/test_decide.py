@@ -13,7 +13,7 @@ from app.kinds.contract.engine import ADDED, Pending
 from app.kinds.iterative import decide as decider
 from app.kinds.iterative.chance import chances
 from app.kinds.iterative.compiled import Compiled
-from app.kinds.iterative.engine import ENGINE
+from app.kinds.iterative.engine import ENGINE, CheckedReport
 from app.kinds.iterative.heuristics import first_allocation
 from app.kinds.iterative.observation import view
 from app.kinds.iterative.projector import Projector
@@ -256,6 +256,25 @@ def test_an_engine_keeps_what_was_said_from_report_to_report() -> None:
         state = answered.state
         texts.append(json.loads(answered.decision)["reason"]["text"])
     assert [text.startswith("no agent is promoted, ") for text in texts] == [True, False, False]
+
+
+def test_a_run_that_began_without_a_model_goes_on_under_one_as_if_it_had_begun_under_it() -> None:
+    """What a run showed against the prior is no run effect under a model of the workload's samples."""
+    metrics = [{"name": "iteration_seconds", "unit": "s", "target": 600.0, "scope": "run"}]  # twice what it takes
+    spec = planted_spec(metrics=metrics)
+    before, after = compiled(table=None, spec=spec), compiled(spec=spec)
+    expected = {}
+    for name, first in (("switched", before), ("always", after)):
+        state: Any = ENGINE.begin(first, "r", IterationRunStart(workload="planted"), NOW).state
+        for iteration in range(5):
+            on = first if iteration < 4 else after
+            report = CheckedReport([8], [seconds(12)], [])  # 12 executors
+            (answer,) = all_answered(ENGINE.answer(on, [Pending("r", iteration, state, report, {}, None)], NOW))
+            state = answer.state
+        expected[name] = plain(answer)["predicted"]["iteration_seconds"]["mean"] / seconds(
+            plain(answer)["allocation"]["executors"]
+        )
+    assert expected["switched"] == pytest.approx(expected["always"], rel=1e-3)
 
 
 def test_a_probability_that_no_allocation_gives_is_said_to_be_out_of_reach() -> None:
