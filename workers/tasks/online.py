@@ -230,9 +230,11 @@ def train(job: RunningJob) -> None:
         return
     if given.request.algorithm not in kind.algorithms:
         raise Untrainable(f"unknown algorithm {given.request.algorithm!r}; known are {', '.join(kind.algorithms)}")
-    if isinstance(kind, Competing) and given.request.competes and len(entries(given.request)) > 1:
-        lead(job, kind, given)
-        return
+    if isinstance(kind, Competing) and given.request.competes:
+        competing = kind.training(given.workload, given.request).competing
+        if len(entries(given.request, competing)) > 1:
+            lead(job, kind, given)
+            return
     training = Training(kind.trainer(given.workload, given.request, given.champion_artifact), job.lease.checkpoint)
     trained = _run(job, training)
     job.publish(lambda session: publish(session, job.lease.workload_id, given, trained))

@@ -219,7 +219,7 @@ def _open(job: RunningJob, kind: Competing, given: TrainInput) -> None:
     if known:
         told: dict[str, Any] = {"phase": "measuring", "algorithm": request.algorithm, "yardsticks": known}
         job.progress(0.0, None, told, bytes, once=True)
-    found = entries(request)
+    found = entries(request, problem.competing)
     openings = [sweeps.Opening(entry.algorithm, entry.seed) for entry in found]
     opened = SweepStart(given.workload.spec, given.spec_version, planned)
     until = Bracket(len(found)).shares[0]
@@ -314,7 +314,7 @@ def _load_trial(job: RunningJob) -> _TrialInput:
     if not isinstance(kind, Competing):
         raise LookupError(f"trainings of kind {name} are no sweeps")
     problem = kind.training(given.workload, given.request)
-    return _TrialInput(given, problem, opened.planned, status, len(entries(given.request)))
+    return _TrialInput(given, problem, opened.planned, status, len(entries(given.request, problem.competing)))
 
 
 def _report(job: RunningJob, learner: Trial, status: sweeps.TrialStatus, many: int) -> None:

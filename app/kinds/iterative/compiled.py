@@ -22,7 +22,7 @@ from app.kinds.iterative.prior import prior_table
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import AllocationText, in_words, wording
 from app.kinds.iterative.spec import Resource
-from app.kinds.iterative.state import State, begin
+from app.kinds.iterative.state import RunState, State, begin, restart_belief
 from app.policies.artifact import Artifact
 
 Array = NDArray[np.floating]
@@ -33,7 +33,8 @@ class Compiled:
 
     Attributes:
         snapshot, layout, projector: the workload, its layout, and its domain model.
-        model: version of the domain model; 0: none.
+        belief: what the belief of a run is of: version of the domain model or, without one, minus a hash of the
+            targets, by which the prior's scale goes.
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
@@ -46,7 +47,8 @@ class Compiled:
         self.snapshot, self.layout = snapshot, snapshot.layout
         model = in_force(snapshot.model, self.layout.spec) if snapshot.model else prior_table(self.layout)
         self.projector = Projector(self.layout, model)
-        self.model = (snapshot.model_version or 0) if snapshot.model else 0
+        known = crc32(self.layout.targets.tobytes()) + 1
+        self.belief = (snapshot.model_version or 0) if snapshot.model else -known
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact
@@ -69,6 +71,12 @@ class Compiled:
         table = self.projector.table
         evidence = f": {table.evidence}" if decided_by.why == NO_AGENT and name == table.rule else ""
         return f"{decided_by.preface(name)}{evidence}"
+
+    def row(self, state: RunState) -> NDArray[np.float64]:
+        """Return a run's row of numbers, its belief restarted if it is of another domain model or other targets."""
+        if state.belief in (self.belief, 0):
+            return state.row
+        return restart_belief(self.projector, state.row, related=state.belief > 0 and self.belief > 0)
 
     def heuristics(self, state: State) -> list[str]:
         """Return the name of the heuristic for each of B runs, used where no agent decides."""

@@ -26,7 +26,7 @@ from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
-from app.kinds.iterative.state import RunState, State, advance, restart_belief, stack_rows, unpack
+from app.kinds.iterative.state import RunState, State, advance, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
@@ -171,14 +171,14 @@ class IterativeServing(Serving):
         return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """Return the state's row of numbers, notice codes, announced features and model's version, for JSON."""
-        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.model]
+        """Return the state's row of numbers, notice codes, announced features, and what its belief is of, for JSON."""
+        return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief]
 
     def unpack(self, stored: list[Any]) -> RunState:
         """Return the state from lists that ``pack`` returned; None becomes NaN."""
-        row, notices, upcoming, model = stored
+        row, notices, upcoming, *belief = stored  # before, it was not stored
         announced = np.array(upcoming, np.float64) if upcoming else NOTHING
-        return RunState(np.array(row, np.float64), announced, frozenset(notices), model)
+        return RunState(np.array(row, np.float64), announced, frozenset(notices), *belief)
 
     def weight(self, state: RunState) -> int:
         """Return the size of the state's arrays in bytes."""
@@ -192,7 +192,7 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
     batch, layout = len(pending), compiled.layout
     usual, reports = compiled.fresh(batch), [one.report for one in pending]
     targets, probabilities = _goals(compiled, pending)
-    rows = [_row(compiled, one.state.state) for one in pending]
+    rows = [compiled.row(one.state.state) for one in pending]
     state = unpack(layout, stack_rows(compiled.projector, rows))._replace(
         targets=targets,
         probabilities=probabilities,
@@ -206,13 +206,6 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
     )._replace(upcoming=pad_announced(upcoming, len(layout.features)))
-
-
-def _row(compiled: Compiled, state: RunState) -> Array:
-    """Return a run's row of numbers, its belief restarted if the domain model has changed since its last report."""
-    if state.model == compiled.model:
-        return state.row
-    return restart_belief(compiled.projector, state.row, related=state.model > 0 and compiled.model > 0)
 
 
 def _upcoming(one: Pending) -> Array:

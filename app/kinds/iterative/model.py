@@ -114,7 +114,7 @@ class ModelTable:
         members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori, [K,
             M, A, C, I]; None: a single model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: constant.
-        noise_weight: iterations that the noise here is worth against a run's own errors; 0: those don't count.
+        noise_weight: iterations that the noise here is worth against a run's own errors; 0: they only widen intervals.
         rule: name of the heuristic used without an agent; None: model-predictive control.
         evidence: reason for that rule, as text; empty if None.
         terms: value, low and high of the targets, weights and prices under which the rule was chosen, by name.

@@ -40,7 +40,7 @@ def target(start: Mapping[str, Any], metric: Metric) -> float | None:
 
 def state_of(compiled: Compiled, stored: Any) -> State | None:
     """Return a run's state as a batch of one, from its ``RunState``; None if ``stored`` is None."""
-    return None if stored is None else unpack(compiled.layout, stack_rows(compiled.projector, [stored.row]))
+    return None if stored is None else unpack(compiled.layout, stack_rows(compiled.projector, [compiled.row(stored)]))
 
 
 def metrics_so_far(layout: Layout, state: State, start: Mapping[str, Any]) -> dict[str, float]:

@@ -102,16 +102,17 @@ def population() -> list[tuple[str, float]]:
 def prior_table(layout: Layout) -> ModelTable:
     """Return the domain model before any samples: K members that scale as a population of workloads does.
 
-    Its scale comes from the targets. Where the duration has none, or features matter, nothing is known that would do:
-    then it is ``initial_table``, which predicts nothing.
+    Its scale comes from the targets; every metric is taken to fall as allocations grow, those with a target of at least
+    so much to rise. Without a target for the duration, or with features, it is ``initial_table``, which predicts
+    nothing.
     """
     metrics = layout.spec.metrics
     aimed_at = np.array([metric.target is not None for metric in metrics])
     if not aimed_at[layout.seconds] or layout.features:
         return initial_table(layout)
     members = population()
-    grid = np.maximum(layout.allocations, SMALLEST)
-    low, high = grid.min(axis=0), grid.max(axis=0)
+    low, high = np.where(layout.allocations > 0, layout.allocations, np.inf).min(axis=0), layout.allocations.max(axis=0)
+    grid = np.maximum(layout.allocations, low / 2)  # nothing of a resource is taken for half of the least amount
     centre, meeting = np.sqrt(low * high), low ** (1 - MIDDLE) * high**MIDDLE
     parts = np.random.default_rng(0).dirichlet(np.ones(grid.shape[1]), len(members))  # of each resource in the share
     curves = np.empty((len(members), len(grid)))

@@ -231,8 +231,8 @@ def _update_errors(state: State, error: Array, variance: Array) -> dict[str, Arr
 
 
 def own_scale(projector: Projector, state: State, usual: Array, own: Array) -> Array:
-    """Return the scale of the runs' squared log errors, [B, M]: the samples' (``usual``), worth ``OWN_PRIOR``
-    iterations, and the runs' own, relative to the variance ``own`` that the model expects.
+    """Return the scale of the runs' squared log errors, [B, M]: the table's (``usual``), worth its ``noise_weight`` or
+    ``OWN_PRIOR`` iterations, and the runs' own, relative to the variance ``own`` that the model expects.
 
     It is about the mean of an inverse-gamma posterior."""
     count, weight = state.judged[:, None], projector.table.noise_weight or OWN_PRIOR
@@ -294,13 +294,13 @@ class RunState(msgspec.Struct, frozen=True):
         row: the S numbers of the run in ``pack``, [S].
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
-        model: version of the domain model that the run's belief is of; 0: none.
+        belief: what the run's belief is of, as ``Compiled.belief``.
     """
 
     row: NDArray[np.float64]
     upcoming: NDArray[np.float64]
     notices: frozenset[int] = frozenset()
-    model: int = 0
+    belief: int = 0
 
 
 def pack(state: State) -> NDArray[np.float64]:

@@ -185,7 +185,7 @@ class Request:
         return self.seeds or (SEEDS if self.algorithm == "auto" else 1)
 
 
-def entries(request: Request, competing: tuple[str, ...] = COMPETING) -> tuple[Entry, ...]:
+def entries(request: Request, competing: tuple[str, ...]) -> tuple[Entry, ...]:
     """Return the trials of a request, one for each algorithm and seed; none for the planner.
 
     ``competing``: algorithms that `auto` tries.

@@ -115,7 +115,7 @@ def _workload(wishes: Wishes, service: Service) -> Json:
     if found is None:
         there = [one["name"] for one in service.call("GET", "/workloads?limit=20")["items"]]
         known = f"there are: {', '.join(there)}" if there else "there is none"
-        makes = "--learn makes one of the command, as do --name and --deadline"
+        makes = "--learn makes one of the command, as does --deadline without --workload"
         raise Misuse(f"{service.url} has no workload {wishes.workload!r} ({known}); {makes}")
     spec: Json = found["spec"]
     if "resources" not in spec or "iterations" not in spec:

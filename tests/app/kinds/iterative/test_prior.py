@@ -13,7 +13,6 @@ from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, population, prior_tab
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin, member_weights, noise_scale
-from tests.planted import planted_spec
 
 DEADLINE = {"name": "iteration_seconds", "unit": "s", "target": 600.0, "scope": "run"}
 GPUS = {"name": "gpus", "minimum": 1, "maximum": 64, "max_steps": 63, "price_per_hour": 1.0}
@@ -129,12 +128,23 @@ def test_laws_are_one_at_their_reference_and_shares_a_lattice() -> None:
     assert len(np.unique(shares(2), axis=0)) == len(shares(2)) == 66
 
 
-def test_a_table_of_samples_keeps_its_noise() -> None:
-    layout = Layout(planted_spec())
-    table = replace(prior_table(layout), noise_weight=0.0)
-    projector = Projector(layout, table)
-    state = begin(projector, layout.start_levels[None])
-    measured = np.full((1, len(layout.metrics)), 1e3)
-    own = advance(Projector(layout, replace(table, noise_weight=2.0)), state, state.levels, measured, np.zeros((1, 0)))
-    usual = advance(projector, state, state.levels, measured, np.zeros((1, 0)))
-    np.testing.assert_array_equal(own.errors, usual.errors)  # they are measured against the table's noise
+def test_only_where_its_noise_has_a_weight_it_becomes_the_runs_own() -> None:
+    layout = _layout()
+    variances = {}
+    for weight in (0.0, 2.0):
+        projector = Projector(layout, replace(prior_table(layout), noise_weight=weight))
+        state = begin(projector, layout.start_levels[None])
+        usual = np.exp(projector.table.log_mean[:, int(layout.index(state.levels)[0]), 0, 0])[None]
+        for _ in range(6):
+            state = advance(projector, state, state.levels, usual, np.zeros((1, 0)))
+        variances[weight] = float(state.variance[0, 0])
+    assert variances[2.0] < 0.7 * variances[0.0]  # quiet runs are known sooner
+
+
+@pytest.mark.parametrize("resources", [[{**GPUS, "minimum": 0, "maximum": 8, "max_steps": 8}]])
+def test_an_allocation_of_nothing_leaves_the_others_as_they_are(resources: list[dict[str, Any]]) -> None:
+    layout = _layout(resources=resources)
+    seconds = _seconds(layout, prior_table(layout))
+    assert seconds[:, 1:].max() < 600 * 10
+    assert seconds[:, 1:].min() > 600 / 10
+    assert (seconds[:, 0] >= seconds[:, 1] * (1 - 1e-5)).all()

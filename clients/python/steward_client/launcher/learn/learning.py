@@ -106,9 +106,10 @@ class Learning:
 
         Returns the command if it was started to say that number and still runs, else None. Raises as ``do``.
         """
-        self._find()
-        if self.spec is not None:
+        found = self._service.get_or_none(self._path)
+        if found is not None:
             return None
+        self._find()
         if self._wishes.iterations is not None:
             self._register(self._wishes.iterations)
             return None
