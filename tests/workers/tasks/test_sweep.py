@@ -164,9 +164,11 @@ def test_a_training_that_plans_tells_so_at_its_beginning_and_keeps_the_plan(any_
     post.one()
     told = {"state": "running", "progress": 0.0, "eta_seconds": None, "phase": "planning", "algorithm": "auto"}
     assert told in events(any_database, job)
-    assert post.groups == [3]
+    assert post.groups == [6]
     with any_database.reading() as session:
         kept = session.get_one(Job, job).checkpoint
+        tried = session.scalars(select(Trial.algorithm).where(Trial.parent_id == job)).all()
+    assert sorted(tried) == sorted(3 * IterativeTraining.competing)  # of each seed what competes in this kind
     assert kept is not None
     assert trained.SweepStart.unpack(kept).planned.artifact
 
@@ -184,7 +186,7 @@ def test_a_training_whose_worker_is_lost_while_it_plans_begins_anew(
             post.one()
     assert leases.sweep(any_database, SETTINGS, lambda _: True) == [job]
     post.one()
-    assert (row(any_database, job).state, post.groups) == ("waiting", [3])
+    assert (row(any_database, job).state, post.groups) == ("waiting", [6])
 
 
 def test_a_training_that_is_cancelled_while_it_plans_opens_no_trials(
