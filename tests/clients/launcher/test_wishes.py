@@ -34,7 +34,7 @@ def test_a_command_line_is_read() -> None:
         ("--target loss -- ls", "NAME=VALUE is accepted"),
         ("--target loss=-1 -- ls", "a number above 0 is accepted"),
         ("--iterations 0 -- ls", "--iterations 0: a number above 0 is accepted"),
-        ("--workload w --resource cpu=50..100/50 -- ls", "a workload has its own; only --learn registers another"),
+        ("--workload w --resource cpu=50..100/50 -- ls", "a workload has its own; another --name registers another"),
         ("python train.py --epochs 3", "what belongs to the command stands after --"),
         ("--workload w --learn -- ls", "not allowed with"),
     ],
