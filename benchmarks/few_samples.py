@@ -1,10 +1,10 @@
 """Decisions of new workloads, by how many executions are known: ``python -m benchmarks few_samples`` (some 10 minutes).
 
-Planted worlds of held_out, of seeds on which nothing was chosen: with no execution (the prior decides; its peer is the
-threshold rule, which decided before), with two, and with six at one allocation, beside the plain rule on the same
-executions and beside the rule with all of them. Played by the service's engine in this process, without HTTP; every
-policy plays the same 50 episodes of each of twenty worlds, and intervals are over worlds. ``few_samples:WORLD``
-measures one kind of world.
+Planted worlds of held_out, of seeds on which nothing was chosen, whose deadlines are about as the prior expects them:
+with no execution (the prior decides; its peer is the threshold rule, which decided before), with two, and with six at
+one allocation, beside the plain rule on the same executions and beside the rule with eight. Played by the service's
+engine in this process, without HTTP; every policy plays the same 50 episodes of each of twenty worlds, and intervals
+are over worlds. ``few_samples:WORLD`` measures one kind of world.
 """
 
 from __future__ import annotations

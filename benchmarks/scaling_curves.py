@@ -1,7 +1,7 @@
 """How measured workloads scale: ``STEWARD_DATA=… python -m benchmarks.scaling_curves > curves.csv``.
 
 ``steward pretrain`` reads that file. It has Spark and Flink jobs (Bell) and trainings on GPUs (Gavel, ElasticFlow,
-Pollux), and nothing of Ellis or C3O, on which what was fitted is judged.
+Pollux), and nothing of Ellis or C3O, which are left for judging it.
 """
 
 import csv

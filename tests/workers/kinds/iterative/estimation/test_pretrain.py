@@ -42,7 +42,7 @@ def test_what_is_shipped_is_what_the_command_writes() -> None:
     assert len(population()) == MEMBERS
     assert {name for name, _ in population()} <= set(LAWS)
     assert shipped["command"].startswith("steward pretrain ")
-    assert not any("ellis" in name or "c3o" in name for name in shipped["applications"])  # they judge it
+    assert not any("ellis" in name or "c3o" in name for name in shipped["applications"])  # they are left for judging it
 
 
 def _run(*words: str) -> "subprocess.CompletedProcess[str]":
