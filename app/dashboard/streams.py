@@ -16,11 +16,14 @@ from app.settings import Settings
 LEAST_SECONDS = 1.0
 """Shortest time between two events."""
 KEEP_ALIVE_SECONDS = 15.0
+CHANGED = "event: changed\ndata: .\n\n"
 Look = Callable[[], tuple[Hashable, bool]]
 
 
 def changes(request: Request, settings: Settings, caller: Caller, find: Look) -> StreamingResponse:
-    """Event stream: ``changed`` when the first value of ``find`` changes, ``ended`` once its second is True."""
+    """Event stream: ``changed`` at its beginning, since the page is older than it, and when the first value of ``find``
+    changes; ``ended`` once its second is True.
+    """
     stream = _stream(request, settings, caller, find)
     return PiecewiseResponse(stream, "text/event-stream", events=True, stored=False)
 
@@ -29,7 +32,9 @@ async def _stream(request: Request, settings: Settings, caller: Caller, find: Lo
     ends = spoken = time.monotonic()
     ends += settings.stream_seconds
     seen, over = await run_in_stream_thread(find)
-    yield "retry: 2000\n: here\n\n"
+    yield "retry: 2000\n\n"
+    if not over:
+        yield CHANGED
     while not over and time.monotonic() < ends and request.app.state.keys.holds(caller.key):
         await asyncio.sleep(max(settings.stream_poll_seconds, LEAST_SECONDS))
         if await request.is_disconnected():
@@ -37,7 +42,7 @@ async def _stream(request: Request, settings: Settings, caller: Caller, find: Lo
         found, over = await run_in_stream_thread(find)
         if found != seen:
             seen, spoken = found, time.monotonic()
-            yield "event: changed\ndata: .\n\n"
+            yield CHANGED
         elif time.monotonic() - spoken > KEEP_ALIVE_SECONDS:
             spoken = time.monotonic()
             yield ": still there\n\n"
