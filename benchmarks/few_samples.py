@@ -72,7 +72,8 @@ def _new(name: str) -> list[Row]:
     old, new, known = map(_means, (before, after, full))
     head = float(known.mean() - old.mean())
     gain, scale = mean_interval(new - old), abs(float(old.mean()))
-    share = float((new - old).mean()) / head if head > 0 else float("nan")
+    share = float((new - old).mean()) / head if head > 0 else None
+    verdict = "no headroom" if share is None else "met" if share >= SHARE else "missed"
     late = [float(np.mean([(one.terms[:, 0] > 0).mean() for one in played])) for played in (before, after)]
     spread = f"95 % {100 * gain['low'] / scale:+.1f} to {100 * gain['high'] / scale:+.1f} %"
     return [
@@ -83,8 +84,8 @@ def _new(name: str) -> list[Row]:
             "unit": "return",
             "peer": "threshold rule",
             "peer_value": round(float(old.mean()), 4),
-            "ratio": round(share, 2),
-            "goal": f"ratio: share of the headroom >= {SHARE}: {'met' if share >= SHARE else 'missed'}",
+            "ratio": None if share is None else round(share, 2),
+            "goal": f"ratio: share of the headroom >= {SHARE}: {verdict}",
         },
         *_bands(name, "no executions", after),
     ]

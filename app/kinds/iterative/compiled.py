@@ -47,8 +47,8 @@ class Compiled:
         self.snapshot, self.layout = snapshot, snapshot.layout
         model = in_force(snapshot.model, self.layout.spec) if snapshot.model else prior_table(self.layout)
         self.projector = Projector(self.layout, model)
-        known = crc32(self.layout.targets.tobytes()) + 1
-        self.belief = (snapshot.model_version or 0) if snapshot.model else -known
+        prior = -1 - crc32(self.layout.targets.tobytes())
+        self.belief = (snapshot.model_version or 0) if snapshot.model else prior
         self.chosen = replace(HEURISTICS[snapshot.rule], everywhere=True) if snapshot.rule else None
         self.heuristic = (self.chosen or default_heuristic(self.projector)).name
         self.agent: Artifact | None = snapshot.artifact

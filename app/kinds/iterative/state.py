@@ -257,8 +257,8 @@ def by_member(state: State, members: int) -> State:
     """Return the states of B · K runs: each run repeated for K ensemble members, members fastest, as if that member
     were the model.
 
-    Only fields for projections (iteration, levels, elapsed, effect, variance, errors) are repeated; others keep B
-    rows."""
+    Only fields for projections (iteration, levels, elapsed, effect, variance, errors, judged) are repeated; others keep
+    B rows."""
     repeated = ("iteration", "levels", "elapsed", "variance", "errors", "judged")
     apart = {name: np.repeat(getattr(state, name), members, axis=0) for name in repeated}
     metrics = state.effect.shape[1]

@@ -56,7 +56,7 @@ class IterativeTraining(TrainingProblem):
 
     continuing = False
     cloning_entropy: float | None = None
-    competing = ("ppo", "recurrent_ppo")  # where runs hide something, memory pays: +8 % on runs of four hidden kinds
+    competing = ("ppo", "recurrent_ppo")  # memory pays where runs hide what they are: benchmarks/iterative_agents.py
 
     def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
         self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
