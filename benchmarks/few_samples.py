@@ -1,10 +1,11 @@
 """Decisions of new workloads, by how many executions are known: ``python -m benchmarks few_samples`` (some 10 minutes).
 
-Planted worlds of held_out, of seeds on which nothing was chosen, whose deadlines are about as the prior expects them:
-with no execution (the prior decides; its peer is the threshold rule, which decided before), with two, and with six at
-one allocation, beside the plain rule on the same executions and beside the rule with eight. Played by the service's
-engine in this process, without HTTP; every policy plays the same 50 episodes of each of twenty worlds, and intervals
-are over worlds. ``few_samples:WORLD`` measures one kind of world.
+Planted worlds of held_out, of seeds on which nothing was chosen, whose deadlines are about as the prior expects them,
+but in ``deadline-off``, where they are .7 to 1.5 times as long: with no execution (the prior decides; its peer is the
+threshold rule, which decided before), with two, and with six at one allocation, beside the plain rule on the same
+executions and beside the rule with eight. ``ellis``: the Spark jobs of held_out, of which the prior has seen nothing.
+Played by the service's engine in this process, without HTTP; every policy plays the same 50 episodes of each of twenty
+worlds (500 of each Spark job), and intervals are over worlds. ``few_samples:WORLD`` measures one kind of world.
 """
 
 from __future__ import annotations
@@ -14,24 +15,29 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import initial_table
+from benchmarks.domain_data import ELLIS_TARGETS
+from benchmarks.held_out.ellis import spark
 from benchmarks.held_out.engine import Engine
-from benchmarks.held_out.planted import planted
-from benchmarks.held_out.planted_suite import PLANTED
+from benchmarks.held_out.planted import Plan, planted
+from benchmarks.held_out.planted_suite import PLANTED, deadline
 from benchmarks.held_out.play import Learner, Played, play
 from benchmarks.held_out.rules import plain_rule
 from benchmarks.held_out.world import Profile, World
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.grid import Executions
 
-SEEDS, EPISODES = range(6_000, 6_020), 50
-NEW = ("deadline", "two-resources", "iteration-target", "expensive-changes", "drift", "waiting", "hardly-scaling",
-       "busy-neighbour", "misspecified")  # fmt: skip
+SEEDS, EPISODES = range(7_000, 7_020), 50
+OFF, ELLIS = "deadline-off", "ellis"
+NEW = ("deadline", OFF, "two-resources", "iteration-target", "expensive-changes", "drift", "waiting", "hardly-scaling",
+       "busy-neighbour", "misspecified", ELLIS)  # fmt: skip
 FEW = ("two-executions", "one-allocation")
 PARTS = (*NEW, *FEW)
 SHARE, BEHIND = 0.4, 0.005  # of the headroom; of the return
@@ -45,12 +51,24 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
     return [row for name in parts for row in (_new(name) if name in NEW else _few(name))]
 
 
+def deadline_off(random: np.random.Generator) -> Plan:
+    """A deadline that is .7 to 1.5 times as long as the prior expects."""
+    plan = deadline(random)
+    (metric,) = plan.spec["metrics"]
+    target = metric["target"] * np.exp(random.uniform(np.log(0.7), np.log(1.5)))
+    return replace(plan, spec=plan.spec | {"metrics": [metric | {"target": round(float(target), 1)}]})
+
+
 def _worlds(name: str) -> list[World]:
-    return [planted(f"{name}-{seed}", PLANTED[name](np.random.default_rng((seed, 0))), seed) for seed in SEEDS]
+    if name == ELLIS:
+        return [spark(Path(os.environ["STEWARD_DATA"]), app) for app in ELLIS_TARGETS]
+    make = deadline_off if name == OFF else PLANTED[name]
+    return [planted(f"{name}-{seed}", make(np.random.default_rng((seed, 0))), seed) for seed in SEEDS]
 
 
 def _played(worlds: Sequence[World], learner: Learner) -> list[Played]:
-    return [play(world, learner, EPISODES, seed) for world, seed in zip(worlds, SEEDS, strict=True)]
+    episodes = EPISODES * len(SEEDS) // len(worlds)
+    return [play(world, learner, episodes, seed) for world, seed in zip(worlds, SEEDS, strict=False)]
 
 
 def _means(played: Sequence[Played]) -> np.ndarray:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from app.kinds.iterative.announced import Remaining, announced_iterations, remaining
 from app.kinds.iterative.observation import Options, outlook
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, member_weights
+from app.kinds.iterative.state import State, log_factor, member_weights, noise_scale
 
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
@@ -110,8 +110,10 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
     rest = np.maximum(left.rest(metric), 1e-12)
     spread = left.variance(metric) / rest**2
+    if projector.table.noise_weight:
+        spread = spread * noise_scale(projector, state)[:, metric]
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
-    median = np.log(rest) + state.effect[:, metric] - spread / 2
+    median = np.log(rest) + log_factor(projector, state, metric) - (state.variance[:, metric] + spread) / 2
     below = student_cdf((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
     np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
     np.copyto(below, 0, where=room < 0)
@@ -122,6 +124,8 @@ def _next(left: Remaining, state: State, metric: int, pause: Array) -> Array:
     """Return the probability that a metric's value in the next iteration is at most its target, [K, B]."""
     projector = left.ahead
     logs, noise = left.next(metric)
+    if projector.table.noise_weight:
+        noise = noise * noise_scale(projector, state)[:, metric]
     room = np.maximum(state.targets[:, metric] - pause, 1e-12)
     variance = state.variance[:, metric] + projector.drift_variance[metric] + noise
     return student_cdf((np.log(room) - logs - state.effect[:, metric]) / np.sqrt(variance))

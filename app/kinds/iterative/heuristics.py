@@ -17,7 +17,7 @@ from app.kinds.iterative.moves import action_towards
 from app.kinds.iterative.observation import everywhere, outlook, reachable, reference_cost
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS
-from app.kinds.iterative.state import State, begin, member_weights
+from app.kinds.iterative.state import State, begin, log_factor, member_weights
 from app.policies.base import Arrays, IncompatibleArtifact
 
 Array = NDArray[Any]
@@ -197,11 +197,11 @@ def _for_next(
 
     told, goal = announced_iterations(projector, state), options.allocation[back, runs]
     left, apart = remaining(projector, state, options.allocation, told)
-    pace = np.exp(apart.effect[:, seconds] + apart.variance[:, seconds] / 2)
+    factor = np.exp(log_factor(left.ahead, apart, seconds))
     members = np.ones((len(runs), 1)) if apart is state else member_weights(state)
     logs, noise = left.next(seconds)
     rest, following = (
-        (expected * pace).reshape(len(expected), *members.shape)
+        (expected * factor).reshape(len(expected), *members.shape)
         for expected in (left.rest(seconds), np.exp(logs + noise / 2))
     )
     rest = np.einsum("nbk,bk->nb", rest, members)

@@ -14,7 +14,7 @@ from app.kinds.iterative.layout import AHEAD, Layout
 from app.kinds.iterative.moves import GridPosition, Moves
 from app.kinds.iterative.projection import LOG_LIMIT, over_columns
 from app.kinds.iterative.projector import Projector
-from app.kinds.iterative.state import State, by_member, member_point, member_weights, noise_scale
+from app.kinds.iterative.state import State, by_member, log_factor, member_point, member_weights, noise_scale
 from app.policies.base import RETURN_SCALE
 
 # Preferences: quantities derived from targets, weights and prices, constant while these are.
@@ -257,7 +257,7 @@ def _projection(projector: Projector, state: State, remaining: Callable[[int, bo
     for index, metric in enumerate(layout.spec.metrics):
         if index == layout.seconds or (metric.target is not None and metric.scope == "run"):
             projection.rests[index] = remaining(index, False)
-            projection.rests[index] *= np.exp(state.effect[:, index] + state.variance[:, index] / 2)  # log-normal
+            projection.rests[index] *= np.exp(log_factor(projector, state, index))
         if metric.target is not None and metric.scope == "iteration":
             projection.logs[index] = remaining(index, True)
             projection.logs[index] /= projection.iterations_left

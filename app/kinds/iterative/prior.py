@@ -84,7 +84,7 @@ LAWS: dict[str, Law] = {
 
 POPULATION = Path(__file__).with_name("population.json")
 MIDDLE = 0.55  # of the range of each resource's amounts, in logarithms: where workloads meet their targets,
-SPARE = 1.1  # by this factor
+SPARE = 1.15  # by this factor
 EFFECT_SD = 0.2  # of the log of that factor between workloads
 NOISE_SD = {"run": 0.5, "iteration": 0.15}  # of log metrics between a run's iterations, by the scope of their target:
 # those of a run with a deadline may be stages of any length, while a target of each makes sense only if they are alike

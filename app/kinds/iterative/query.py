@@ -25,7 +25,7 @@ from app.kinds.iterative.announced import encode_upcoming
 from app.kinds.iterative.compiled import Compiled
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.report import UpcomingIteration
-from app.kinds.iterative.state import State, advance, begin
+from app.kinds.iterative.state import State, advance, begin, log_factor
 
 # States given in full with a request, instead of kept between reports.
 
@@ -87,7 +87,7 @@ def _expected_sums(projector: Projector, after: State, iteration: NDArray[np.int
         projector.remaining(m, here, point, start)[0] - projector.remaining(m, here, point, iteration)[0]
         for m in range(len(projector.layout.metrics))
     ]
-    result: Array = np.stack(sums, axis=1) * np.exp(after.effect + after.variance / 2)
+    result: Array = np.stack([total * np.exp(log_factor(projector, after, m)) for m, total in enumerate(sums)], axis=1)
     return result
 
 

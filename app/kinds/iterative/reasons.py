@@ -19,7 +19,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import Point
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS, Metric
-from app.kinds.iterative.state import State, drift_variance, member_weights, own_scale
+from app.kinds.iterative.state import State, drift_variance, log_factor, member_weights, noise_scale, own_scale
 
 # Reasons with numbers: projection, target, probability, effect of the step if held, and cost.
 #
@@ -368,8 +368,7 @@ def _project_run(projector: Projector, state: State, left: Remaining, apart: Sta
 
 def _rest(left: Remaining, state: State, metric: int) -> Array:
     """Return the expected sum of a metric over the remaining run, [2, B], under the posterior of the run effect."""
-    factor = np.exp(state.effect[:, metric] + state.variance[:, metric] / 2)
-    return left.rest(metric) * factor
+    return left.rest(metric) * np.exp(log_factor(left.ahead, state, metric))
 
 
 def _projected_metrics(left: Remaining, state: State) -> Array:
@@ -466,7 +465,10 @@ def next_iteration(
     residual, marginal = projector.spans
     usual = between + loud * residual + open_share * marginal  # [low or high, B, M]
     down, up = np.sqrt(own_scale(projector, state, usual, own))
-    mean = np.exp(centre + coming.noise / 2)
+    variance = coming.noise
+    if projector.table.noise_weight:
+        variance = variance * np.minimum(noise_scale(projector, state), 1)
+    mean = np.exp(centre + variance / 2)
     low, high = np.exp(centre - down), np.exp(centre + up)
     for values in (mean, low, high):
         values[:, projector.layout.seconds] += pause

@@ -246,6 +246,19 @@ def noise_scale(projector: Projector, state: State) -> Array:
     return own_scale(projector, state, projector.dtype.type(1), projector.dtype.type(1))
 
 
+def log_factor(projector: Projector, state: State, metric: int) -> Array:
+    """Return the logarithm of the expected factor between sums of a ``metric`` in B runs and the table's, [B].
+
+    The run effect is log-normal. Where the table's noise has a ``noise_weight``, a quieter run has a lower mean;
+    a few loud iterations don't raise it, as they say little about those to come."""
+    log: Array = state.effect[:, metric] + state.variance[:, metric] / 2
+    if projector.table.noise_weight:
+        log = log + (np.minimum(noise_scale(projector, state)[:, metric], 1) - 1) * (
+            projector.noise_variance[metric] / 2
+        )
+    return log
+
+
 def member_weights(state: State) -> Array:
     """Return the posterior probability of each of K ensemble members for B runs, [B, K], with sum 1 per run."""
     weights = np.exp(state.log_weights)

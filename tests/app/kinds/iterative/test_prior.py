@@ -11,6 +11,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, population, prior_table, shares
 from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.spec import Spec
 from app.kinds.iterative.state import advance, begin, member_weights, noise_scale
 
@@ -103,6 +104,23 @@ def test_the_noise_becomes_the_runs_own(spread: float, low: float, high: float) 
         measured = usual * np.exp(spread * random.standard_normal((1, 1)))
         state = advance(projector, state, state.levels, measured, np.zeros((1, 0)))
     assert low < float(noise_scale(projector, state)[0, 0]) < high
+
+
+@pytest.mark.parametrize("required", [None, 0.9])
+def test_what_is_projected_for_a_quiet_run_is_what_it_takes(required: float | None) -> None:
+    layout = _layout(metrics=[{**DEADLINE, "probability": required}])
+    projector = Projector(layout, prior_table(layout))
+    levels = np.array([[11]])
+    state, at = begin(projector, levels), layout.index(levels)
+    each = float(np.exp(projector.table.log_mean[0, int(at[0]), 0, 0]))
+    for _ in range(12):
+        state = advance(projector, state, state.levels, np.array([[each]]), np.zeros((1, 0)))
+    told = forecast(projector, state, at, at, np.zeros(1))
+    assert told.projected[0, 0, 0] == pytest.approx(20 * each, rel=0.02)  # with the prior's noise: 5 % more
+    assert told.mean[0, 0] == pytest.approx(each, rel=0.04)  # 13 % more
+    spread = replace(projector.table, noise_weight=0.0)
+    loud = forecast(Projector(layout, spread), state, at, at, np.zeros(1))
+    assert loud.chance[0, 0, 0] < told.chance[0, 0, 0]
 
 
 def test_reports_tell_which_law_holds() -> None:
