@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 import numpy as np
 
 from app.kinds.contract.engine import EncodedDecision, Pending, Snapshot
+from app.kinds.iterative.contingencies import Segment
 from app.kinds.iterative.engine import CheckedReport
 from app.kinds.iterative.kind import KIND
 from app.kinds.iterative.layout import Layout
@@ -70,11 +72,12 @@ class Engine:
         ]
         return self._taken([self._engine.begin(self._compiled, "run", start, NOW) for start in starts])
 
-    def next(self, report: Report) -> Advice:
-        """Report an iteration of each."""
+    def next(self, report: Report, segments: Sequence[Sequence[Segment]] = ()) -> Advice:
+        """Report an iteration of each, with its segments, if any."""
         levels = np.rint((report.allocation - self._minima) / self._steps).astype(int).tolist()
+        parts = segments or [()] * len(levels)
         announced = list(report.upcoming) if report.upcoming.size else [None] * len(levels)
-        rows = zip(levels, report.metrics.tolist(), report.features.tolist(), announced, strict=True)
+        rows = zip(levels, report.metrics.tolist(), report.features.tolist(), announced, parts, strict=True)
         pending = [
             Pending("run", report.iteration, state, CheckedReport(*row), {}, None)
             for state, row in zip(self._states, rows, strict=True)
@@ -83,7 +86,8 @@ class Engine:
 
     def _taken(self, answered: list[EncodedDecision]) -> Advice:
         self._states = [one.state for one in answered]
-        return advice_of(self.layout, [msgspec.json.decode(one.decision) for one in answered])
+        self.decisions: list[dict[str, Any]] = [msgspec.json.decode(one.decision) for one in answered]
+        return advice_of(self.layout, self.decisions)
 
     @property
     def _minima(self) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -31,6 +32,21 @@ export function unasked(decision: AnyDecision): unknown {
 export const kind: components["schemas"]["IterativeSpec"]["kind"] = "magical";
 """
 """Does not compile where the lines below the comments do."""
+
+
+REACTS = """import { react } from "./dist/src/index.js";
+const applied = [];
+const contingencies = [0.05, 0.1, 3600].map((after_seconds, i) => ({
+  after_seconds, allocation: { gpus: 8 * (i + 1) }, reason: { code: "takes_long", text: "" },
+}));
+const apply = ({ gpus }) => { if (gpus === 8) throw new Error("no room"); applied.push(gpus); };
+const running = react({ allocation: { gpus: 4 }, contingencies }, apply);
+while (applied.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+await new Promise((resolve) => setTimeout(resolve, 10));
+const quick = react({ allocation: { gpus: 4 }, contingencies }, apply).stop();
+console.log(JSON.stringify([applied, running.stop(), quick.segments, quick.allocation]));
+"""
+"""An iteration that lasts until the second contingency, as the first one fails; another that is over at once."""
 
 
 def called(folder: Path, *command: str) -> str:
@@ -66,6 +82,17 @@ def test_it_is_the_schemas(installed: Path, regenerate: ModuleType) -> None:
     committed = (SOURCES / "src/schema.ts").read_text()
     regenerate.generate_typescript(installed)
     assert (installed / "src/schema.ts").read_text() == committed, f"the TypeScript client {STALE}"
+
+
+def test_contingencies_are_applied_and_reported_as_segments(installed: Path) -> None:
+    (installed / "reacts.mjs").write_text(REACTS)
+    called(installed, "npx", "tsc")
+    applied, reported, segments, allocation = json.loads(called(installed, "node", "reacts.mjs"))
+    assert (applied, segments, allocation) == ([16], [], {"gpus": 4})
+    assert [part["allocation"]["gpus"] for part in reported["segments"]] == [4, 16]
+    assert reported["allocation"] == {"gpus": 16}
+    assert sum(part["seconds"] for part in reported["segments"]) == pytest.approx(reported["seconds"])
+    assert reported["segments"][0]["seconds"] >= 0.09
 
 
 AMISS = {2: PAGE, 3: httpx.Response(403, html="<p>no</p>"), 5: UNHEARD, 7: HALF}

@@ -19,6 +19,7 @@ from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
 from app.kinds.iterative.chance import has_probability, meets_targets
 from app.kinds.iterative.compiled import NONE, Compiled, add_notices
+from app.kinds.iterative.contingencies import offers
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
@@ -156,12 +157,14 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
     sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
+    offered = [_contingencies(compiled, row(state, i), steps.levels[i], float(pause[i])) for i in range(len(after))]
     columns = zip(
         contexts,
         hold.tolist(),
         after.tolist(),
         _unless(over, _predictions(compiled, seen)),
         _unless(over, _chances(compiled, seen)),
+        offered,
         why,
         map(RunState, pack(state), batch.upcoming, notices, repeat(compiled.belief)),
         state.iteration.tolist(),
@@ -178,6 +181,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
                 "delta": compiled.delta(held, taken),
                 "predicted": predicted,
                 "chances": chances,
+                "contingencies": contingencies,
             },
             reason,
             noop=held == taken,
@@ -194,6 +198,7 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             taken,
             predicted,
             chances,
+            contingencies,
             reason,
             run,
             iteration,
@@ -203,6 +208,16 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
             at_risk,
         ) in columns
     ]
+
+
+def _contingencies(compiled: Compiled, state: State, levels: Levels, pause: float) -> list[dict[str, Any]]:
+    """Return the contingencies of one run's next iteration at ``levels`` [R], after a change of ``pause`` seconds."""
+    found = []
+    for one in offers(compiled.projector, state, levels, pause):
+        allocation = compiled.allocation_text(int(compiled.layout.index(one.levels)))
+        reason = {"code": "takes_long", "text": one.text(allocation.words)}
+        found.append({"after_seconds": round(one.after, 3), "allocation": allocation.encoded, "reason": reason})
+    return found
 
 
 def _unless(over: Sequence[bool], told: list[dict[str, T]]) -> list[dict[str, T]]:
@@ -342,6 +357,7 @@ def begin(compiled: Compiled, state: State) -> KindDecision:
             "delta": compiled.delta(int(hold[0]), int(after[0])),
             "predicted": predicted,
             "chances": _chances(compiled, seen)[0],
+            "contingencies": _contingencies(compiled, state, levels[0], 0.0),
         },
         {"code": first.code, "text": text},
         noop=not context.moved,
@@ -361,7 +377,7 @@ def hold(compiled: Compiled, state: State, upcoming: NDArray[np.float64], failur
     here = int(compiled.layout.index(state.levels)[0])
     own = {"allocation": compiled.allocation_text(here).encoded, "delta": compiled.delta(here, here)}
     return KindDecision(
-        {**own, "predicted": {}, "chances": {}},
+        {**own, "predicted": {}, "chances": {}, "contingencies": []},
         {"code": "fallback", "text": f"{failure}; the allocation is held"},
         noop=True,
         state=RunState(pack(state)[0], upcoming, NONE, compiled.belief),

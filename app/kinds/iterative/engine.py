@@ -21,12 +21,13 @@ from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
 from app.kinds.iterative.announced import encode_upcoming, pad_announced
 from app.kinds.iterative.compiled import NONE, Compiled
+from app.kinds.iterative.contingencies import Segment, advance_in_segments, encode_segments
 from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
 from app.kinds.iterative.query import GivenState
 from app.kinds.iterative.report import LARGEST_BYTES, Decision, IterationReport, IterationRunStart
-from app.kinds.iterative.state import RunState, State, advance, stack_rows, unpack
+from app.kinds.iterative.state import RunState, State, stack_rows, unpack
 from app.policies.artifact import Artifact, Memory
 
 Array = NDArray[np.float64]
@@ -42,12 +43,14 @@ class CheckedReport(msgspec.Struct, frozen=True):
         metrics: measured values, in the metrics' units.
         features: features of the iteration.
         upcoming: features of the U iterations after it, [U, F]; None: what was announced before still holds.
+        segments: parts of the iteration, if its allocation changed before its end.
     """
 
     levels: list[int]
     metrics: list[float]
     features: list[float]
     upcoming: Array | None = None
+    segments: Sequence[Segment] = ()
 
 
 class IterativeServing(Serving):
@@ -110,10 +113,12 @@ class IterativeServing(Serving):
             accepted = f"must be less than {compiled.layout.iterations}, the workload's number of iterations"
             raise invalid("/path/iteration", accepted, iteration)
         encoded = compiled.encode(report.allocation, report.metrics, report.features)
-        if not isinstance(report.upcoming, list):
-            return CheckedReport(*encoded)
-        given = [one.features for one in report.upcoming]
-        return CheckedReport(*encoded, encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming"))
+        upcoming = None
+        if isinstance(report.upcoming, list):
+            given = [one.features for one in report.upcoming]
+            upcoming = encode_upcoming(compiled.layout, given, iteration + 1, "/upcoming")
+        parts = report.segments
+        return CheckedReport(*encoded, upcoming, encode_segments(compiled.layout, parts, *encoded[:2]) if parts else ())
 
     def gather(self, compiled: Compiled, pending: Sequence[Pending]) -> Batch:
         """Return all runs with their states advanced by their reports, as input of policies."""
@@ -199,12 +204,13 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
         weights=usual.weights,
         prices=usual.prices,
     )
-    return advance(
+    return advance_in_segments(
         compiled.projector,
         state,
         np.array([report.levels for report in reports], np.int16),
         np.array([report.metrics for report in reports]),
         np.array([report.features for report in reports]).reshape(batch, len(layout.features)),
+        [report.segments for report in reports],
     )._replace(upcoming=pad_announced(upcoming, len(layout.features)))
 
 

@@ -183,6 +183,18 @@ class Layout:
             raise InvalidInput(issues)
         return levels, measured, given
 
+    def encode_allocation(self, allocation: Mapping[str, float]) -> list[int]:
+        """Return the levels of R resources of an allocation, given by name, in this layout's order.
+
+        Raises:
+            InvalidInput: a name is unknown or missing, or a value out of bounds, or off the step grid.
+        """
+        issues: list[FieldIssue] = []
+        levels = self._levels(allocation, issues)
+        if issues:
+            raise InvalidInput(issues)
+        return levels
+
     def encode_features(self, features: Mapping[str, float]) -> list[float]:
         """Return the values of features, given by name, in this layout's order.
 

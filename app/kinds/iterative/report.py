@@ -12,6 +12,7 @@ from app.kinds.contract.engine import DecisionBase, Reason
 from app.kinds.contract.kind import RunStart
 from app.kinds.fields import Finite, Part, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
+from app.kinds.iterative.contingencies import MOST, MOST_SEGMENTS
 from app.kinds.iterative.spec import Target
 
 
@@ -46,6 +47,18 @@ class ShadowStep(BaseModel):
     problem: str | None = Field(description="What failed, if anything.")
 
 
+class Contingency(BaseModel):
+    """A change within the next iteration, in case that it takes longer than expected."""
+
+    after_seconds: float = Field(
+        description="Seconds since the iteration began, the change before it included, after which to change the "
+        "allocation if the iteration isn't over.",
+        examples=[412.5],
+    )
+    allocation: dict[str, float] = Field(description="Allocation from then on, by resource.", examples=[{"gpus": 8}])
+    reason: DecisionReason
+
+
 class Decision(DecisionBase):
     """The next resource step."""
 
@@ -62,6 +75,13 @@ class Decision(DecisionBase):
         "held (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in "
         "the next iteration. None before the first model or for set points.",
         examples=[{"iteration_seconds": 0.97}],
+    )
+    contingencies: list[Contingency] = Field(
+        default=[],
+        max_length=MOST,
+        description="What to do if the iteration isn't over after so many seconds, by ascending time: the launcher "
+        "changes the allocation by itself, also while the service is away, and reports the `segments`. Offered where "
+        "few long iterations are left and the change is expected to pay.",
     )
     shadow: ShadowStep | None = Field(default=None, description="Decision of the run's shadow, if any.")
 
@@ -81,6 +101,13 @@ class UpcomingIteration(Part, frozen=True):
     features: Annotated[Numbers, Meta(description="All of the workload's features.", examples=[{"batch": 128}])]
 
 
+class IterationSegment(Part, frozen=True):
+    """A part of an iteration at one allocation."""
+
+    allocation: Annotated[Numbers, Meta(description="Allocation of the segment, by resource.", examples=[{"gpus": 4}])]
+    seconds: Annotated[float, Meta(gt=0, description="Duration, with the change at its beginning.", examples=[12.5])]
+
+
 class IterationReport(Part, frozen=True, omit_defaults=False):
     """What one iteration used and measured."""
 
@@ -94,6 +121,14 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
             "Replaces what was announced before; an empty list withdraws it; if omitted, it still holds.",
             examples=[[{"features": {"batch": 128}}, {"features": {"batch": 256}}]],
             extra_json_schema={"default": None},
+        ),
+    ] = UNSET
+    segments: Annotated[
+        Annotated[list[IterationSegment], Meta(max_length=MOST_SEGMENTS)] | UnsetType,
+        Meta(
+            description="The parts of an iteration whose allocation changed before its end, in order; the last one's "
+            "is `allocation`, and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`.",
+            extra_json_schema={"default": []},
         ),
     ] = UNSET
     kind: Annotated[Literal["iterative"], Meta(extra_json_schema={"default": "iterative"})] | UnsetType = UNSET

@@ -2,7 +2,11 @@
 
 A row has an iteration number and numbers by name in three parts (``PARTS``). JSON: ``{"iteration": 0, "allocation":
 {…}, "metrics": {…}, "features": {…}}``. CSV: a header, ``execution,iteration,allocation.<resource>…,
-metric.<metric>…,feature.<feature>…`` in any order, and a row per iteration; rows of an execution are contiguous."""
+metric.<metric>…,feature.<feature>…`` in any order, and a row per iteration; rows of an execution are contiguous.
+
+An iteration whose allocation changed before its end has a row per segment, in CSV and as stored: all with its number,
+each with its allocation and seconds; other metrics and features are those of the whole iteration. In JSON it is one
+report with ``segments``."""
 
 from __future__ import annotations
 
@@ -10,10 +14,11 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, Field
 
 from app.kinds.columns import Floats, csv_writer, unescape_formula
@@ -29,12 +34,16 @@ from app.kinds.contract.inputs import (
     tabular,
 )
 from app.kinds.contract.samples import ExecutionBase, ExecutionColumns, Export, Format
+from app.kinds.iterative.contingencies import MOST_SEGMENTS, encode_segments
 from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.spec import SECONDS
 from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_formats
 
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
 ITERATION = "/iteration"
+Parts = Sequence[tuple[Mapping[str, float], float]]
+"""Allocation, by resource, and seconds of each segment of an iteration."""
 
 
 def names_of(layout: Layout) -> dict[str, Sequence[str]]:
@@ -81,12 +90,14 @@ class Checker:
         return len(self.pointers)
 
     def fault(self, data: Floats) -> RowIssue | None:
-        """Return the first error of an execution [n, C], n at most the spec's iterations; None: it is valid."""
+        """Return the first error of an execution [n, C]; None: it is valid."""
         allocation, metrics, features = self._parts.values()
         good = np.abs(data) <= LARGEST_NUMBER  # False for infinities and NaN
         good[0, 0] &= data[0, 0] in self._count
-        good[1:, 0] &= data[1:, 0] == data[0, 0] + self._count[1 : len(data)]
+        good[1:, 0] &= data[1:, 0] == data[:-1, 0] + 1
         good[:, 0] &= data[:, 0] < len(self._count)
+        goes_on = self._goes_on(data)
+        good[1:, 0] |= goes_on
         with np.errstate(invalid="ignore", over="ignore"):  # values that aren't finite are refused anyway
             exact = (data[:, allocation] - self._minimum) / self._step
             level = np.rint(exact)
@@ -98,12 +109,20 @@ class Checker:
         row, column = divmod(int(np.argmin(good)), self.columns)
         return RowIssue(row, self._issue(data, row, column))
 
+    def _goes_on(self, data: Floats) -> NDArray[np.bool_]:
+        """Return which rows but the first go on with the iteration before, at another allocation, [n − 1]."""
+        allocation, metrics, features = self._parts.values()
+        same = data[1:] == data[:-1]
+        same[:, metrics.start + self.layout.seconds] = True
+        found: NDArray[np.bool_] = same[:, 0] & ~same[:, allocation].all(axis=1)
+        return found & same[:, metrics].all(axis=1) & same[:, features].all(axis=1)
+
     def _issue(self, data: Floats, row: int, column: int) -> FieldIssue:
         value = plain(data[row, column])
-        if column == 0 and row and data[row, 0] == data[0, 0] + row:
+        if column == 0 and row and data[row, 0] == data[row - 1, 0] + 1:
             return too_many_issue(len(self._count), value)
         if column == 0:
-            return iteration_issue(plain(data[0, 0] + row) if row else None, value)
+            return iteration_issue(plain(data[row - 1, 0] + 1) if row else None, value)
         try:
             self.layout.encode_report(*self.split_row(data[row]).values())
         except InvalidInput as error:
@@ -117,16 +136,35 @@ class Checker:
         values = row.tolist()
         return {part: dict(zip(self.names[part], values[at], strict=True)) for part, at in self._parts.items()}
 
-    def table(self, reports: Iterable[Sequence[Mapping[str, float]]], first: int) -> Floats:
-        """Return n reports as a table [n, C], numbered from ``first``; each is given as its ``PARTS`` by name.
+    def table(
+        self, reports: Iterable[Sequence[Mapping[str, float]]], first: int, segments: Mapping[int, Parts] | None = None
+    ) -> Floats:
+        """Return reports as a table [n, C], numbered from ``first``; each is given as its ``PARTS`` by name.
 
-        Raises KeyError if a report lacks one of the layout's names."""
+        ``segments``: allocation and seconds of each segment, of the iterations that have any. Raises KeyError if a
+        report lacks one of the layout's names."""
         places = [(at, name) for at, names in enumerate(self.names.values()) for name in names]
-        rows = [
-            [iteration, *[parts[at][name] for at, name in places]]
-            for iteration, parts in enumerate(reports, start=first)
-        ]
+        changed, rows = segments or {}, list[list[float]]()
+        for iteration, (allocation, metrics, features) in enumerate(reports, start=first):
+            each = changed.get(iteration)
+            parts = [(allocation, metrics)] if each is None else [(at, {**metrics, SECONDS: took}) for at, took in each]
+            for at, measured in parts:
+                given = (at, measured, features)
+                rows.append([iteration, *[given[part][name] for part, name in places]])
         return np.array(rows, dtype=np.float64).reshape(len(rows), self.columns)
+
+    def reports(self, data: Floats) -> Iterator[dict[str, Any]]:
+        """Yield the iterations of a table [n, C] as JSON: number, allocation, metrics and features, and segments."""
+        begins = np.flatnonzero(np.diff(data[:, 0], prepend=-1))
+        seconds = self._parts["metrics"].start + self.layout.seconds
+        for rows in np.split(data, begins[1:]):
+            whole = rows[-1].copy()
+            whole[seconds] = rows[:, seconds].sum()
+            report: dict[str, Any] = {"iteration": int(whole[0]), **self.split_row(whole)}
+            if len(rows) > 1:
+                each = zip(map(self.split_row, rows), rows[:, seconds].tolist(), strict=True)
+                report["segments"] = [{"allocation": parts["allocation"], "seconds": took} for parts, took in each]
+            yield report
 
     def seconds(self, data: Floats) -> float:
         """Return the sum of ``iteration_seconds`` of an execution [n, C], capped to a finite number for JSON."""
@@ -156,7 +194,7 @@ class CsvReader:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._limit = checker.layout.iterations
+        self._limit = checker.layout.iterations * MOST_SEGMENTS
         self._names = column_names(checker.layout)
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
@@ -284,6 +322,13 @@ def _split_cells(line: str) -> list[str]:
 # JSON bodies, and schemas of executions in the API.
 
 
+class SampleSegment(msgspec.Struct, forbid_unknown_fields=True):
+    """A part of an iteration in JSON."""
+
+    allocation: dict[str, float]
+    seconds: Annotated[float, msgspec.Meta(gt=0)]
+
+
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
     """An iteration in JSON; its number is optional."""
 
@@ -291,6 +336,7 @@ class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
     metrics: dict[str, float]
     features: dict[str, float] = {}
     iteration: int | None = None
+    segments: Annotated[list[SampleSegment], msgspec.Meta(max_length=MOST_SEGMENTS)] = []
 
 
 class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -300,6 +346,13 @@ class SampleBody(msgspec.Struct, forbid_unknown_fields=True):
     reports: list[SampleReport]
 
 
+class SegmentRead(BaseModel):
+    """A part of an iteration at one allocation."""
+
+    allocation: dict[str, float]
+    seconds: float
+
+
 class Report(BaseModel):
     """What one iteration used and measured."""
 
@@ -307,6 +360,9 @@ class Report(BaseModel):
     allocation: dict[str, float] = Field(examples=[{"gpus": 4}])
     metrics: dict[str, float] = Field(examples=[{"iteration_seconds": 31.5}])
     features: dict[str, float] = Field(examples=[{"batch": 128}])
+    segments: list[SegmentRead] = Field(
+        default=[], description="Its parts, if the allocation changed before its end; the last one's is `allocation`."
+    )
 
 
 class ExecutionRead(ExecutionBase):
@@ -328,6 +384,18 @@ _REPORT: dict[str, Any] = {
     "properties": {
         "iteration": {"type": "integer", "minimum": 0},
         **{part: {"type": "object", "additionalProperties": {"type": "number"}} for part in PARTS},
+        "segments": {
+            "type": "array",
+            "maxItems": MOST_SEGMENTS,
+            "items": {
+                "type": "object",
+                "required": ["allocation", "seconds"],
+                "properties": {
+                    "allocation": {"type": "object", "additionalProperties": {"type": "number"}},
+                    "seconds": {"type": "number", "exclusiveMinimum": 0},
+                },
+            },
+        },
     },
 }
 
@@ -368,6 +436,7 @@ class IterationSamples(ReportCodec):
     def members(self, report: SampleReport) -> int:
         """Return the least number of JSON members that a report was read from, to detect duplicates."""
         parts = len(report.allocation) + len(report.metrics) + len(report.features)
+        parts += sum(2 + len(part.allocation) for part in report.segments) + bool(report.segments)
         return 2 + parts + bool(report.features) + (report.iteration is not None)
 
     def table(self, reports: Sequence[SampleReport]) -> Floats:
@@ -391,18 +460,32 @@ class IterationSamples(ReportCodec):
         fault = self.checker.fault(data)
         if fault is not None:
             raise _at_report(*fault)
-        return data
+        changed = {first + index: self._parts(index, report) for index, report in enumerate(reports) if report.segments}
+        return self.checker.table(each, first, changed) if changed else data
+
+    def _parts(self, index: int, report: SampleReport) -> Parts:
+        levels, metrics, _ = self.layout.encode_report(report.allocation, report.metrics, report.features)
+        try:
+            encode_segments(self.layout, report.segments, levels, metrics)
+        except InvalidInput as error:
+            raise _at_report(index, error.errors[0]) from error
+        return [(part.allocation, part.seconds) for part in report.segments]
 
     def of_run(self, run: str, reports: Sequence[Mapping[str, Any]], first: int = 0) -> Sample | None:
-        """Convert a run's reports to an execution with one row each, numbered from ``first``; None without reports.
+        """Convert a run's reports to an execution, numbered from ``first``; None without reports.
 
         Raises KeyError if a report lacks one of the layout's names."""
         each = [[report.get(part, {}) for part in PARTS] for report in reports]
-        return self.pack(run, 0, self.checker.table(each, first)) if each else None
+        changed = {
+            iteration: [(part["allocation"], part["seconds"]) for part in report["segments"]]
+            for iteration, report in enumerate(reports, start=first)
+            if report.get("segments")
+        }
+        return self.pack(run, 0, self.checker.table(each, first, changed)) if each else None
 
     def reports(self, data: bytes) -> list[dict[str, Any]]:
-        """Return every iteration of stored bytes as JSON: its number, allocation, metrics and features."""
-        return [{"iteration": int(values[0]), **self.checker.split_row(values)} for values in self.unpack(data)]
+        """Return every iteration of stored bytes as JSON: its number, allocation, metrics, features, and segments."""
+        return list(self.checker.reports(self.unpack(data)))
 
     def csv_rows(self, execution: ExecutionColumns) -> Iterator[str]:
         """Yield a stored execution as lines of CSV; numbers are the shortest text that parses to the same value."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from app.charts.figures import Cell, Figure, Fitted, Sample, doubt, response, steps_map
-from app.charts.text import amount, money, percent
+from app.charts.text import amount, money, percent, seconds
 from app.charts.timeline import Expected, Point, Series, allocated, measured, progress
 from app.kinds.contract.policy import Situation
 from app.kinds.contract.views import (
@@ -29,6 +29,7 @@ from app.kinds.contract.views import (
 )
 from app.kinds.iterative import policies
 from app.kinds.iterative.compiled import Compiled
+from app.kinds.iterative.contingencies import Segment, advance_in_segments
 from app.kinds.iterative.heuristics import HEURISTICS
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
@@ -39,7 +40,7 @@ from app.kinds.iterative.prediction import metrics_so_far, state_of, target
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.query import beginning
 from app.kinds.iterative.spec import Metric
-from app.kinds.iterative.state import State, advance, begin
+from app.kinds.iterative.state import State, begin
 
 # Workload page: metrics by resource, their uncertainty, and the most informative next sample.
 
@@ -206,7 +207,11 @@ def _states(compiled: Compiled, history: RunHistory, chosen: set[int]) -> State:
         report = one.report
         levels, metrics, features = compiled.encode(report["allocation"], report["metrics"], report.get("features", {}))
         given = np.array([features]).reshape(1, len(compiled.layout.features))
-        state = advance(projector, state, np.array([levels], np.int16), np.array([metrics]), given)
+        parts = [
+            Segment(compiled.layout.encode_allocation(p["allocation"]), p["seconds"])
+            for p in report.get("segments", [])
+        ]
+        state = advance_in_segments(projector, state, np.array([levels], np.int16), np.array([metrics]), given, [parts])
         if one.iteration in chosen:
             found.append(state)
     return State._make(np.concatenate(column) for column in zip(*found, strict=True))
@@ -277,6 +282,10 @@ def facts(compiled: Compiled, history: RunHistory) -> list[Fact]:
     ]
     if state is not None:
         found.append(Fact("cost so far", money(float(state.cost[0]))))
+    if history.state is not None and decision.get("contingencies"):
+        first = decision["contingencies"][0]
+        after = f"not over after {seconds(first['after_seconds'])}"
+        found.append(Fact("if it takes longer", _amounts(first["allocation"]), after))
     done = state is not None and int(state.iteration[0]) >= compiled.layout.iterations
     over = metrics_so_far(compiled.layout, state, history.start) if state is not None and done else {}
     aimed_at = [metric for metric in compiled.layout.spec.metrics if target(history.start, metric)]

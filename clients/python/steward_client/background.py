@@ -8,10 +8,11 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
-from .channel import Numbers
+from .channel import Numbers, Segments
 from .errors import StewardError
 from .iterative import Run
 from .orphans import hand_over_earlier
+from .reaction import Contingency
 from .spool import Origin, Spool, StoredReport
 
 AGAIN_SECONDS = 10.0
@@ -78,7 +79,14 @@ class Background:
         """Number of reports that aren't acknowledged yet."""
         return self._inbox.qsize() + len(self._run.unsent)
 
-    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
+    @property
+    def contingencies(self) -> list[Contingency]:
+        """What to do if the next iteration takes longer than expected; empty while its decision isn't known yet."""
+        return self._run.contingencies if self._run.decision.iteration == self._next else []
+
+    def report(
+        self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
+    ) -> Future[None]:
         """Store a report and hand it to the thread; the future is done once the thread has tried to send it.
 
         Raises:
@@ -86,7 +94,7 @@ class Background:
         """
         if self._raised is not None:
             raise self._raised
-        kept = StoredReport(iteration, allocation, metrics, features)
+        kept = StoredReport(iteration, allocation, metrics, features, segments)
         if self._spool is not None:
             self._spool.keep(kept)
         return self._hand_over(kept)
@@ -148,7 +156,7 @@ class Background:
         """Report an item (None: none) and send stored reports; seconds to the next attempt, None: all are sent."""
         try:
             if item is not None and self._raised is None:
-                self._run.report(*item.report)
+                item.report.send(self._run)
             rest = self._run.deliver()
         except StewardError as error:
             self._raised, rest = error, None

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Any, Protocol
 
 from .errors import StewardError
+from .reaction import Contingency
 
 Numbers = Mapping[str, float]
 """Values by name."""
+Segments = Sequence[Mapping[str, Any]]
+"""Parts of an iteration whose allocation changed before its end, as in a report."""
 
 
 class Channel(Protocol):
@@ -39,8 +42,15 @@ class Channel(Protocol):
     def refused(self) -> StewardError | None:
         """Why the service refuses reports; None: it accepts them, or hasn't been asked."""
 
-    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
-        """Hand over the allocation, metrics and features of an iteration; the future is done once answered or stored.
+    @property
+    def contingencies(self) -> list[Contingency]:
+        """What to do if the next iteration takes longer than expected, by ascending time."""
+
+    def report(
+        self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
+    ) -> Future[None]:
+        """Hand over the allocation, metrics, features and segments of an iteration; the future is done once answered
+        or stored.
 
         Raises:
             StewardError: an earlier report was refused, if refusals are raised.

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from .channel import Channel
+from .channel import Channel, Segments
+from .reaction import Apply, Reaction
 
 SECONDS = "iteration_seconds"
 SHORTEST = 1e-9
@@ -27,7 +28,7 @@ class Epoch:
         allocation: the decided allocation, by resource; empty if there is none.
     """
 
-    def __init__(self, channel: Channel, number: int, clock: Clock) -> None:
+    def __init__(self, channel: Channel, number: int, clock: Clock, apply: Apply | None = None) -> None:
         self.number, self.allocation = number, channel.allocation
         self._channel, self._clock = channel, clock
         self._used = self.allocation
@@ -35,6 +36,9 @@ class Epoch:
         self._features: dict[str, float] = {}
         self._began = clock()
         self._done: Future[None] | None = None
+        self._reaction: Reaction | None = None
+        if apply is not None and self.allocation:
+            self._reaction = Reaction(self.allocation, channel.contingencies, apply, clock).__enter__()
 
     def log(self, **metrics: float) -> None:
         """Record metrics; later values replace earlier ones. ``iteration_seconds`` is measured unless it is given.
@@ -86,8 +90,25 @@ class Epoch:
         """
         if self._done is None:
             self._metrics.setdefault(SECONDS, self.seconds)
-            self._done = self._channel.report(self.number, self._used, self._metrics, self._features)
+            segments = self._segments()
+            self._done = self._channel.report(self.number, self._used, self._metrics, self._features, segments)
         return self._done
+
+    def _segments(self) -> Segments:
+        """End the reaction; the segments of the epoch, the last at the amounts in use, and empty without a change."""
+        if self._reaction is None:
+            return ()
+        self._reaction.stop()
+        segments = self._reaction.segments
+        scale = self._metrics[SECONDS] / self._reaction.seconds
+        if segments:
+            self._used = segments[-1]["allocation"]
+        return [part | {"seconds": part["seconds"] * scale} for part in segments]
+
+    def abandon(self) -> None:
+        """End what reacts to the epoch's duration, without a report."""
+        if self._reaction is not None:
+            self._reaction.stop()
 
 
 class Loop:
@@ -98,24 +119,30 @@ class Loop:
         count: number of epochs of the whole run, including those already reported.
         wait_share: longest wait for a decision, as a share of the duration of the epoch that it answers; 0 or more.
         clock: seconds of a monotonic clock.
+        apply: sets an allocation within an epoch that takes longer than expected; None: nothing is done then.
 
     Raises:
         ValueError: ``count`` or ``wait_share`` is below 0.
     """
 
     def __init__(
-        self, channel: Channel, count: int = 0, wait_share: float = 0.0, clock: Clock = time.perf_counter
+        self,
+        channel: Channel,
+        count: int = 0,
+        wait_share: float = 0.0,
+        clock: Clock = time.perf_counter,
+        apply: Apply | None = None,
     ) -> None:
         if count < 0 or not wait_share >= 0:
             raise ValueError(f"epochs and wait_share must be 0 or more, not {count!r} and {wait_share!r}")
-        self._channel, self._clock, self._share = channel, clock, wait_share
+        self._channel, self._clock, self._share, self._apply = channel, clock, wait_share, apply
         self.numbers = range(channel.iteration, count)
         if count:
             channel.expect(count)
 
     def begin(self) -> Epoch:
         """Begin the next epoch and return it."""
-        return Epoch(self._channel, self._channel.iteration, self._clock)
+        return Epoch(self._channel, self._channel.iteration, self._clock, self._apply)
 
     def end(self, epoch: Epoch) -> tuple[Future[None], float]:
         """Report an epoch; returns the report's future, and the seconds to wait for it."""

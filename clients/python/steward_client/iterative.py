@@ -10,6 +10,7 @@ from .errors import StewardError, Unreachable
 from .generated.models import Decision
 from .live import Live, Service
 from .outage import WAIT_SECONDS, Outage
+from .reaction import Apply, Contingency, Reaction
 from .retry import Retry
 
 Report = dict[str, Any]
@@ -127,6 +128,16 @@ class Run(Live[Decision]):
         return dict(self.decision.allocation.additional_properties)
 
     @property
+    def contingencies(self) -> list[Contingency]:
+        """What to do if the next iteration takes longer than expected, by ascending time."""
+        return contingencies_of(self.decision)
+
+    def react(self, apply: Apply) -> Reaction:
+        """Context manager around the next iteration that applies the decision's contingencies by ``apply``, in a
+        thread, and records the segments for the report; the service isn't needed meanwhile."""
+        return Reaction(self.allocation, self.contingencies, apply)
+
+    @property
     def iteration(self) -> int:
         """Number of the next report, after the stored ones."""
         return max(self.decision.iteration, max(self._unsent, default=-1) + 1)
@@ -148,11 +159,13 @@ class Run(Live[Decision]):
         metrics: Mapping[str, float],
         features: Mapping[str, float] | None = None,
         upcoming: Sequence[Mapping[str, float]] | None = None,
+        segments: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, float]:
         """Report an iteration's allocation, metrics and features; returns the next allocation, or the last known.
 
         ``upcoming`` announces the features of the iterations after it, in order, and replaces earlier announcements;
-        None leaves them in force. A report with the number of a stored report replaces it.
+        None leaves them in force. ``segments`` are the parts of an iteration whose allocation changed before its end
+        (``react``), the last of which is at ``allocation``. A report with the number of a stored report replaces it.
 
         Raises (only with ``refusals="raise"``):
             StewardError: the service refused this report or a stored one (a note says which), for an unknown name, a
@@ -163,7 +176,7 @@ class Run(Live[Decision]):
         if self._left_out:  # the service takes no gaps
             iteration = min(iteration, self.iteration)
         try:
-            self._keep(iteration, _report(allocation, metrics, features, upcoming))
+            self._keep(iteration, _report(allocation, metrics, features, upcoming, segments))
         except (ValueError, TypeError):
             if self._raises:
                 raise
@@ -298,16 +311,27 @@ def _parse_decision(found: Mapping[str, Any]) -> Decision:
     return decision
 
 
+def contingencies_of(decision: Decision) -> list[Contingency]:
+    """The contingencies of a decision, by ascending time."""
+    found = decision.contingencies or []
+    return [
+        Contingency(one.after_seconds, dict(one.allocation.additional_properties), one.reason.text) for one in found
+    ]
+
+
 def _report(
     allocation: Mapping[str, float],
     metrics: Mapping[str, float],
     features: Mapping[str, float] | None,
     upcoming: Sequence[Mapping[str, float]] | None,
+    segments: Sequence[Mapping[str, Any]],
 ) -> Report:
     """The report as JSON values; raises ValueError or TypeError for values that JSON can't represent, such as NaN."""
     report: Report = {"allocation": dict(allocation), "metrics": dict(metrics), "features": dict(features or {})}
     if upcoming is not None:
         report["upcoming"] = _upcoming_features(upcoming)
+    if segments:
+        report["segments"] = [dict(segment) for segment in segments]
     json.dumps(report, allow_nan=False)
     return report
 

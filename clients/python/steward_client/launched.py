@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from .background import Background
-from .channel import Channel, Numbers
+from .channel import Channel, Numbers, Segments
 from .errors import StewardError
 from .iterative import Refusals, Run
+from .reaction import Contingency
 from .retry import Retry
 
 ITERATIONS, ALLOCATION, RUN = "STEWARD_ITERATIONS", "STEWARD_ALLOCATION", "STEWARD_RUN"
@@ -67,9 +68,16 @@ class Launched:
         """Always None: a launcher refuses nothing."""
         return None
 
-    def report(self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers) -> Future[None]:
+    @property
+    def contingencies(self) -> list[Contingency]:
+        """Always empty: the launcher applies them."""
+        return []
+
+    def report(
+        self, iteration: int, allocation: Numbers, metrics: Numbers, features: Numbers, segments: Segments = ()
+    ) -> Future[None]:
         """Append a line with metrics and features, without them beyond ``LARGEST_LINE`` bytes; the future is done."""
-        del allocation
+        del allocation, segments
         line = {"iteration": iteration, **self._told, "metrics": dict(metrics), "features": dict(features)}
         data = json.dumps(line, separators=(",", ":")).encode() + b"\n"
         if len(data) > LARGEST_LINE:

@@ -43,7 +43,7 @@ def _finish_earlier(run: Run, spool: Spool) -> None:
     try:
         kept = spool.stored_reports(earlier.iteration)
         for one in kept:
-            earlier.report(*one)
+            one.send(earlier)
         earlier.fail("its process ended without ending the run")
     finally:
         earlier.close()

@@ -12,10 +12,13 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from .channel import Numbers
+from .channel import Numbers, Segments
 from .journal import Journal, JournalError, Line
+
+if TYPE_CHECKING:
+    from .iterative import Run
 
 BEGUN, REPORT = "begun", "report"
 LONGEST_SECONDS = 90 * 86_400.0
@@ -33,12 +36,17 @@ class Origin(NamedTuple):
 
 
 class StoredReport(NamedTuple):
-    """A stored report: iteration, and values by name."""
+    """A stored report: iteration, values by name, and segments as in ``Run.report``."""
 
     iteration: int
     allocation: Numbers
     metrics: Numbers
     features: Numbers
+    segments: Segments = ()
+
+    def send(self, run: Run) -> None:
+        """Report it to its run."""
+        run.report(self.iteration, self.allocation, self.metrics, self.features, segments=self.segments)
 
 
 class Spool:
@@ -120,4 +128,5 @@ def left_behind(workload: str, service: str) -> Iterator[Spool]:
 
 
 def _reports(lines: list[Line]) -> Iterator[StoredReport]:
-    return (StoredReport(*line[REPORT]) for line in lines if len(line.get(REPORT, ())) == len(StoredReport._fields))
+    most, least = len(StoredReport._fields), len(StoredReport._fields) - len(StoredReport._field_defaults)
+    return (StoredReport(*line[REPORT]) for line in lines if least <= len(line.get(REPORT, ())) <= most)

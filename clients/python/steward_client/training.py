@@ -16,6 +16,7 @@ from .iterative import Refusals, Run
 from .launched import channel_of_launcher
 from .live import Service
 from .outage import WAIT_SECONDS
+from .reaction import Apply
 from .retry import Retry
 
 
@@ -31,14 +32,22 @@ class Epochs:
     def __iter__(self) -> Iterator[Epoch]:
         for _ in self._loop.numbers:
             epoch = self._loop.begin()
-            yield epoch
+            try:
+                yield epoch
+            except GeneratorExit:
+                epoch.abandon()
+                raise
             done, seconds = self._loop.end(epoch)
             wait([done], seconds)
 
     async def __aiter__(self) -> AsyncIterator[Epoch]:
         for _ in self._loop.numbers:
             epoch = self._loop.begin()
-            yield epoch
+            try:
+                yield epoch
+            except GeneratorExit:
+                epoch.abandon()
+                raise
             done, seconds = self._loop.end(epoch)
             await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
 
@@ -73,7 +82,7 @@ class EpochRun:
         """Why the service refuses reports at the moment, with the fields; None: it doesn't."""
         return self._channel.refused
 
-    def epochs(self, count: int, *, wait_share: float = WAIT_SHARE) -> Epochs:
+    def epochs(self, count: int, *, wait_share: float = WAIT_SHARE, apply: Apply | None = None) -> Epochs:
         """The remaining epochs of ``count``; each is reported when the loop asks for the next one.
 
         Reporting does not block. The next epoch waits for the decision on the last one for at most ``wait_share`` of
@@ -81,10 +90,13 @@ class EpochRun:
         exception is not reported, unless its ``end`` was called. Iterating raises StewardError only with
         ``refusals="raise"``, if an earlier report was refused.
 
+        ``apply`` sets an allocation while an epoch runs, and is called in a thread if the epoch takes longer than
+        expected and the decision says what to do then; without it, decisions are applied between epochs alone.
+
         Raises:
             ValueError: ``count`` or ``wait_share`` is below 0.
         """
-        return Epochs(Loop(self._channel, count, wait_share))
+        return Epochs(Loop(self._channel, count, wait_share, apply=apply))
 
     def __enter__(self) -> Self:
         self._channel.start()

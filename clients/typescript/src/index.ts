@@ -77,6 +77,56 @@ export function steward(baseUrl: string, key?: string): Steward {
   return client;
 }
 
+export type Decision = Schemas["Decision"];
+export type Segment = Schemas["IterationSegment"];
+
+/** An iteration that runs under a decision's contingencies, until `stop`. */
+export interface Reaction {
+  /** Ends the iteration; nothing is applied after this. What its report says of it, `iteration_seconds` included. */
+  stop(): { allocation: Record<string, number>; seconds: number; segments: Segment[] };
+}
+
+/**
+ * Begins an iteration: calls `apply` with another allocation if the iteration isn't over after as many seconds as the
+ * decision says, also while the service is away. Where `apply` throws, what was set before stays.
+ */
+export function react(
+  decision: Pick<Decision, "allocation" | "contingencies">,
+  apply: (allocation: Record<string, number>) => void | Promise<void>,
+): Reaction {
+  const began = performance.now();
+  const since = (): number => (performance.now() - began) / 1000;
+  const changes = [{ allocation: decision.allocation, at: 0 }];
+  let over = false;
+  const timers = (decision.contingencies ?? []).map(({ after_seconds, allocation }) =>
+    setTimeout(async () => {
+      const at = since();
+      try {
+        await apply(allocation);
+      } catch (error) {
+        console.error("an allocation could not be applied within the iteration; what is set stays", error);
+        return;
+      }
+      if (!over) {
+        changes.push({ allocation, at });
+      }
+    }, after_seconds * 1000),
+  );
+  return {
+    stop() {
+      const seconds = since();
+      over = true;
+      for (const timer of timers) {
+        clearTimeout(timer);
+      }
+      const ends = [...changes.slice(1).map(({ at }) => at), seconds];
+      const parts = changes.map(({ allocation, at }, i) => ({ allocation, seconds: (ends[i] ?? seconds) - at }));
+      const last = changes.at(-1)?.allocation ?? decision.allocation;
+      return { allocation: last, seconds, segments: parts.length > 1 ? parts : [] };
+    },
+  };
+}
+
 const WAIT_AT_MOST_SECONDS = 30;
 
 /**

@@ -1441,6 +1441,29 @@ export interface components {
             changes?: number;
         };
         /**
+         * Contingency
+         * @description A change within the next iteration, in case that it takes longer than expected.
+         */
+        Contingency: {
+            /**
+             * After Seconds
+             * @description Seconds since the iteration began, the change before it included, after which to change the allocation if the iteration isn't over.
+             * @example 412.5
+             */
+            after_seconds: number;
+            /**
+             * Allocation
+             * @description Allocation from then on, by resource.
+             * @example {
+             *       "gpus": 8
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            };
+            reason: components["schemas"]["DecisionReason"];
+        };
+        /**
          * Convergence
          * @description When a job that reports its loss or metric has little left to gain; its GPUs are then halved by window.
          *
@@ -1611,6 +1634,12 @@ export interface components {
             chances?: {
                 [key: string]: number;
             };
+            /**
+             * Contingencies
+             * @description What to do if the iteration isn't over after so many seconds, by ascending time: the launcher changes the allocation by itself, also while the service is away, and reports the `segments`. Offered where few long iterations are left and the change is expected to pay.
+             * @default []
+             */
+            contingencies?: components["schemas"]["Contingency"][];
             /**
              * @description Decision of the run's shadow, if any.
              * @default null
@@ -2628,10 +2657,35 @@ export interface components {
              */
             upcoming?: components["schemas"]["UpcomingIteration"][] | null;
             /**
+             * @description The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`, and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`.
+             * @default []
+             */
+            segments?: components["schemas"]["IterationSegment"][];
+            /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             kind: "iterative";
+        };
+        /**
+         * IterationSegment
+         * @description A part of an iteration at one allocation.
+         */
+        IterationSegment: {
+            /**
+             * @description Allocation of the segment, by resource.
+             * @example {
+             *       "gpus": 4
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            };
+            /**
+             * @description Duration, with the change at its beginning.
+             * @example 12.5
+             */
+            seconds: number;
         };
         /**
          * IterativeSpec
@@ -3927,6 +3981,12 @@ export interface components {
             features: {
                 [key: string]: number;
             };
+            /**
+             * Segments
+             * @description Its parts, if the allocation changed before its end; the last one's is `allocation`.
+             * @default []
+             */
+            segments?: components["schemas"]["SegmentRead"][];
         };
         /**
          * ReportWarning
@@ -4317,6 +4377,18 @@ export interface components {
             task: string;
             /** Score */
             score: number;
+        };
+        /**
+         * SegmentRead
+         * @description A part of an iteration at one allocation.
+         */
+        SegmentRead: {
+            /** Allocation */
+            allocation: {
+                [key: string]: number;
+            };
+            /** Seconds */
+            seconds: number;
         };
         /**
          * SeriesRead
@@ -6735,6 +6807,12 @@ export interface operations {
                             features?: {
                                 [key: string]: number;
                             };
+                            segments?: {
+                                allocation: {
+                                    [key: string]: number;
+                                };
+                                seconds: number;
+                            }[];
                         }[];
                     }[];
                 };

@@ -33,6 +33,7 @@ from app.settings import Settings
 from tests.clients.cutting import BEFORE, Cutting
 from tests.clients.launcher.serving import FAMILY, PRINTS, REPORTS, SPEC, TELLS, WAITS, script, worked
 from tests.clients.test_foreign import ANSWERS
+from tests.clients.test_reaction import contingency, with_contingencies
 from tests.clients.test_run import Handler, forwarded
 from tests.servers import wait_until
 
@@ -118,6 +119,46 @@ class Bounded(LocalProcesses):
     def apply(self, allocation: Allocation) -> Allocation:
         """Set what there is."""
         return super().apply({"cpu": min(allocation["cpu"], 33.0)})
+
+
+SLOW = "import time\nfor n in range(4):\n    time.sleep(1.0)\n    print(f'epoch {n}: loss=1')\n"
+
+
+def test_contingencies_are_applied_within_an_iteration_and_reported(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    handler = with_contingencies(
+        forwarded, contingency(0.4, cpu=80), contingency(0.6, cpu=40), contingency(900, cpu=20)
+    )
+    assert run(serve(handler).url, "--", sys.executable, script(folder, SLOW)) == 0
+    said = capfd.readouterr().err
+    assert "within iteration 1: cpu 40 % (contingency: not over)" in said
+    (one,) = runs(client)
+    reports = [item["report"] for item in iterations(client, one["id"])]
+    assert len(reports) == 3  # without the first, of which the start can't be told
+    for report in reports:
+        parts = report["segments"]
+        amounts = [part["allocation"]["cpu"] for part in parts]
+        assert amounts[-2:] == [80.0, 40.0]  # whatever it began with
+        assert report["allocation"] == parts[-1]["allocation"]
+        took = report["metrics"]["iteration_seconds"]
+        assert sum(part["seconds"] for part in parts) == pytest.approx(took)
+        assert took - parts[-1]["seconds"] >= 0.6
+
+
+def test_nothing_is_applied_within_an_iteration_where_a_change_restarts_the_command(
+    serve: Serve, forwarded: Handler, client: TestClient, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = LocalProcesses.resources
+    monkeypatch.setattr(
+        LocalProcesses,
+        "resources",
+        lambda self: {name: replace(one, restarts=True) for name, one in found(self).items()},
+    )
+    handler = with_contingencies(forwarded, contingency(0.2, cpu=40))
+    assert run(serve(handler).url, "--", sys.executable, script(folder, SLOW)) == 0
+    (one,) = runs(client)
+    assert not [item for item in iterations(client, one["id"]) if item["report"].get("segments")]
 
 
 def test_what_is_really_given_is_reported(

@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from app.kinds.iterative.contingencies import as_one, pauses_before
 from app.kinds.iterative.layout import Layout
-from app.kinds.iterative.model import locate, weighted_sum
+from app.kinds.iterative.model import ModelTable, locate, weighted_sum
 from app.kinds.iterative.projection import course_places
+from app.kinds.iterative.projector import Projector
 from workers.estimators.base import Estimator, Floats, Integers, distinct
 from workers.estimators.selection import Reading, directly
+from workers.inputs import Samples
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,37 @@ class Executions:
         groups = np.repeat(np.arange(len(self.items)), [len(data) for _, data in self.items]).astype(np.intp)
         _, allocation, measured, given = np.split(data, np.cumsum([1, resources, metrics]), axis=1)
         return Flat(groups, data[:, 0].astype(np.intp), allocation, measured, given, _changes(allocation, groups))
+
+
+def whole_iterations(layout: Layout, samples: Samples, table: ModelTable) -> Samples:
+    """Return executions with a row per iteration; where the allocation changed within one, as if all of it had run at
+    the last allocation, by the domain model ``table``. ``samples`` itself if there is no such iteration.
+
+    An execution [n, 1 + R + M + F] has successive rows of one number for the segments of such an iteration.
+    """
+    changed = [bool((np.diff(data[:, 0]) == 0).any()) for _, data in samples]
+    if not any(changed):
+        return samples
+    projector, each = Projector(layout, table), zip(samples, changed, strict=True)
+    return tuple((name, _whole(layout, projector, data) if parts else data) for (name, data), parts in each)
+
+
+def _whole(layout: Layout, projector: Projector, data: Floats) -> Floats:
+    begins = np.flatnonzero(np.diff(data[:, 0], prepend=-1))
+    resources, metrics = len(layout.resources), len(layout.metrics)
+    minima, steps = (np.array([getattr(r, part) for r in layout.spec.resources]) for part in ("minimum", "step"))
+    rows = []
+    for begin, own in zip(begins, np.split(data, begins[1:]), strict=True):
+        row = own[-1].copy()
+        if len(own) > 1:
+            levels = np.rint((own[:, 1 : 1 + resources] - minima) / steps).astype(np.int16)
+            before = np.rint((data[max(int(begin) - 1, 0), 1 : 1 + resources] - minima) / steps).astype(np.int16)
+            worked = own[:, 1 + resources + layout.seconds] - pauses_before(projector, levels, before)
+            measured, features = row[1 + resources :][:metrics], row[1 + resources + metrics :]
+            number = np.array([int(row[0])])
+            row[1 + resources :][:metrics] = as_one(projector, levels, worked, measured, features[None], number)
+        rows.append(row)
+    return np.array(rows).reshape(len(rows), data.shape[1])
 
 
 class Flat(NamedTuple):

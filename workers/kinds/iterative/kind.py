@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from app.kinds.iterative.model import ModelTable
     from workers.evaluation.wrappers import World
-    from workers.inputs import Conditions, HoldOut, LoggedRun, Workload
+    from workers.inputs import Conditions, HoldOut, LoggedRun, Samples, Workload
     from workers.kinds.iterative.training import IterativeTraining
     from workers.learning.simulator import Simulator
     from workers.learning.training.driver import PlannedPolicy
@@ -39,13 +39,20 @@ class Iterative(SimulatedKind):
             CriterionMissed: a simulated iteration takes longer than the spec allows.
             EstimationError: a metric is not greater than 0 everywhere.
         """
+        from app.kinds.iterative.layout import Layout
+        from app.kinds.iterative.prior import prior_table
         from workers.kinds.iterative.fit import fit_domain_model
-        from workers.kinds.iterative.grid import Executions
+        from workers.kinds.iterative.grid import Executions, whole_iterations
         from workers.kinds.iterative.judge import chosen_rule
 
-        fitted = fit_domain_model(workload.spec, Executions(tuple(workload.samples)), seed)
+        layout = Layout(workload.spec)
+        samples = whole_iterations(layout, workload.samples, prior_table(layout))
+        fitted = fit_domain_model(workload.spec, Executions(tuple(samples)), seed)
+        if samples is not workload.samples:  # once more, by what is known of their segments now
+            samples = whole_iterations(layout, workload.samples, fitted.table)
+            fitted = fit_domain_model(workload.spec, Executions(tuple(samples)), seed)
         try:
-            table, answers = chosen_rule(workload.spec, workload.samples, fitted.table, seed=seed)
+            table, answers = chosen_rule(workload.spec, samples, fitted.table, seed=seed)
         except Exception as error:
             logger.exception("workload %s: heuristics could not be compared", workload.spec.name)
             reason = f"the comparison of heuristics failed: {type(error).__name__}: {error}"
@@ -104,7 +111,7 @@ class Iterative(SimulatedKind):
                 f"targets with a probability are decided by model_predictive alone, agents learn from weights: "
                 f"{', '.join(sure)}; PATCH the workload's probabilities to null to train for its weights"
             )
-        return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
+        return IterativeTraining(workload.spec, _table(workload), request.seed, _samples(workload))
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """Prepare an evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
@@ -118,15 +125,15 @@ class Iterative(SimulatedKind):
         spec, table = workload.spec, _table(workload)
         if held_out is None:
             return Evaluation(IterativeProblem(spec, table, without=NOT_REQUESTED), not_requested())
-        other, report = held_out_model(spec, workload.samples, held_out, seed)
+        other, report = held_out_model(spec, _samples(workload), held_out, seed)
         tables = () if other is None else (other,)
         return Evaluation(IterativeProblem(spec, table, tables, report["reason"] or NOTHING_HELD_OUT), report)
 
     def off_policy(self, workload: Workload, artifact: bytes, runs: Sequence[LoggedRun]) -> dict[str, Any]:
         """Estimate returns by replay under the domain model and importance sampling, as ``off_policy.score``.
 
-        The result is ``{"reason": …}`` with fewer than two finished runs. Runs whose reports don't fit the present spec
-        are left out.
+        The result is ``{"reason": …}`` with fewer than two finished runs. Runs are left out whose reports don't fit the
+        present spec, or whose allocation changed within an iteration, as agents don't choose that.
 
         Raises:
             IncompatibleArtifact: the artifact can't be read.
@@ -139,6 +146,8 @@ class Iterative(SimulatedKind):
 
         layout, logs = Layout(workload.spec), []
         for run in runs:
+            if any(report.get("segments") for report in run.reports):
+                continue
             try:
                 logs.append(from_reports(layout, run.reports, dict(run.start.get("targets", {}))))
             except InvalidInput:  # the spec has changed since the run
@@ -154,6 +163,13 @@ def _table(workload: Workload) -> ModelTable:
     from app.kinds.iterative.policies import in_force
 
     return in_force(ModelTable.from_bytes(workload.model), workload.spec)
+
+
+def _samples(workload: Workload) -> Samples:
+    from app.kinds.iterative.layout import Layout
+    from workers.kinds.iterative.grid import whole_iterations
+
+    return whole_iterations(Layout(workload.spec), workload.samples, _table(workload))
 
 
 KIND = Iterative()

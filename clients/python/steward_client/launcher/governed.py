@@ -14,6 +14,7 @@ from typing import Any
 from steward_client.answers import nothing
 from steward_client.errors import StewardError, Unreachable
 from steward_client.iterative import Run
+from steward_client.reaction import Timetable
 from steward_client.retry import Retry
 
 from .actuators import registry
@@ -66,6 +67,9 @@ class Governed:
         self._remote = dict[str, str]()
         self.cancelled = self.currency = ""
         self._said, self._changes = set[str](), 0
+        self._timetable: Timetable | None = None
+        in_place = not any(one.restarts for one in self._actuator.resources().values())
+        self.watched.between = self._react if in_place else None  # a restart would lose the iteration
 
     _followed: Followed | None
 
@@ -176,10 +180,29 @@ class Governed:
         else:
             self._settle(iteration)
             if row is not None and self._reportable(row):
-                self.run.report(self.run.iteration, before, self._metrics_of(row), self._features_of(row))
+                timetable = self._timetable or Timetable(before, (), 0.0)
+                given = timetable.allocation_at(row.seconds), self._metrics_of(row), self._features_of(row)
+                self.run.report(self.run.iteration, *given, segments=timetable.segments(row.seconds))
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
         self._apply(when, before, self._decided_allocation())
+        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if self._in_order() else None
+
+    def _in_order(self) -> bool:
+        """Whether the last decision is for the iteration that runs now, and the launcher is who reports it."""
+        return self._settled and not self.run.unsent and self._followed is None
+
+    def _react(self) -> None:
+        """Apply the contingency whose time has come in the running iteration, if any."""
+        if self._timetable is None:
+            return
+        due = self._timetable.due(time.monotonic())
+        if due is None or due.allocation == self._timetable.allocation:
+            return
+        if self.watched.apply(due.allocation):
+            self._timetable.changed(self._set(), time.monotonic())
+            self.watched.tell(self.run.iteration, due.allocation, due.reason)
+            self._show(f"within iteration {self.watched.clock.count}", due.allocation, due.reason, "contingency")
 
     def _row(self, iteration: Iteration) -> Row | None:
         if iteration.seconds is None:

@@ -56,6 +56,7 @@ class Watched:
         status: the command's exit status; None while it runs.
         began, ended: its start and end, in seconds of ``time.monotonic``; ``ended`` while it runs: the last look.
         clock: counts its iterations.
+        between: called at each look at the running command, some fifty times a second; None: nothing is.
 
     Args:
         wishes: options of the launch.
@@ -81,6 +82,7 @@ class Watched:
         self._errors: deque[str] = deque(maxlen=LINES_SEEN)
         self._refusals = set[str]()
         self._hints, self._hint_at, self._began_again = set[str | None](), float("inf"), False
+        self.between: Callable[[], None] | None = None
 
     def _own_file(self) -> Tail | None:
         file = self._wishes.watch_file
@@ -197,6 +199,8 @@ class Watched:
                 self.status = self.actuator.stop(signal.SIGPIPE)
             if self.status is None:  # else its last lines may not have arrived yet
                 self._hint()
+                if self.between is not None:
+                    self.between()
         self.actuator.close()  # all that was written has arrived then
         yield from self._new_iterations()
         if self._matcher.bar is not None and self._rank == OUTPUT and self.status == 0:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from .cluster_spec import ClusterSpec
     from .cluster_start import ClusterStart
     from .cluster_weights import ClusterWeights
+    from .contingency import Contingency
+    from .contingency_allocation import ContingencyAllocation
     from .convergence import Convergence
     from .count import Count
     from .criterion import Criterion
@@ -110,6 +112,8 @@ if TYPE_CHECKING:
     from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
     from .iteration_run_start_probabilities import IterationRunStartProbabilities
     from .iteration_run_start_targets import IterationRunStartTargets
+    from .iteration_segment import IterationSegment
+    from .iteration_segment_allocation import IterationSegmentAllocation
     from .iterative_patch import IterativePatch
     from .iterative_patch_prices import IterativePatchPrices
     from .iterative_patch_probabilities import IterativePatchProbabilities
@@ -218,6 +222,8 @@ if TYPE_CHECKING:
     from .run_started import RunStarted
     from .running_task import RunningTask
     from .scored import Scored
+    from .segment_read import SegmentRead
+    from .segment_read_allocation import SegmentReadAllocation
     from .series_read import SeriesRead
     from .server_change import ServerChange
     from .server_change_state import ServerChangeState
@@ -284,6 +290,12 @@ if TYPE_CHECKING:
     from .upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
         UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
     )
+    from .upload_samples_json_body_type_2_samples_item_reports_item_segments_item import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem,
+    )
+    from .upload_samples_json_body_type_2_samples_item_reports_item_segments_item_allocation import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItemAllocation,
+    )
     from .user import User
     from .variant import Variant
     from .verdict import Verdict
@@ -331,6 +343,8 @@ _MODULES = {
     "ClusterSpec": "cluster_spec",
     "ClusterStart": "cluster_start",
     "ClusterWeights": "cluster_weights",
+    "Contingency": "contingency",
+    "ContingencyAllocation": "contingency_allocation",
     "Convergence": "convergence",
     "Count": "count",
     "Criterion": "criterion",
@@ -407,6 +421,8 @@ _MODULES = {
     "IterationRunStartFeaturesType0": "iteration_run_start_features_type_0",
     "IterationRunStartProbabilities": "iteration_run_start_probabilities",
     "IterationRunStartTargets": "iteration_run_start_targets",
+    "IterationSegment": "iteration_segment",
+    "IterationSegmentAllocation": "iteration_segment_allocation",
     "IterativePatch": "iterative_patch",
     "IterativePatchPrices": "iterative_patch_prices",
     "IterativePatchProbabilities": "iterative_patch_probabilities",
@@ -515,6 +531,8 @@ _MODULES = {
     "RunStarted": "run_started",
     "RunningTask": "running_task",
     "Scored": "scored",
+    "SegmentRead": "segment_read",
+    "SegmentReadAllocation": "segment_read_allocation",
     "SeriesRead": "series_read",
     "ServerChange": "server_change",
     "ServerChangeState": "server_change_state",
@@ -557,6 +575,8 @@ _MODULES = {
     "UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation": "upload_samples_json_body_type_2_samples_item_reports_item_allocation",
     "UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures": "upload_samples_json_body_type_2_samples_item_reports_item_features",
     "UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics": "upload_samples_json_body_type_2_samples_item_reports_item_metrics",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem": "upload_samples_json_body_type_2_samples_item_reports_item_segments_item",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItemAllocation": "upload_samples_json_body_type_2_samples_item_reports_item_segments_item_allocation",
     "User": "user",
     "Variant": "variant",
     "Verdict": "verdict",
@@ -613,6 +633,8 @@ __all__ = (
     "ClusterSpec",
     "ClusterStart",
     "ClusterWeights",
+    "Contingency",
+    "ContingencyAllocation",
     "Convergence",
     "Count",
     "Criterion",
@@ -689,6 +711,8 @@ __all__ = (
     "IterationRunStartFeaturesType0",
     "IterationRunStartProbabilities",
     "IterationRunStartTargets",
+    "IterationSegment",
+    "IterationSegmentAllocation",
     "IterativePatch",
     "IterativePatchPrices",
     "IterativePatchProbabilities",
@@ -797,6 +821,8 @@ __all__ = (
     "RunStart",
     "RunStarted",
     "Scored",
+    "SegmentRead",
+    "SegmentReadAllocation",
     "SeriesRead",
     "ServerChange",
     "ServerChangeState",
@@ -839,6 +865,8 @@ __all__ = (
     "UploadSamplesJsonBodyType2SamplesItemReportsItemAllocation",
     "UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures",
     "UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem",
+    "UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItemAllocation",
     "User",
     "Variant",
     "Verdict",

@@ -17,6 +17,7 @@ from ..models.decision_source import DecisionSource
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
+    from ..models.contingency import Contingency
     from ..models.decision_allocation import DecisionAllocation
     from ..models.decision_chances import DecisionChances
     from ..models.decision_delta import DecisionDelta
@@ -67,6 +68,10 @@ class Decision:
     """ Probability of meeting each target at this allocation: run targets by the end of the run if it is held
     (where iterations are known to differ: if the best allocation to hold follows it), iteration targets in the next
     iteration. None before the first model or for set points. """
+    contingencies: list[Contingency] | Unset = UNSET
+    """ What to do if the iteration isn't over after so many seconds, by ascending time: the launcher changes the
+    allocation by itself, also while the service is away, and reports the `segments`. Offered where few long
+    iterations are left and the change is expected to pay. """
     shadow: None | ShadowStep | Unset = UNSET
     """ Decision of the run's shadow, if any. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
@@ -123,6 +128,13 @@ class Decision:
         if not isinstance(self.chances, Unset):
             chances = self.chances.to_dict()
 
+        contingencies: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.contingencies, Unset):
+            contingencies = []
+            for contingencies_item_data in self.contingencies:
+                contingencies_item = contingencies_item_data.to_dict()
+                contingencies.append(contingencies_item)
+
         shadow: dict[str, Any] | None | Unset
         if isinstance(self.shadow, Unset):
             shadow = UNSET
@@ -156,6 +168,8 @@ class Decision:
             field_dict["drift"] = drift
         if chances is not UNSET:
             field_dict["chances"] = chances
+        if contingencies is not UNSET:
+            field_dict["contingencies"] = contingencies
         if shadow is not UNSET:
             field_dict["shadow"] = shadow
 
@@ -163,6 +177,7 @@ class Decision:
 
     @classmethod
     def from_dict(cls: type[T], src_dict: Mapping[str, Any]) -> T:
+        from ..models.contingency import Contingency  # noqa: PLC0415
         from ..models.decision_allocation import DecisionAllocation  # noqa: PLC0415
         from ..models.decision_chances import DecisionChances  # noqa: PLC0415
         from ..models.decision_delta import DecisionDelta  # noqa: PLC0415
@@ -249,6 +264,15 @@ class Decision:
         else:
             chances = DecisionChances.from_dict(_chances)
 
+        _contingencies = d.pop("contingencies", UNSET)
+        contingencies: list[Contingency] | Unset = UNSET
+        if _contingencies is not UNSET:
+            contingencies = []
+            for contingencies_item_data in _contingencies:
+                contingencies_item = Contingency.from_dict(contingencies_item_data)
+
+                contingencies.append(contingencies_item)
+
         def _parse_shadow(data: object) -> None | ShadowStep | Unset:
             if data is None:
                 return data
@@ -284,6 +308,7 @@ class Decision:
             predicted=predicted,
             drift=drift,
             chances=chances,
+            contingencies=contingencies,
             shadow=shadow,
         )
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..models.iteration_report_allocation import IterationReportAllocation
     from ..models.iteration_report_features import IterationReportFeatures
     from ..models.iteration_report_metrics import IterationReportMetrics
+    from ..models.iteration_segment import IterationSegment
     from ..models.upcoming_iteration import UpcomingIteration
 
 
@@ -33,6 +34,9 @@ class IterationReport:
     upcoming: list[UpcomingIteration] | None | Unset = UNSET
     """ The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what
     was announced before; an empty list withdraws it; if omitted, it still holds. """
+    segments: list[IterationSegment] | Unset = UNSET
+    """ The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`,
+    and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`. """
     kind: Literal["iterative"] | Unset = "iterative"
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,6 +60,13 @@ class IterationReport:
         else:
             upcoming = self.upcoming
 
+        segments: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.segments, Unset):
+            segments = []
+            for segments_item_data in self.segments:
+                segments_item = segments_item_data.to_dict()
+                segments.append(segments_item)
+
         kind = self.kind
 
         field_dict: dict[str, Any] = {}
@@ -70,6 +81,8 @@ class IterationReport:
             field_dict["features"] = features
         if upcoming is not UNSET:
             field_dict["upcoming"] = upcoming
+        if segments is not UNSET:
+            field_dict["segments"] = segments
         if kind is not UNSET:
             field_dict["kind"] = kind
 
@@ -80,6 +93,7 @@ class IterationReport:
         from ..models.iteration_report_allocation import IterationReportAllocation  # noqa: PLC0415
         from ..models.iteration_report_features import IterationReportFeatures  # noqa: PLC0415
         from ..models.iteration_report_metrics import IterationReportMetrics  # noqa: PLC0415
+        from ..models.iteration_segment import IterationSegment  # noqa: PLC0415
         from ..models.upcoming_iteration import UpcomingIteration  # noqa: PLC0415
 
         d = dict(src_dict)
@@ -116,6 +130,15 @@ class IterationReport:
 
         upcoming = _parse_upcoming(d.pop("upcoming", UNSET))
 
+        _segments = d.pop("segments", UNSET)
+        segments: list[IterationSegment] | Unset = UNSET
+        if _segments is not UNSET:
+            segments = []
+            for segments_item_data in _segments:
+                segments_item = IterationSegment.from_dict(segments_item_data)
+
+                segments.append(segments_item)
+
         kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
         if kind != "iterative" and not isinstance(kind, Unset):
             raise ValueError(f"kind must match const 'iterative', got '{kind}'")
@@ -125,6 +148,7 @@ class IterationReport:
             metrics=metrics,
             features=features,
             upcoming=upcoming,
+            segments=segments,
             kind=kind,
         )
 

@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from attrs import define as _attrs_define
 from attrs import field as _attrs_field
 
+from ..types import UNSET, Unset
+
 if TYPE_CHECKING:
     from ..models.report_allocation import ReportAllocation
     from ..models.report_features import ReportFeatures
     from ..models.report_metrics import ReportMetrics
+    from ..models.segment_read import SegmentRead
 
 
 T = TypeVar("T", bound="Report")
@@ -24,6 +27,8 @@ class Report:
     allocation: ReportAllocation
     metrics: ReportMetrics
     features: ReportFeatures
+    segments: list[SegmentRead] | Unset = UNSET
+    """ Its parts, if the allocation changed before its end; the last one's is `allocation`. """
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -35,6 +40,13 @@ class Report:
 
         features = self.features.to_dict()
 
+        segments: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.segments, Unset):
+            segments = []
+            for segments_item_data in self.segments:
+                segments_item = segments_item_data.to_dict()
+                segments.append(segments_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -45,6 +57,8 @@ class Report:
                 "features": features,
             }
         )
+        if segments is not UNSET:
+            field_dict["segments"] = segments
 
         return field_dict
 
@@ -53,6 +67,7 @@ class Report:
         from ..models.report_allocation import ReportAllocation  # noqa: PLC0415
         from ..models.report_features import ReportFeatures  # noqa: PLC0415
         from ..models.report_metrics import ReportMetrics  # noqa: PLC0415
+        from ..models.segment_read import SegmentRead  # noqa: PLC0415
 
         d = dict(src_dict)
         iteration = d.pop("iteration")
@@ -63,11 +78,21 @@ class Report:
 
         features = ReportFeatures.from_dict(d.pop("features"))
 
+        _segments = d.pop("segments", UNSET)
+        segments: list[SegmentRead] | Unset = UNSET
+        if _segments is not UNSET:
+            segments = []
+            for segments_item_data in _segments:
+                segments_item = SegmentRead.from_dict(segments_item_data)
+
+                segments.append(segments_item)
+
         report = cls(
             iteration=iteration,
             allocation=allocation,
             metrics=metrics,
             features=features,
+            segments=segments,
         )
 
         report.additional_properties = d

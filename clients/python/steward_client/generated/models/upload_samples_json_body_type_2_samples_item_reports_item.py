@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..models.upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
         UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,
     )
+    from ..models.upload_samples_json_body_type_2_samples_item_reports_item_segments_item import (
+        UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem,
+    )
 
 
 T = TypeVar("T", bound="UploadSamplesJsonBodyType2SamplesItemReportsItem")
@@ -29,6 +32,7 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
     metrics: UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics
     iteration: int | Unset = UNSET
     features: UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures | Unset = UNSET
+    segments: list[UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem] | Unset = UNSET
     additional_properties: dict[str, Any] = _attrs_field(init=False, factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -42,6 +46,13 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
         if not isinstance(self.features, Unset):
             features = self.features.to_dict()
 
+        segments: list[dict[str, Any]] | Unset = UNSET
+        if not isinstance(self.segments, Unset):
+            segments = []
+            for segments_item_data in self.segments:
+                segments_item = segments_item_data.to_dict()
+                segments.append(segments_item)
+
         field_dict: dict[str, Any] = {}
         field_dict.update(self.additional_properties)
         field_dict.update(
@@ -54,6 +65,8 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
             field_dict["iteration"] = iteration
         if features is not UNSET:
             field_dict["features"] = features
+        if segments is not UNSET:
+            field_dict["segments"] = segments
 
         return field_dict
 
@@ -67,6 +80,9 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
         )
         from ..models.upload_samples_json_body_type_2_samples_item_reports_item_metrics import (
             UploadSamplesJsonBodyType2SamplesItemReportsItemMetrics,  # noqa: PLC0415
+        )
+        from ..models.upload_samples_json_body_type_2_samples_item_reports_item_segments_item import (
+            UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem,  # noqa: PLC0415
         )
 
         d = dict(src_dict)
@@ -83,11 +99,23 @@ class UploadSamplesJsonBodyType2SamplesItemReportsItem:
         else:
             features = UploadSamplesJsonBodyType2SamplesItemReportsItemFeatures.from_dict(_features)
 
+        _segments = d.pop("segments", UNSET)
+        segments: list[UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem] | Unset = UNSET
+        if _segments is not UNSET:
+            segments = []
+            for segments_item_data in _segments:
+                segments_item = UploadSamplesJsonBodyType2SamplesItemReportsItemSegmentsItem.from_dict(
+                    segments_item_data
+                )
+
+                segments.append(segments_item)
+
         upload_samples_json_body_type_2_samples_item_reports_item = cls(
             allocation=allocation,
             metrics=metrics,
             iteration=iteration,
             features=features,
+            segments=segments,
         )
 
         upload_samples_json_body_type_2_samples_item_reports_item.additional_properties = d

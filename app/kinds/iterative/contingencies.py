@@ -1,0 +1,349 @@
+"""Changes within an iteration: what to do if it takes longer than expected, and iterations in several segments.
+
+Between two reports only the launcher sees that an iteration is not over. A decision can say beforehand what is worth
+doing then. Letters in shapes: B runs, R resources, M metrics, J equally likely durations, C candidates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.text import percent, seconds
+from app.kinds.contract.inputs import InvalidInput, invalid
+from app.kinds.iterative.announced import announced_iterations
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.observation import miss, reference_cost, view
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.reasons import following, next_iteration
+from app.kinds.iterative.state import State, advance, allocation_cost, member_weights
+
+Floats = NDArray[np.floating]
+Levels = NDArray[np.integer]
+
+# Iterations in segments: the first at one allocation, the rest at others.
+
+
+MOST_SEGMENTS = 16
+TOLERANCE = 0.01  # relative, of the sum of their seconds
+LEAST_WORKED = 1e-3  # seconds of a segment without those of its change
+
+
+class Segment(NamedTuple):
+    """A part of an iteration: its allocation in grid steps above the minimum, [R], and its seconds, with the change."""
+
+    levels: Sequence[int]
+    seconds: float
+
+
+def encode_segments(
+    layout: Layout, given: Sequence[Any], levels: Sequence[int], metrics: Sequence[float]
+) -> tuple[Segment, ...]:
+    """Return the segments of a report: ``given`` have an ``allocation`` by resource and ``seconds``.
+
+    Args:
+        layout: the workload's layout.
+        given: segments in order, at least one.
+        levels: the report's allocation, in grid steps above the minimum, [R].
+        metrics: its metrics, in the layout's order, [M].
+
+    Raises:
+        InvalidInput: an allocation isn't on the grid, the last one isn't the report's, two successive ones are the
+            same, or the seconds don't add up to ``iteration_seconds``.
+    """
+    found, before = [], None
+    for number, part in enumerate(given):
+        pointer = f"/segments/{number}"
+        try:
+            at = layout.encode_allocation(part.allocation)
+        except InvalidInput as error:
+            issues = [one._replace(pointer=f"{pointer}{one.pointer}") for one in error.errors]
+            raise InvalidInput(issues) from error
+        if at == before:
+            raise invalid(f"{pointer}/allocation", "must differ from that of the segment before", dict(part.allocation))
+        found.append(Segment(at, part.seconds))
+        before = at
+    if before != list(levels):
+        last = given[-1].allocation
+        raise invalid(f"/segments/{len(given) - 1}/allocation", "must be the report's `allocation`", dict(last))
+    total, measured = sum(part.seconds for part in found), metrics[layout.seconds]
+    if abs(total - measured) > TOLERANCE * measured:
+        raise invalid("/segments", f"must take {measured:g} s together, as `iteration_seconds`", round(total, 6))
+    return tuple(found)
+
+
+def advance_in_segments(
+    projector: Projector,
+    state: State,
+    levels: Levels,
+    metrics: Floats,
+    features: Floats,
+    segments: Sequence[Sequence[Segment]],
+) -> State:
+    """Return the states after reports, as ``state.advance``; runs with ``segments`` changed within the iteration.
+
+    Their work is compared with the model as if all of it had run at the last allocation, ``levels``; time and money
+    are those of the segments."""
+    changed = [i for i, parts in enumerate(segments) if parts]
+    if not changed:
+        return advance(projector, state, levels, metrics, features)
+    whole, cost = metrics.copy(), np.zeros(len(levels), projector.dtype)
+    for i in changed:
+        one = State(*(column[i : i + 1] for column in state))
+        whole[i], cost[i] = _whole(projector, one, metrics[i], features[i : i + 1], segments[i])
+    after = advance(projector, state, levels, whole, features)
+    rows = np.isin(np.arange(len(levels)), changed)
+    return after._replace(
+        elapsed=state.elapsed + metrics,
+        measured=metrics,
+        cost=np.where(rows, state.cost + cost, after.cost),
+    )
+
+
+def _whole(
+    projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment]
+) -> tuple[Floats, float]:
+    """Return the metrics [M] of one run's iteration as if it had run at its last allocation throughout, after a change
+    to it, and the cost of the segments."""
+    at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
+    begun = int(state.iteration[0]) > 0
+    pauses = pauses_before(projector, at, state.levels[0] if begun else at[0])
+    found = as_one(projector, at, took - pauses, metrics, features, state.iteration)
+    if begun:
+        found[projector.layout.seconds] += float((at[-1] != state.levels[0]) @ projector.change_seconds)
+    cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
+    return found, float(cost.sum())
+
+
+def pauses_before(projector: Projector, levels: Levels, before: Levels) -> Floats:
+    """Return the seconds of the change before each of n segments at ``levels`` [n, R], [n]; ``before`` [R]: the levels
+    before the first one."""
+    moved = np.diff(np.vstack([before, levels]), axis=0) != 0
+    return np.asarray(moved @ projector.change_seconds, np.float64)
+
+
+def as_one(
+    projector: Projector, levels: Levels, worked: Floats, metrics: Floats, features: Floats, iteration: Levels
+) -> Floats:
+    """Return the metrics of an iteration as if all of it had run at its last allocation, [M].
+
+    A segment does work in proportion to its seconds over those of the whole iteration at its allocation.
+
+    Args:
+        projector: the workload's domain model, by which durations at different allocations are compared.
+        levels: allocations of the n segments, [n, R].
+        worked: their seconds without those of changes, [n].
+        metrics: metrics of the iteration as measured, [M].
+        features: its features, [1, F].
+        iteration: its number, [1].
+    """
+    layout, n = projector.layout, len(levels)
+    point = projector.point(features.repeat(n, axis=0))
+    logs = projector.log_mean(layout.index(levels), point, iteration.repeat(n)).astype(np.float64)  # [n, M]
+    shares = np.maximum(worked, LEAST_WORKED) * np.exp(-logs[:, layout.seconds])
+    found = metrics * np.exp(logs[-1] - shares @ logs / shares.sum())
+    found[layout.seconds] = shares.sum() * np.exp(logs[-1, layout.seconds])
+    return np.asarray(found, np.float64)
+
+
+# Contingencies: later changes of an iteration that isn't over by then, chosen when it begins.
+
+
+FEWEST_SHARE = 0.1  # of the target, that an iteration takes: shorter ones are over before a change would pay
+SHORTEST = 5.0  # seconds of an iteration
+DURATIONS, CANDIDATES = 16, 6
+FASTER = 0.02  # least logarithm by which a candidate shortens an iteration
+CHECKS = ((0.0, 0.2, 0.4, 0.6, 0.75, 0.875), (0.3, 0.6, 0.8), (0.3, 0.6, 0.8))
+# quantiles of the durations that are left at which each contingency is tried
+THRIFT = 0.3  # weight of money against that of targets, relative to their weights: chosen on seeds 100 to 111 of
+# benchmarks/contingencies.py, where full weight helped late runs half as often at as little cost
+WORTH = 2e-4  # least gain in return
+STUDENT = np.array([  # quantiles above the median of Student's t with 4 degrees of freedom, at (j + ½) / 32, j from 16
+    0.0417, 0.1254, 0.2102, 0.2970, 0.3866, 0.4801, 0.5788, 0.6845,
+    0.7996, 0.9273, 1.0729, 1.2445, 1.4574, 1.7432, 2.1894, 3.2542,
+])  # fmt: skip
+STUDENT_95 = 2.1318
+MOST = len(CHECKS)
+
+
+class Offer(NamedTuple):
+    """A change in case that the iteration isn't over.
+
+    Attributes:
+        after: seconds since the iteration began, the change before it included.
+        levels: allocation from then on, in grid steps above the minimum, [R].
+        chance: probability that the iteration isn't over by then.
+        without, taken: median seconds of such an iteration without the change, and with it, which is less.
+    """
+
+    after: float
+    levels: Levels
+    chance: float
+    without: float
+    taken: float
+
+    def text(self, words: str) -> str:
+        """Return the reason as text; ``words`` name the allocation."""
+        usual = f"{seconds(self.taken)} instead of {seconds(self.without)}"
+        return f"not over after {seconds(self.after)} ({percent(self.chance, 0)} likely): {words} end it in {usual}"
+
+
+def offers(projector: Projector, state: State, levels: Levels, pause: float) -> list[Offer]:
+    """Return up to ``MOST`` contingencies for the next iteration of one run, in ascending order of time.
+
+    Each is the best time and allocation given those before it, by the expected return over durations of the iteration,
+    with everything after it decided at its end. There are none where few seconds are at stake, or nothing is worth it.
+
+    Args:
+        projector: the workload's domain model.
+        state: state of the run (B = 1) before the iteration.
+        levels: allocation of the iteration, [R].
+        pause: seconds of the change before it, part of the iteration.
+    """
+    layout = projector.layout
+    metric = layout.spec.metrics[layout.seconds]
+    target = float(state.targets[0, layout.seconds])
+    over = int(state.iteration[0]) >= layout.iterations
+    if over or not projector.table.fitted or metric.scope != "run" or metric.goal != "at_most" or np.isnan(target):
+        return []
+    told, here = announced_iterations(projector, state), layout.index(levels[None])
+    mean, _, high = next_iteration(projector, state, here, told, np.zeros(1))
+    if not max(SHORTEST, FEWEST_SHARE * target) <= mean[0, layout.seconds] < np.inf:
+        return []
+    return list(_Iteration(projector, state, levels, pause, float(high[0, layout.seconds])).chosen())
+
+
+class _Iteration:
+    """The next iteration of one run as J equally likely durations above the median, and candidates to change to."""
+
+    def __init__(self, projector: Projector, state: State, levels: Levels, pause: float, high: float) -> None:
+        self.projector, self.state, self.levels, self.layout = projector, state, levels, projector.layout
+        second, layout = self.layout.seconds, self.layout
+        upcoming = state.upcoming[:, 0] if state.upcoming.shape[1] else state.features
+        features = np.where(np.isnan(upcoming), state.features, upcoming)
+        legal = layout.legal(levels[None])[:, 0]
+        grid = (levels + layout.deltas[legal]).astype(np.int16)
+        logs = self._medians(np.vstack([levels[None], grid]))
+        here, there = logs[0], logs[1:, second] - logs[0, second]
+        rank = np.argsort(-there)
+        rank = rank[there[rank] < -FASTER]
+        if len(rank) > CANDIDATES:
+            spread = np.linspace(there[rank[0]], there[rank[-1]], CANDIDATES)
+            rank = rank[np.unique(np.abs(there[rank] - spread[:, None]).argmin(axis=1))]
+        self.candidates, self.factors = grid[rank], np.exp(there[rank])
+        spread = max(np.log(high) - here[second], 1e-6) / STUDENT_95
+        durations = np.exp(here[second] + spread * STUDENT)
+        metrics = np.exp(np.tile(here, (DURATIONS, 1)))
+        metrics[:, second] = durations + pause
+        self.ends = durations + pause
+        self.after = advance(
+            projector,
+            _repeated(state, np.zeros(DURATIONS, np.intp)),
+            np.repeat(levels[None], DURATIONS, axis=0).astype(np.int16),
+            metrics.astype(projector.dtype),
+            features.repeat(DURATIONS, axis=0),
+        )
+        self.money = float(state.weights[0, 1]) * THRIFT / float(reference_cost(projector, state)[0])
+        self.change = float(state.weights[0, 2])
+
+    def _medians(self, levels: Levels) -> Floats:
+        """Return the natural logarithms of the next iteration's metrics at C allocations [C, R], [C, M]."""
+        rows, projector = self.layout.index(levels), self.projector
+        state = _repeated(self.state, np.zeros(len(rows), np.intp))
+        coming = following(projector, state, rows, announced_iterations(projector, state))
+        logs = coming.logs + state.effect
+        if coming.offsets is not None:
+            each = coming.offsets + state.effects.reshape(coming.offsets.shape) - state.effect[:, None]
+            logs = logs + (member_weights(state)[:, None] @ each)[:, 0]
+        return np.asarray(logs, np.float64)
+
+    def _rates(self, levels: Levels) -> Floats:
+        """Return the weighted money per second of C allocations [C, R], [C]."""
+        units = self.projector.units(levels)
+        return np.asarray(self.money * self.projector.hours_per_second * (units @ self.state.prices[0]), np.float64)
+
+    def _worth(self, levels: Levels, ends: Floats, which: Levels) -> Floats:
+        """Return the expected return after iterations of durations ``which`` [n] that end at ``ends`` [n] (seconds from
+        their beginning) at allocations ``levels`` [n, R], [n]."""
+        layout, after = self.layout, _repeated(self.after, which)
+        elapsed = after.elapsed.copy()
+        elapsed[:, layout.seconds] = self.state.elapsed[0, layout.seconds] + ends
+        after = after._replace(levels=levels.astype(np.int16), elapsed=elapsed)
+        if int(after.iteration[0]) < layout.iterations:
+            return np.asarray(view(self.projector, after).outlook.max(axis=1), np.float64)
+        metric = layout.spec.metrics[layout.seconds]
+        late = miss(metric.goal, elapsed[:, layout.seconds] / after.targets[:, layout.seconds])
+        return np.asarray(-after.weights[:, 0] * metric.weight * late, np.float64)
+
+    def chosen(self) -> Iterator[Offer]:
+        """Yield contingencies while the next one is worth it."""
+        now = _Course(0.0, self.levels, 1.0, np.arange(DURATIONS), self.ends)
+        for checks in CHECKS:
+            found = self._best(now, np.quantile(now.ends, checks))
+            if found is None:
+                return
+            chance, without = len(found.durations) / (2 * DURATIONS), float(np.median(now.ends[found.late(now)]))
+            yield Offer(found.begun, found.levels, chance, without, float(np.median(found.ends)))
+            now = found
+
+    def _best(self, now: _Course, checks: Floats) -> _Course | None:
+        """Return the course after the change, at one of the times ``checks`` (seconds), that is expected to gain most
+        over staying in course ``now``; None: none gains ``WORTH``."""
+        trials = [
+            self._changed(now, max(float(at), now.begun), candidate)
+            for at in np.unique(checks)
+            for candidate in np.flatnonzero(self.factors < now.factor * np.exp(-FASTER))
+            if (now.ends > max(at, now.begun)).any()
+        ]
+        trials = [one for one in trials if one.shortens(now)]
+        if not trials:
+            return None
+        every = [now, *trials]
+        rates = np.concatenate([np.full(len(one.ends), self._rates(one.levels[None])[0]) for one in every])
+        ends = np.concatenate([one.ends for one in every])
+        levels = np.concatenate([one.levels[None].repeat(len(one.ends), axis=0) for one in every])
+        begun = np.repeat([one.begun for one in every], [len(one.ends) for one in every])
+        worth = self._worth(levels, ends, np.concatenate([one.durations for one in every])) - rates * (ends - begun)
+        stay, *others = np.split(worth, np.cumsum([len(one.ends) for one in every])[:-1])
+        rate = self._rates(now.levels[None])[0]
+        gains = [
+            (value - stay[one.late(now)] - rate * (one.begun - now.begun)).sum()
+            - len(value) * self.change * float(self.projector.share_moved(np.abs(one.levels - now.levels).sum()))
+            for one, value in zip(trials, others, strict=True)
+        ]
+        best = int(np.argmax(gains))
+        return trials[best] if gains[best] > WORTH * 2 * DURATIONS else None
+
+    def _changed(self, now: _Course, at: float, candidate: np.integer) -> _Course:
+        """Return course ``now`` with a change to a candidate after ``at`` seconds, if the iteration lasts longer."""
+        levels, factor, late = self.candidates[candidate], float(self.factors[candidate]), now.ends > at
+        pause = float((levels != now.levels) @ self.projector.change_seconds)
+        ends = at + pause + (now.ends[late] - at) * (factor / now.factor)
+        return _Course(at, levels, factor, now.durations[late], ends)
+
+
+class _Course(NamedTuple):
+    """How an iteration goes on from ``begun`` (seconds after its beginning) at ``levels`` [R], whose iterations take
+    ``factor`` times as long as at first: its ``durations`` that last longer [n], and when they end, in seconds [n]."""
+
+    begun: float
+    levels: Levels
+    factor: float
+    durations: NDArray[np.intp]
+    ends: Floats
+
+    def late(self, before: _Course) -> NDArray[np.bool_]:
+        """Return the mask of the durations of course ``before`` that are left in this one."""
+        return np.isin(before.durations, self.durations)
+
+    def shortens(self, before: _Course) -> bool:
+        """Whether most of its iterations end clearly sooner than in course ``before``."""
+        return float(np.median(self.ends)) < np.exp(-FASTER) * float(np.median(before.ends[self.late(before)]))
+
+
+def _repeated(state: State, rows: NDArray[np.integer]) -> State:
+    parts: list[Any] = [column.take(rows, axis=0) for column in state]
+    return State(*parts)

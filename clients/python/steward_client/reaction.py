@@ -1,0 +1,159 @@
+"""Contingencies of a decision: changes of the allocation within an iteration that takes longer than expected."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+Clock = Callable[[], float]
+Apply = Callable[[Mapping[str, float]], object]
+"""Sets an allocation, by resource, while the iteration goes on; what it raises is logged, and nothing has changed."""
+
+logger = logging.getLogger("steward_client")
+
+
+class Contingency(NamedTuple):
+    """What to do if an iteration isn't over after so many seconds: the allocation from then on, and why."""
+
+    after_seconds: float
+    allocation: Mapping[str, float]
+    reason: str
+
+
+class Timetable:
+    """The contingencies of one iteration in progress, and the segments that it has had so far.
+
+    Args:
+        allocation: the allocation at its beginning, by resource.
+        contingencies: what the decision says, by ascending time.
+        began: time of its beginning, in seconds of a monotonic clock.
+    """
+
+    def __init__(self, allocation: Mapping[str, float], contingencies: Sequence[Contingency], began: float) -> None:
+        self._began, self._left = began, list(contingencies)
+        self._segments = [(dict(allocation), 0.0)]
+
+    @property
+    def next_at(self) -> float | None:
+        """Time of the next contingency, on the same clock; None: there is none."""
+        return self._began + self._left[0].after_seconds if self._left else None
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """The allocation in effect."""
+        return dict(self._segments[-1][0])
+
+    def due(self, now: float) -> Contingency | None:
+        """Take the latest contingency whose time has come; None: there is none."""
+        found = None
+        while (at := self.next_at) is not None and at <= now:
+            found = self._left.pop(0)
+        return found
+
+    def changed(self, allocation: Mapping[str, float], now: float) -> None:
+        """Record that an allocation is in effect from time ``now`` on."""
+        if dict(allocation) != self.allocation:
+            self._segments.append((dict(allocation), now - self._began))
+
+    def segments(self, seconds: float) -> list[dict[str, Any]]:
+        """The segments of the iteration, whose duration is given, as in a report; empty if nothing was changed.
+
+        Changes after the iteration's end are left out.
+        """
+        kept = self._until(seconds)
+        if len(kept) < 2:
+            return []
+        ends = [*(begun for _, begun in kept[1:]), seconds]
+        return [
+            {"allocation": allocation, "seconds": end - begun}
+            for (allocation, begun), end in zip(kept, ends, strict=True)
+        ]
+
+    def allocation_at(self, seconds: float) -> dict[str, float]:
+        """The allocation in effect so many seconds after the beginning."""
+        return dict(self._until(seconds)[-1][0])
+
+    def _until(self, seconds: float) -> list[tuple[dict[str, float], float]]:
+        return [segment for segment in self._segments if segment[1] < seconds] or self._segments[:1]
+
+
+class Reaction:
+    """Applies contingencies in a thread while an iteration runs; a context manager around the iteration.
+
+    ::
+
+        with run.react(resize) as reaction:
+            train_one_epoch()
+        run.report(epoch, reaction.allocation, {"iteration_seconds": reaction.seconds}, segments=reaction.segments)
+
+    Args:
+        allocation: the allocation at the iteration's beginning.
+        contingencies: what the decision says, by ascending time.
+        apply: sets an allocation.
+        clock: seconds of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        allocation: Mapping[str, float],
+        contingencies: Sequence[Contingency],
+        apply: Apply,
+        clock: Clock = time.monotonic,
+    ) -> None:
+        self._began, self._clock, self._apply = clock(), clock, apply
+        self._timetable = Timetable(allocation, contingencies, self._began)
+        self._seconds: float | None = None
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        if self._timetable.next_at is not None:
+            self._thread = threading.Thread(target=self._work, name="steward-contingencies", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End the iteration: nothing is applied after this. Waits for a change in progress; may be repeated."""
+        if self._seconds is None:
+            self._seconds = self._clock() - self._began
+            self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of the iteration, or so far."""
+        return self._clock() - self._began if self._seconds is None else self._seconds
+
+    @property
+    def allocation(self) -> dict[str, float]:
+        """The allocation in effect, or at the iteration's end."""
+        return self._timetable.allocation_at(self.seconds)
+
+    @property
+    def segments(self) -> list[dict[str, Any]]:
+        """The iteration's segments, for its report; empty if nothing was changed."""
+        return self._timetable.segments(self.seconds)
+
+    def _work(self) -> None:
+        while (at := self._timetable.next_at) is not None:
+            if self._over.wait(max(at - self._clock(), 0.0)):
+                return
+            now = self._clock()
+            due = self._timetable.due(now)
+            if due is None:
+                continue
+            try:
+                self._apply(due.allocation)
+            except Exception:
+                logger.exception("%s could not be applied within the iteration; what is set stays", due.allocation)
+            else:
+                self._timetable.changed(due.allocation, now)
