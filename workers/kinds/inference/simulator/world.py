@@ -308,6 +308,8 @@ class InferenceWorld(DisturbedWorld):
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
         self.view = view_of(self.layout, self._state)
+        # Nothing is decided in ended episodes: rules would otherwise compute numbers of servers for them in every step.
+        self.view.mask[self.worlds.counts[:, kernels.ENDED] == 1, 1:] = False
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
         if self.renews and ended is not None:
