@@ -22,6 +22,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import load
 from app.kinds.iterative.projector import Projector
 from benchmarks.problems import PROBLEMS, problem
+from workers.evaluation.headroom import MOST
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative import tuning
 from workers.kinds.iterative.judge import Evaluator
@@ -42,9 +43,9 @@ def measured(name: str) -> Row:
     """The gain of tuning over what is served, in per cent of its return, with what else there is to gain."""
     chosen, begun = problem(name), process_time()
     table = chosen.table.thinned(TRAINING_MEMBERS)
-    tuned = tuning.tune(chosen.spec, table, 1, tuning.steps(Layout(chosen.spec), tuning.MOST))
+    tuned = tuning.tune(chosen.spec, table, 1, tuning.steps(Layout(chosen.spec), MOST))
     if tuned is None:
-        raise ValueError(f"{name}: the budget of {tuning.MOST} generations was refused")
+        raise ValueError(f"{name}: the budget of {MOST} generations was refused")
     spent = process_time() - begun
     room = tuning.headroom(chosen.spec, table, tuned.artifact, 1)
     rule, artifact = default_heuristic(Projector(Layout(chosen.spec), table)), load(tuned.artifact)
