@@ -1,8 +1,11 @@
-"""What there is to gain on the shared problems: tuning, knowledge of each run's law, and of all noise.
+"""What there is to gain on the shared problems: tuning, what could be known of each run, and all noise.
 
-``STEWARD_DATA=… python -m benchmarks headroom`` (about a quarter of an hour on one core). The rule's numbers are tuned
-to convergence on one set of episodes and compared with the rule as served, behind the guard, on others that nothing
-was chosen on: 1,024 of each of five seeds; intervals are over seeds. ``headroom:NAME`` measures one problem.
+``STEWARD_DATA=… python -m benchmarks headroom`` (about half an hour on one core); ``headroom:NAME`` measures one
+problem. Of kind ``iterative`` the rule's numbers are tuned to convergence on one set of episodes and compared with the
+rule as served, behind the guard, on others that nothing was chosen on: 1,024 of each of five seeds; intervals are over
+seeds. Of the other kinds the measurement is that of a training, with more generations and episodes; its intervals are
+over the episodes, on which nothing was chosen. ``inference-LOAD`` are the loads of ``inference_agents``, drawn from
+the model that is fitted to their training days.
 """
 
 from __future__ import annotations
@@ -12,31 +15,88 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from time import process_time
 from typing import Any
 
 import numpy as np
 
+from app.kinds.cluster.model import ClusterModel
 from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import load
 from app.kinds.iterative.projector import Projector
+from benchmarks.inference_agents import CORES, FEW_CORES, believed, met, serving
 from benchmarks.problems import PROBLEMS, problem
-from workers.evaluation.headroom import MOST
+from tests.contracts.learned_examples import documented
+from workers.evaluation.headroom import MOST, TUNED, Headroom
 from workers.evaluation.statistics import mean_interval
+from workers.inputs import Workload
+from workers.kinds.cluster.kind import KIND as CLUSTER
+from workers.kinds.inference.kind import KIND as INFERENCE
 from workers.kinds.iterative import tuning
 from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.training import TRAINING_MEMBERS
+from workers.kinds.simulated.headroom import Rivals, measure
 
 SEEDS, EPISODES = range(9_300, 9_305), 1_024
-MARGIN = 0.01
-PARTS = tuple(PROBLEMS)
+MARGIN, CROWDED = 0.01, 8
+LONG, RULES, PLAYED = 16, 12, 24  # generations, rules of each, and episodes of each rule, of a simulated kind
+OTHERS = ("inference-poisson", "inference-bursty", "inference-azure", "cluster")
+PARTS = (*PROBLEMS, *OTHERS)
 Row = dict[str, Any]
 
 
 def results(parts: Sequence[str] = PARTS) -> list[Row]:
     """A row for each problem of ``parts``."""
-    return [measured(name) for name in parts]
+    return [_of_other_kind(name) if name in OTHERS else measured(name) for name in parts]
+
+
+def _of_other_kind(name: str) -> Row:
+    """The gain of tuning over what is served, in per cent of its return, with what else there is to gain."""
+    begun = process_time()
+    kind, _, load = name.partition("-")
+    rivals = _inference(load) if kind == "inference" else _cluster()
+    room, details = measure(rivals, 1, PLAYED, generations=LONG, population=RULES)
+    found, spent = details["report"], process_time() - begun
+    size = abs(room.served["mean"])
+    state = f"{found['generations']} generations, {'converged' if found['converged'] else 'not converged'}"
+    return _row(name, room, 100 / size, f"{len(details['tuned'])} episodes", f"{state}, {spent:.0f} CPU-s")
+
+
+def _row(name: str, room: Headroom, scale: float, over: str, how: str) -> Row:
+    gain, left = ({part: scale * value for part, value in one.items()} for one in (room.gain, room.left))
+    beyond = room.why if room.beyond is None else f"at most {scale * room.beyond['mean']:.1f} %"
+    told = "tuned" if room.best == TUNED else room.best.replace("_", " ")
+    return {
+        "name": f"{name}: {told} over {room.rule}, 95 % {gain['low']:+.2f} to {gain['high']:+.2f} % over {over}; "
+        f"{room.knows} known: {left['mean']:.1f} % more, 95 % {left['low']:+.1f} to {left['high']:+.1f} %; all noise "
+        f"known: {beyond} ({how})",
+        "value": round(gain["mean"], 2),
+        "unit": "% of the return",
+        "peer": room.rule,
+        "peer_value": round(room.served["mean"], 5),
+        "ratio": None,
+        "goal": f"no loss beyond {MARGIN:.0%}: {'missed' if gain['low'] < -100 * MARGIN else 'met'}",
+    }
+
+
+def _inference(load: str) -> Rivals:
+    """The plays of one of the loads of ``inference_agents``."""
+    data = Path(os.environ["STEWARD_DATA"])
+    layout, seconds = serving(data, FEW_CORES if load == "azure" else CORES)
+    model = believed(layout, seconds, met(load, data, layout.spec.episode_seconds).train)
+    return INFERENCE.rivals(Workload(layout.spec, model.to_bytes()))
+
+
+def _cluster() -> Rivals:
+    """The plays of the documented cluster with ``CROWDED`` times as many jobs, of four hours."""
+    given = documented("cluster").workload
+    spec = given.spec.model_copy(update={"episode_intervals": 240})
+    model = ClusterModel.from_bytes(CLUSTER.fit(given, 0).model)
+    arrivals = model.arrivals._replace(rate=CROWDED * model.arrivals.rate)
+    return CLUSTER.rivals(replace(given, spec=spec, model=replace(model, arrivals=arrivals).to_bytes()))
 
 
 def measured(name: str) -> Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -133,7 +134,6 @@ class InferenceRivals(Rivals):
     """Plays of the default rule in worlds of a ``workload`` under its domain model, which is what its runs follow."""
 
     served = BASELINES[0].name
-    numbers = RuleNumbers._fields
     spread = (0.5, 1.0, 0.5, 0.7, 0.5)
     knows = "each run's rates and service times"
     why = ""
@@ -143,7 +143,12 @@ class InferenceRivals(Rivals):
         self._kind, self._workload = kind, workload
 
     @override
-    def play(self, points: Floats, seed: int, episodes: int) -> Floats:
+    def named(self, point: Floats) -> Mapping[str, float]:
+        return dict(zip(RuleNumbers._fields, np.exp(point).tolist(), strict=True))
+
+    @override
+    def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
+        del quick
         return self._returns(NumberedRule(points), seed, episodes, len(points)).reshape(len(points), episodes)
 
     @override

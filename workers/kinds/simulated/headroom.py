@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,8 +12,8 @@ from workers.evaluation.headroom import MOST, Headroom, Search, cross_entropy
 from workers.evaluation.statistics import MARGIN
 
 Floats = NDArray[np.float64]
-FEWEST_EPISODES, MOST_EPISODES = 4, 24  # of each rule of a generation
-VALIDATED, JUDGED = 2, 4  # times as many for the comparisons of generations, and for the headroom
+FEWEST_EPISODES, MOST_EPISODES = 4, 16  # of each rule of a generation
+VALIDATED, JUDGED = 1, 3  # times as many for the comparisons of generations, and for the headroom
 GENERATIONS, POPULATION, FIRST = 4, 8, 2  # of a training
 
 
@@ -22,22 +22,27 @@ class Rivals(Protocol):
 
     Attributes:
         served: name of the heuristic that answers without an agent.
-        numbers: names of the D numbers; a point [D] has their natural logarithms, 0: as served.
-        spread: standard deviation of the search's first generation, [D].
+        spread: standard deviation of the search's first generation of points, [D]; the point 0 is the rule as served.
         knows: what ``play_knowing`` knows, as an object of "knowing".
         why: why there is no bound in hindsight; empty if ``bounds`` returns one.
         share: episodes of each rule of a generation, times an episode's decisions, as a share of a training's budget.
     """
 
     served: str
-    numbers: Sequence[str]
     spread: Sequence[float]
     knows: str
     why: str
     share: float
 
-    def play(self, points: Floats, seed: int, episodes: int) -> Floats:
-        """Play the rule at R ``points`` [R, D] on the same E episodes; return its returns, [R, E]."""
+    def named(self, point: Floats) -> Mapping[str, float]:
+        """Return the rule's numbers at a ``point`` [D] by name."""
+        ...
+
+    def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
+        """Play the rule at R ``points`` [R, D] on the same E episodes; return its returns, [R, E].
+
+        ``quick``: a stand-in may play that decides nearly alike in less time, if there is one.
+        """
         ...
 
     def play_knowing(self, point: Floats, seed: int, episodes: int) -> Floats:
@@ -72,10 +77,10 @@ def measure(
         the returns of ``tuned`` and ``knowable`` on them.
     """
     drawn, last, own, *each = np.random.SeedSequence([seed, 6]).generate_state(3 + MOST).tolist()
-    neutral = np.zeros(len(rivals.numbers))
+    neutral = np.zeros(len(rivals.spread))
 
     def mean_returns(points: Floats, generation: int) -> Floats:
-        return rivals.play(points, each[generation], episodes).mean(axis=1)
+        return rivals.play(points, each[generation], episodes, quick=True).mean(axis=1)
 
     def validated(point: Floats) -> float:
         return float(rivals.play(point[None], last, VALIDATED * episodes).mean())
@@ -97,7 +102,7 @@ def measure(
         why=rivals.why,
         knows=rivals.knows,
     )
-    numbers = dict(zip(rivals.numbers, np.exp(found.point).tolist(), strict=True))
+    numbers = dict(rivals.named(found.point))
     how = {"numbers": numbers, "generations": found.generations, "converged": found.converged}
     knowable = known if known.mean() > tuned.mean() else tuned
     returns = {"tuned": tuned.tolist(), "knowable": knowable.tolist()}
