@@ -43,6 +43,7 @@ from workers.kinds.simulated.headroom import Rivals, measure
 SEEDS, EPISODES = range(9_300, 9_305), 1_024
 MARGIN, CROWDED = 0.01, 8
 LONG, RULES, PLAYED = 16, 12, 24  # generations, rules of each, and episodes of each rule, of a simulated kind
+JUDGED = {"inference": 256, "cluster": 96}  # episodes of the comparison
 OTHERS = ("inference-poisson", "inference-bursty", "inference-azure", "cluster")
 PARTS = (*PROBLEMS, *OTHERS)
 Row = dict[str, Any]
@@ -58,7 +59,7 @@ def _of_other_kind(name: str) -> Row:
     begun = process_time()
     kind, _, load = name.partition("-")
     rivals = _inference(load) if kind == "inference" else _cluster()
-    room, details = measure(rivals, 1, PLAYED, generations=LONG, population=RULES)
+    room, details = measure(rivals, 1, PLAYED, generations=LONG, population=RULES, judged=JUDGED[kind])
     found, spent = details["report"], process_time() - begun
     size = abs(room.served["mean"])
     state = f"{found['generations']} generations, {'converged' if found['converged'] else 'not converged'}"

@@ -61,6 +61,7 @@ def measure(
     margin: float = MARGIN,
     generations: int | None = None,
     population: int = POPULATION,
+    judged: int | None = None,
 ) -> tuple[Headroom, dict[str, Any]]:
     """Tune the rule, and compare it as served, tuned and knowing on other episodes than those of the search.
 
@@ -71,13 +72,14 @@ def measure(
         margin: margin of practical equivalence, as a share of the tuned rule's return.
         generations: most generations of the search; None: as many as a training plays.
         population: rules of each generation.
+        judged: episodes of the comparison; None: three times ``episodes``.
 
     Returns:
         The headroom, and as JSON values its ``report``, with numbers and generations, the ``seed`` of the episodes, and
         the returns of ``tuned`` and ``knowable`` on them.
     """
     drawn, last, own, *each = np.random.SeedSequence([seed, 6]).generate_state(3 + MOST).tolist()
-    neutral = np.zeros(len(rivals.spread))
+    neutral, judged = np.zeros(len(rivals.spread)), judged or JUDGED * episodes
 
     def mean_returns(points: Floats, generation: int) -> Floats:
         return rivals.play(points, each[generation], episodes, quick=True).mean(axis=1)
@@ -89,9 +91,9 @@ def measure(
     spread = np.array(rivals.spread)
     search = Search(neutral, neutral, spread, mean_returns, validated, affordable, population, FIRST)
     found = cross_entropy(search, np.random.default_rng(drawn))
-    served, tuned = rivals.play(np.stack([neutral, found.point]), own, JUDGED * episodes)
-    known = rivals.play_knowing(found.point, own, JUDGED * episodes)
-    bounds = rivals.bounds(own, JUDGED * episodes)
+    served, tuned = rivals.play(np.stack([neutral, found.point]), own, judged)
+    known = rivals.play_knowing(found.point, own, judged)
+    bounds = rivals.bounds(own, judged)
     room = Headroom.of(
         rivals.served,
         served,
