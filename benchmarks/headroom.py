@@ -5,7 +5,8 @@ problem. Of kind ``iterative`` the rule's numbers are tuned to convergence on on
 rule as served, behind the guard, on others that nothing was chosen on: 1,024 of each of five seeds; intervals are over
 seeds. Of the other kinds the measurement is that of a training, with more generations and episodes; its intervals are
 over the episodes, on which nothing was chosen. ``inference-LOAD`` are the loads of ``inference_agents``, drawn from
-the model that is fitted to their training days.
+the model that is fitted to their training days; ``workflow-LOG`` are logs under EASY, whose first part chooses the
+best rule and whose last part is played.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ from app.kinds.iterative.heuristics import default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import load
 from app.kinds.iterative.projector import Projector
+from app.kinds.workflow.spec import Spec as WorkflowSpec
 from benchmarks.inference_agents import CORES, FEW_CORES, believed, met, serving
 from benchmarks.problems import PROBLEMS, problem
+from benchmarks.workflow_generalisation import logs
 from tests.contracts.learned_examples import documented
 from workers.evaluation.headroom import MOST, TUNED, Headroom
 from workers.evaluation.statistics import mean_interval
@@ -39,12 +42,17 @@ from workers.kinds.iterative import tuning
 from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.training import TRAINING_MEMBERS
 from workers.kinds.simulated.headroom import Rivals, measure
+from workers.kinds.workflow.kind import KIND as WORKFLOW
+from workers.kinds.workflow.training.train import Compared
+from workers.learning.training.request import Request
 
 SEEDS, EPISODES = range(9_300, 9_305), 1_024
 MARGIN, CROWDED = 0.01, 8
 LONG, RULES, PLAYED = 16, 12, 24  # generations, rules of each, and episodes of each rule, of a simulated kind
 JUDGED = {"inference": 256, "cluster": 96}  # episodes of the comparison
-OTHERS = ("inference-poisson", "inference-bursty", "inference-azure", "cluster")
+LOGS = ("KTH-SP2", "SDSC-SP2", "HPC2N", "Lublin-1")
+LOADS = ("poisson", "bursty", "azure")
+OTHERS = (*(f"inference-{load}" for load in LOADS), "cluster", *(f"workflow-{log}" for log in LOGS))
 PARTS = (*PROBLEMS, *OTHERS)
 Row = dict[str, Any]
 
@@ -57,8 +65,12 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
 def _of_other_kind(name: str) -> Row:
     """The gain of tuning over what is served, in per cent of its return, with what else there is to gain."""
     begun = process_time()
-    kind, _, load = name.partition("-")
-    rivals = _inference(load) if kind == "inference" else _cluster()
+    kind, _, which = name.partition("-")
+    if kind == "workflow":
+        compared = _workflow(which)
+        size, spent = abs(compared.room.served["mean"]), process_time() - begun
+        return _row(name, compared.room, 100 / size, f"{len(compared.tuned)} pieces", f"{spent:.0f} CPU-s")
+    rivals = _inference(which) if kind == "inference" else _cluster()
     room, details = measure(rivals, 1, PLAYED, generations=LONG, population=RULES, judged=JUDGED[kind])
     found, spent = details["report"], process_time() - begun
     size = abs(room.served["mean"])
@@ -89,6 +101,15 @@ def _inference(load: str) -> Rivals:
     layout, seconds = serving(data, FEW_CORES if load == "azure" else CORES)
     model = believed(layout, seconds, met(load, data, layout.spec.episode_seconds).train)
     return INFERENCE.rivals(Workload(layout.spec, model.to_bytes()))
+
+
+def _workflow(log: str) -> Compared:
+    """What a training measures on a log under EASY, with a predictor fitted to what precedes the verdict's part."""
+    trace, machine = logs(Path(os.environ["STEWARD_DATA"]) / "swf")[log]
+    node = {"name": "machine", "processors": machine, "minimum": 1, "maximum": 1}
+    spec = WorkflowSpec.model_validate({"name": "log", "kind": "workflow", "nodes": [node], "backfilling": "easy"})
+    given = Workload(spec, samples=[(log, trace)])
+    return WORKFLOW.trainer(replace(given, model=WORKFLOW.fit(given, 0).model), Request(), None).compared
 
 
 def _cluster() -> Rivals:
