@@ -5,8 +5,8 @@ problem. Of kind ``iterative`` the rule's numbers are tuned to convergence on on
 rule as served, behind the guard, on others that nothing was chosen on: 1,024 of each of five seeds; intervals are over
 seeds. Of the other kinds the measurement is that of a training, with more generations and episodes; its intervals are
 over the episodes, on which nothing was chosen. ``inference-LOAD`` are the loads of ``inference_agents``, drawn from
-the model that is fitted to their training days; ``workflow-LOG`` are logs under EASY, whose first part chooses the
-best rule and whose last part is played.
+the model that is fitted to their training days; ``workflow-LOG`` are logs under EASY, whose first seven tenths choose
+the best rule and whose rest is played.
 """
 
 from __future__ import annotations

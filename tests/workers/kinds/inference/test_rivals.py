@@ -24,7 +24,7 @@ from workers.kinds.inference.simulator.arrivals import RecordedArrivals
 from workers.kinds.simulated.headroom import measure
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.training.driver import Training
-from workers.learning.training.request import Request
+from workers.learning.training.request import Request, Untrainable
 
 CPU = [{"name": "cpu", "minimum": 1, "maximum": 3, "price_per_hour": 1, "startup_seconds": 5}]
 QUALITY = {"full_until": 0.2, "zero_at": 1.5}
@@ -115,18 +115,33 @@ class Brief(LearnedInference):
         return {}
 
 
-def test_a_training_tells_the_headroom_and_the_share_that_its_agent_won(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = Brief()
-    monkeypatch.setattr("workers.kinds.simulated.headroom.GENERATIONS", 2)
-    monkeypatch.setattr("workers.kinds.inference.rivals.InferenceRivals.share", 2.0)
-    training = Training(kind.trainer(WORKLOAD, Request("ppo", budget=2_048, seed=3), None))
+def trained(workload: Workload, request: Request) -> dict[str, Any]:
+    """The report of a training."""
+    training = Training(Brief().trainer(workload, request, None))
     while not training.done:
         training.advance()
-    room = training.result().report["headroom"]
+    return training.result().report
+
+
+def test_a_training_tells_the_headroom_and_the_share_that_its_agent_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.kinds.simulated.headroom.GENERATIONS", 2)
+    monkeypatch.setattr("workers.kinds.inference.rivals.InferenceRivals.share", 2.0)
+    room = trained(WORKLOAD, Request("ppo", budget=2_048, seed=3))["headroom"]
     assert set(room["numbers"]) == {"load", "variation", "price", "horizon", "changes"}
     assert {"served", "tuned", "knowable", "gain", "left", "beyond", "text", "agent", "share_won"} <= set(room)
     assert room["agent"]["mean"] <= room["tuned"]["mean"] + room["beyond"]["mean"]
     assert room["knows"] == "each run's rates and service times"
+
+
+def test_where_the_rule_is_at_the_bound_nothing_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.kinds.simulated.headroom.GENERATIONS", 1)
+    monkeypatch.setattr("workers.kinds.inference.rivals.InferenceRivals.share", 2.0)
+    idle = layout(1, 1, [{**CPU[0], "maximum": 1}], quality=QUALITY, episode_seconds=60, control_seconds=10)
+    workload = Workload(idle.spec, service(idle, 0.01, [2.0]).to_bytes())
+    with pytest.raises(Untrainable, match=r'nothing to win here: .*train all the same with "force": true'):
+        trained(workload, Request("ppo", budget=2_048, seed=3))
+    forced = trained(workload, Request("ppo", budget=2_048, seed=3, force=True))
+    assert forced["environment_steps"] > 0
 
 
 def test_a_small_training_measures_none() -> None:

@@ -224,15 +224,19 @@ class SchedulerTrainer:
     @cached_property
     def _rule_losses(self) -> dict[str, Seconds]:
         """Losses of each rule on the sequences of the choice."""
-        played = self._pieces(1)
+        return self._measure_rules(1)
+
+    def _measure_rules(self, part: int) -> dict[str, Seconds]:
+        played = self._pieces(part)
         return {name: measure_losses(StrategyPolicy({"rule": name}), played) for name in RULES}
 
     @cached_property
     def compared(self) -> Compared:
-        """What answers without an agent, the best rule of the choice, and that rule with true run times, compared on
-        the verdict's sequences.
+        """What answers without an agent, the best rule on all that precedes the verdict's part, and that rule with
+        true run times, compared on the verdict's sequences.
         """
-        best = min(RULES, key=lambda name: float(self._rule_losses[name].mean()))
+        before = self._measure_rules(0)
+        best = min(RULES, key=lambda name: float(np.concatenate([before[name], self._rule_losses[name]]).mean()))
         rule, unseen = StrategyPolicy({"rule": best}), self._pieces(2)
         known = [one._replace(trace=distort_estimates(one.trace, 0.0)) for one in unseen]
         tuned, knowing = -measure_losses(rule, unseen), -measure_losses(rule, known)
