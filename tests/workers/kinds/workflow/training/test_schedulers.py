@@ -270,10 +270,8 @@ def test_a_training_measures_first_what_true_run_times_would_give(strategy: str)
 
 def idle(count: int = 400) -> Trace:
     """Jobs that never meet."""
-    one = np.ones(count)
-    return independent_jobs(
-        1_000.0 * np.arange(count), 100 * one, 150 * one, one.astype(np.int64), np.arange(count) % 2
-    )
+    one, submitted = np.ones(count), np.arange(0.0, 1_000.0 * count, 1_000.0)
+    return independent_jobs(submitted, 100 * one, 150 * one, one.astype(np.int64), np.arange(count) % 2)
 
 
 def test_nothing_is_searched_where_no_job_waits_unless_forced() -> None:
