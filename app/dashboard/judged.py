@@ -113,6 +113,9 @@ def ranking_figure(agent: AgentRead) -> Figure | None:
     return ranking(f"Agent {agent.version} beside what it is compared with", "return", found, caption)
 
 
+TUNED, LAW = "tuned_rule", "each run's law"  # of reports that don't name the tuned rule, nor what is knowable
+
+
 def headroom_figure(agent: AgentRead) -> Figure | None:
     """What any policy could gain over the served rule, and where the agent is; None if that was not measured."""
     report = figures(agent)
@@ -120,12 +123,14 @@ def headroom_figure(agent: AgentRead) -> Figure | None:
     if not isinstance(room, Mapping) or not isinstance(own, Mapping) or not isinstance(rules, Mapping):
         return None
     tuned = room["tuned"]["mean"]
-    bounds = {_words(room["rule"]): room["served"]["mean"], "the tuned rule": tuned}
-    bounds["the tuned rule that knows each run's law"] = room["knowable"]["mean"]
+    best = "the tuned rule" if room.get("best", TUNED) == TUNED else _words(room["best"])
+    bounds = {_words(room["rule"]): room["served"]["mean"], best: tuned}
+    bounds[f"{best} that knows {room.get('knows', LAW)}"] = room["knowable"]["mean"]
     if room["beyond"] is not None:
         bounds["hindsight"] = max(tuned + room["beyond"]["mean"], *bounds.values())
-    ahead = own["mean"] - rules.get("tuned_rule", own)["mean"]  # of other episodes than the headroom's
-    mark = Ranked(f"agent {agent.version}", tuned + ahead, chosen=True)
+    ahead = own["mean"] - rules.get(TUNED, own)["mean"]  # of other episodes than the headroom's
+    played = room["agent"]["mean"] if "agent" in room else tuned + ahead
+    mark = Ranked(f"agent {agent.version}", played, chosen=True)
     caption = f"{room['text'][0].upper()}{room['text'][1:]}. The line across the bar is the agent."
     return parts_of_bar("What there is to gain", "return", bounds, mark, caption)
 

@@ -213,7 +213,8 @@ def show(agent: ServiceJson, output: Console) -> None:
 
 HEADROOM_WIDTH = 40
 HEADROOM_PARTS = (("gain", "█"), ("left", "▒"), ("beyond", "░"))
-"""Parts of the bar with their marks: tuning, knowing each run's law, and, without the part before, all noise."""
+"""Parts of the bar with their marks: tuning, knowing what could be known, and, without the part before, all noise."""
+LAW = "each run's law"  # what reports of earlier versions mean by the knowable part
 
 
 def headroom(room: ServiceJson) -> str:
@@ -223,7 +224,7 @@ def headroom(room: ServiceJson) -> str:
     sizes["beyond"] = whole - sizes["gain"] - sizes["left"]
     marks = (mark * round(HEADROOM_WIDTH * sizes[name] / (whole or 1.0)) for name, mark in HEADROOM_PARTS)
     won = room.get("share_won")
-    share = f"\nthe agent won {_share(won)} of what knowing each run's law would give" if won else ""
+    share = f"\nthe agent won {_share(won)} of what knowing {room.get('knows', LAW)} would give" if won else ""
     return f"headroom {''.join(marks)} {room['text']}{share}"
 
 

@@ -278,16 +278,36 @@ def mask(layout: Layout, state: State) -> NDArray[np.bool_]:
 # Input of planning policies beside the state: layout, and the domain model's expectations.
 
 
+class RuleNumbers(NamedTuple):
+    """Numbers by which B runs' rule differs from the default rule, all above 0, [B] each; 1 everywhere is that rule.
+
+    Attributes:
+        load: factor of the requests per second that the scaler expects.
+        variation: power of the factors by which the scaler expects requests to differ from the forecast.
+        price: factor of the weight of cost in the scaler's choice.
+        horizon: factor of the time for which ``Lookahead`` counts arrivals.
+        changes: factor of the cost by which ``Lookahead`` avoids loading another variant.
+    """
+
+    load: NDArray[np.float64]
+    variation: NDArray[np.float64]
+    price: NDArray[np.float64]
+    horizon: NDArray[np.float64]
+    changes: NDArray[np.float64]
+
+
 class Projector(NamedTuple):
     """The ``projector`` of a situation.
 
     Attributes:
         layout: layout of the workload with C server classes, V variants, K batch sizes and U users.
         seconds: mean seconds per batch, [C, V, K], or of each run, [B, C, V, K]; None without a domain model.
-        usual: mean requests per second of each user over the day, [U]; None without a domain model.
+        usual: mean requests per second of each user over the day, [U], or of each run, [B, U]; None without a domain
+            model.
         ahead: coefficients of forecasts one control interval ahead (``app.kinds.inference.model``), [U, 17].
         recent: the runs' last transitions, for policies with ``adapts``.
         usually: coefficients of forecasts without recent counts, [U, 17]; None: ``ahead`` is used.
+        numbers: numbers of a rule that is not the default one; None: it is.
     """
 
     layout: Layout
@@ -296,6 +316,7 @@ class Projector(NamedTuple):
     ahead: NDArray[np.float64] | None = None
     recent: Transitions | None = None
     usually: NDArray[np.float64] | None = None
+    numbers: RuleNumbers | None = None
 
     @classmethod
     def of(cls, layout: Layout, model: ServiceModel | None) -> Projector:
@@ -307,9 +328,11 @@ class Projector(NamedTuple):
 
     def of_runs(self, rows: NDArray[np.int64]) -> Projector:
         """Return the projector restricted to the runs at positions ``rows`` of the batch."""
-        seconds, recent = self.seconds, self.recent
+        seconds, usual, recent, numbers = self.seconds, self.usual, self.recent, self.numbers
         return self._replace(
             seconds=seconds[rows] if seconds is not None and seconds.ndim > 3 else seconds,
+            usual=usual[rows] if usual is not None and usual.ndim > 1 else usual,
+            numbers=None if numbers is None else RuleNumbers(*(number[rows] for number in numbers)),
             recent=None if recent is None else Transitions(recent.batch[rows], recent.pace[rows], recent.arrived[rows]),
         )
 

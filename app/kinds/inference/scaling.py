@@ -70,9 +70,10 @@ class ExpectedReturn(Scaler):
         more = tried - on[:, None]
         kept = _kept_for(projector, (more > 0) @ layout.startup)
         price = layout.price / max(float(layout.price @ layout.maximum), 1e-300)
+        dear = tried @ price if projector.numbers is None else projector.numbers.price[:, None] * (tried @ price)
         requests = np.maximum(arriving.rate.sum(axis=1) * kept.seconds, 1.0)
         turned = np.abs(more).sum(axis=2) / requests[:, None]
-        terms = (kept.over([one.lost for one in left]), kept.over([one.unfair for one in left]), tried @ price, turned)
+        terms = (kept.over([one.lost for one in left]), kept.over([one.unfair for one in left]), dear, turned)
         worth = zip((weights.quality, weights.fairness, weights.cost, weights.switching), terms, strict=True)
         best = sum(weight * term for weight, term in worth).argmin(axis=1)
         return np.asarray(tried[np.arange(len(tried)), best])
@@ -84,6 +85,9 @@ class ExpectedReturn(Scaler):
             usual = projector.usual * projector.ahead[:, TYPICAL]
             rate = correct_rates(usual, Recent(rate, usual, rate), projector.ahead)
             came = projector.ahead[:, CAME]
+        if projector.numbers is not None:
+            rate = projector.numbers.load[:, None] * rate
+            came = came ** projector.numbers.variation[:, None, None]
         rate = rate + state.waiting / control
         return _spread(layout, rate, came)
 
@@ -100,11 +104,16 @@ def _usually(projector: Projector, state: State) -> Arriving | None:
     if projector.usual is None or projector.usually is None:
         return None
     rate = np.broadcast_to(projector.usual * projector.usually[:, TYPICAL], state.rate.shape)
-    return _spread(projector.layout, rate, projector.usually[:, CAME])
+    came = projector.usually[:, CAME]
+    if projector.numbers is not None:
+        rate = projector.numbers.load[:, None] * rate
+        came = came ** projector.numbers.variation[:, None, None]
+    return _spread(projector.layout, rate, came)
 
 
 def _spread(layout: Layout, rate: Floats, came: Floats) -> Arriving:
-    each = np.maximum(rate @ came, LEAST_RATE)  # users vary together at worst
+    each = rate @ came if came.ndim == 2 else np.einsum("bu,buq->bq", rate, came)  # users vary together at worst
+    each = np.maximum(each, LEAST_RATE)
     apart = np.minimum(np.sqrt(1 / (layout.quality.zero_at.mean() * each)), 1.0)  # by chance, while a request waits
     return Arriving(rate, np.concatenate([each * (1 - apart), each * (1 + apart)], axis=1))
 
@@ -373,21 +382,27 @@ class Lookahead(Dispatcher):
         known = legal[:, 1 : 1 + layout.dispatches]
         score, tried = np.full(known.shape, -np.inf), _candidate_mask(layout, each, known)
         row, start = np.nonzero(tried)  # of all runs in one list: hardly a run has all starts to choose from
-        score[row, start] = self._worth(layout, state, each, row, start)
+        score[row, start] = self._worth(projector, state, each, row, start)
         top = score.argmax(axis=1)
         return np.where(tried.any(axis=1), 1 + top, WAIT)
 
-    def _worth(self, layout: Layout, state: State, each: ExpectedResults, row: Integers, start: Integers) -> Floats:
+    def _worth(
+        self, projector: Projector, state: State, each: ExpectedResults, row: Integers, start: Integers
+    ) -> Floats:
         """Return the values of N starts ``start`` [N] in the runs ``row`` [N], [N]."""
-        weights = layout.spec.weights
+        layout, weights, numbers = projector.layout, projector.layout.spec.weights, projector.numbers
+        horizon: Floats | float = self.horizon
+        changes: Floats | float = CHANGES
+        if numbers is not None:
+            horizon, changes = horizon * numbers.horizon[row, None], changes * numbers.changes[row]
         user, variant, size = np.unravel_index(start, layout.shape)
         begun = _Start(row, user, each.seconds[row, variant, size], each.size[row, user, size])
         kept = each.quality[row, user, variant, size] + _lookahead_kept(
-            layout, state, _remainder(layout, state, begun), _ways(layout, each), self.horizon
+            layout, state, _remainder(layout, state, begun), _ways(layout, each), horizon
         )
         loaded = state.loaded[row]
         changed = (loaded != NOTHING_LOADED) & (loaded != variant)
-        return np.round(weights.quality * kept - CHANGES * weights.switching * changed, DECIMALS)
+        return np.round(weights.quality * kept - changes * weights.switching * changed, DECIMALS)
 
 
 class _Start(NamedTuple):
@@ -458,8 +473,10 @@ def _ways(layout: Layout, each: ExpectedResults) -> _Ways:
     return _Ways(np.repeat(layout.quality.accuracy, len(sizes)), seconds, rate)
 
 
-def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: float) -> Floats:
-    """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N]."""
+def _lookahead_kept(layout: Layout, state: State, left: _Remainder, ways: _Ways, horizon: Floats | float) -> Floats:
+    """Return Σ weight · quality of remaining and arriving requests within the horizon, served in the best way, [N].
+
+    ``horizon``: as for ``Lookahead``, [N, 1] or one number."""
     quality, span, row = layout.quality, horizon * layout.quality.zero_at.mean(), left.row
     rate, seconds = (_servers(state)[:, None] * ways.rate)[row], ways.seconds[row]  # [N, W]
     total, pause = left.waiting.sum(axis=1)[:, None], left.pause[:, None]

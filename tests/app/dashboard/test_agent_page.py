@@ -83,6 +83,12 @@ def test_the_headroom_is_one_bar_with_the_agent_in_it(client: TestClient, worklo
     ]
     assert parts == [[*known, ("hindsight", -0.6, pytest.approx(-0.4))], known]
     assert bars[0][1]["data"]["values"] == [{"part": "agent 1", "low": pytest.approx(-0.65)}]
+    words = {"best": "smallest_area", "knows": "true run times", "agent": {"mean": -0.63}}
+    trained(backend, workload, headroom=HEADROOM | words)
+    bar, mark = shown(client, f"/ui/workloads/{workload}/agents/3").charts[0]["layer"]
+    names = [row["part"] for row in bar["data"]["values"]]
+    assert names == ["smallest area", "smallest area that knows true run times", "hindsight"]
+    assert mark["data"]["values"] == [{"part": "agent 3", "low": pytest.approx(-0.63)}]
     texts = shown(client, f"/ui/workloads/{workload}/agents/1").texts
     assert "Tuned by 12.5 %. The line across the bar is the agent." in texts
 

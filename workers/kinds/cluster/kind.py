@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from app.kinds.contract.policy import Policy
     from workers.kinds.cluster.evaluation import ClusterProblem
     from workers.kinds.cluster.world import ClusterWorld
+    from workers.kinds.simulated.headroom import Rivals
     from workers.learning.training.driver import Trainer
     from workers.learning.training.request import Request
 
@@ -89,6 +90,12 @@ class LearnedCluster(SimulatedKind):
         from workers.kinds.cluster.evaluation import ClusterProblem
 
         return ClusterProblem(self, workload, held_out, without)
+
+    @override
+    def rivals(self, workload: Workload) -> Rivals:
+        from workers.kinds.cluster.rivals import ClusterRivals
+
+        return ClusterRivals(self, workload)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
         """Chart GPUs, queue and completions of jobs under the policies ``shown``, beside some rules.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from workers.inputs import HoldOut, LoggedRun
     from workers.kinds.inference.evaluation.problem import InferenceProblem
     from workers.kinds.inference.simulator.world import InferenceWorld
+    from workers.kinds.simulated.headroom import Rivals
     from workers.learning.training.driver import PlannedPolicy, Trainer
     from workers.learning.training.request import Request
 
@@ -201,6 +202,12 @@ class LearnedInference(SimulatedKind, Online):
         from workers.kinds.inference.evaluation.problem import InferenceProblem
 
         return InferenceProblem(self, workload, held_out, without)
+
+    @override
+    def rivals(self, workload: Workload) -> Rivals:
+        from workers.kinds.inference.rivals import InferenceRivals
+
+        return InferenceRivals(self, workload)
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
         """Chart the requests' delays, qualities and batches under the policies ``shown``, beside other baselines."""

@@ -26,9 +26,10 @@ from app.kinds.iterative.state import begin
 from app.policies.artifact import Artifact
 from workers.estimators.base import EstimationError
 from workers.evaluation.arena import play
+from workers.evaluation.headroom import share_won
 from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.protocol import HeldOutChoice, choose
-from workers.evaluation.statistics import MARGIN, Interval, Level, ratio_interval
+from workers.evaluation.statistics import MARGIN, Level
 from workers.evaluation.statistics import mean_interval as interval
 from workers.evaluation.wrappers import World, Wrapper
 from workers.inputs import HoldOut, Samples
@@ -438,12 +439,12 @@ def judge(
     evaluator = Evaluator(spec, table, seed, episodes)
     agent = evaluator.score_artifact(load(artifact))
     rules = {name: evaluator.score(rule) for name, rule in HEURISTICS.items()}
-    share: Interval | None = None
+    share: dict[str, float] | None = None
     if tuned is not None:
         rule = load(tuned)
         rules[rule.policy.name] = ours = evaluator.score_artifact(rule)
         known = evaluator.score_artifact(rule, informed=True)
-        share = ratio_interval(agent.returns - ours.returns, known.returns - ours.returns)
+        share = share_won(agent.returns, ours.returns, known.returns)
     present = _present(evaluator, champion)
     verdict = Judgement(
         agent.returns,
@@ -462,7 +463,7 @@ def judge(
     played = {name: rule.returns for name, rule in rules.items()}
     return verdict.report() | {
         "terms": terms_paid,
-        "share_won": None if share is None else share.as_dict(),
+        "share_won": share,
         **_to_optimum(evaluator, agent, optimum, played),
     }
 

@@ -17,6 +17,7 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
 from app.kinds.iterative.spec import Spec
+from workers.evaluation.headroom import TUNED
 from workers.evaluation.statistics import MARGIN
 from workers.inputs import Samples
 from workers.kinds.iterative.judge import (
@@ -29,7 +30,7 @@ from workers.kinds.iterative.judge import (
 )
 from workers.kinds.iterative.optimum import Grid, NoOptimum, Optimum, plan
 from workers.kinds.iterative.simulator import TRAINING, describe_simulator
-from workers.kinds.iterative.tuning import TUNED, artifact_of, headroom, tune
+from workers.kinds.iterative.tuning import artifact_of, headroom, tune
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import PlannedPolicy, Training, TrainingProblem

@@ -20,6 +20,7 @@ from workers.inputs import Conditions, Workload
 from workers.kinds.contract import Spaces
 
 if TYPE_CHECKING:
+    from workers.kinds.simulated.headroom import Rivals
     from workers.learning.training.driver import PlannedPolicy
 
 
@@ -113,6 +114,11 @@ class SimulatedEnvironment:
 
         del workload
         return PlannedPolicy(why_not=NO_PLAN)
+
+    def rivals(self, workload: Workload) -> Rivals | None:
+        """Make the plays by which a training measures the headroom; None, the default: it measures none."""
+        del workload
+        return None
 
     def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any] | None:
         """Chart the policies ``shown`` by name, the judged one first, as JSON for the report; None: no charts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,11 @@ from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
 from workers.evaluation.arena import Bare, Scores, play
+from workers.evaluation.headroom import share_won
 from workers.evaluation.judge import Judgement, OutcomeValues, gap, refute
 from workers.evaluation.statistics import MARGIN, Level, confidence_at, mean_interval
 from workers.inputs import Conditions, Workload
+from workers.kinds.simulated.headroom import FEWEST_EPISODES, MOST_EPISODES, measure
 from workers.kinds.simulated.problem import SimulatedEnvironment
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.driver import PlannedPolicy, TrainingProblem
@@ -62,8 +65,13 @@ class SimulatedTraining(TrainingProblem):
 
     @override
     def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
-        del budget, margin  # no rule of these kinds has numbers to tune
-        return self.kind.reference(self.workload)
+        planned, rivals = self.kind.reference(self.workload), self.kind.rivals(self.workload)
+        episodes = 0 if rivals is None else min(int(budget * rivals.share / self.length), MOST_EPISODES)
+        if rivals is None or episodes < FEWEST_EPISODES:
+            return planned
+        room, details = measure(rivals, self.seed, episodes, margin)
+        details = {**planned.details, "headroom": details}
+        return replace(planned, details=details, nothing_to_win=room.nothing_to_win())
 
     @override
     def save(self, policy: Any) -> bytes:
@@ -113,7 +121,15 @@ class SimulatedTraining(TrainingProblem):
         names = self.kind.terms(self.workload)
         report = verdict.report() | {"terms": dict(zip(names, map(float, agent.terms), strict=True))}
         shown = {AGENT: artifact, report["best_heuristic"]: None, **({} if champion is None else {CHAMPION: champion})}
+        if "headroom" in planned.details:
+            report["headroom"] = self._won(artifact, planned.details["headroom"])
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
+
+    def _won(self, artifact: bytes, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Play an artifact on the headroom's episodes; return the report's entry, with the share that it won."""
+        played = _returns(self._played(self.load(artifact), found["seed"], len(found["tuned"])))
+        tuned, knowable = (np.array(found[name]) for name in ("tuned", "knowable"))
+        return {**found["report"], "agent": mean_interval(played), "share_won": share_won(played, tuned, knowable)}
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
         """Make ``{"pictures": charts}`` of the artifacts ``shown`` by name; None: the heuristic of that name.
@@ -136,7 +152,8 @@ class SimulatedTraining(TrainingProblem):
         doubt = refute(optimum, {"the agent": agent, **others}, best.clusters)
         if doubt is not None:
             return {"optimum": None, "gap_to_optimum": None, "optimum_reason": doubt}
-        report = mean_interval(optimum, best.clusters) | dict(planned.details)
+        details = {name: value for name, value in planned.details.items() if name != "headroom"}
+        report = mean_interval(optimum, best.clusters) | details
         return {"optimum": report, "gap_to_optimum": gap(agent, optimum), "optimum_reason": None}
 
     def _judged(self, policy: Policy) -> Scores:

@@ -94,6 +94,7 @@ class Workflow(LearnedKind):
             champion=champion,
             margin=request.equivalence_margin,
             predictor=_predictor(workload),
+            force=request.force,
         )
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:

@@ -111,6 +111,8 @@ def test_the_headroom_is_a_bar_with_the_share_that_was_won() -> None:
         f"headroom {'█' * 13}{'▒' * 13}{'░' * 13} tuned by 1.0 %",
         "the agent won 50 % (95 % interval 25 % to 75 %) of what knowing each run's law would give",
     ]
+    lengths = headroom({**ROOM, "knows": "true lengths"})
+    assert lengths.endswith("25 % to 75 %) of what knowing true lengths would give")
     unknown = headroom({**ROOM, "beyond": None, "share_won": None})
     assert unknown == f"headroom {'█' * 20}{'▒' * 20} tuned by 1.0 %"
     nothing = {name: {"mean": -0.1} for name in ("gain", "left", "beyond")}

@@ -199,6 +199,28 @@ def arrival_times(
     return times
 
 
+@kernel
+def rate_path(load: Load, streams: Words, factors: Floats, b: int, u: int, seed: np.uint64) -> Floats:
+    """Return a user's requests per second in each of W windows of an episode with drawn requests, [W]; this consumes
+    the stream.
+    """
+    streams[b, u] = mix_word(seed + np.uint64(u + 1) * np.uint64(0xD1342543DE82EF95))
+    path = np.empty(int(np.ceil(load.until / load.window)))
+    now, place = 0.0, 0
+    path[0] = draw_rate(load, streams, factors, b, u, 0)
+    while True:
+        end = min((place + 1) * load.window, load.until)
+        if path[place] > 0.0:
+            now -= np.log(uniform(streams, b, u)) / path[place]
+            if now < end:
+                continue
+        if end >= load.until:
+            return path
+        now = end
+        place += 1
+        path[place] = draw_rate(load, streams, factors, b, u, place)
+
+
 FORGOTTEN = 40.0  # time constants after which a request no longer affects the smoothed rate
 
 

@@ -75,7 +75,8 @@ class InferenceWorld(DisturbedWorld):
         layout: the workload's layout.
         models: the workload's domain model, then those of held-out samples.
         conditions: batch size, seed and purpose; for learners each episode begins anew as it ends. With option
-            ``service`` = ``exponential`` batch seconds are memoryless.
+            ``service`` = ``exponential`` batch seconds are memoryless; with option ``alike`` = R the batch is R times
+            the same B/R episodes, so that R policies can be compared in one world.
         recorded: requests to replay, with an evaluation's episodes evenly apart; None: requests are drawn.
         believed: domain model that policies assume; None: ``models[0]``.
 
@@ -106,6 +107,7 @@ class InferenceWorld(DisturbedWorld):
         self.layout, self.models, self.recorded = layout, models, recorded
         self.outcomes = outcomes_of(layout)
         self.memoryless = conditions.options.get("service") == "exponential"
+        self._alike = conditions.options.get("alike", 1)
         self.renews, self.held_out = conditions.purpose == "learning", len(models) - 1
         spec = layout.spec
         self.projector = Projector.of(layout, believed or models[0])
@@ -308,6 +310,8 @@ class InferenceWorld(DisturbedWorld):
         kernels.look(self.rules, self.given, self.worlds, known, self._rows)
         self._state = State(*known)
         self.view = view_of(self.layout, self._state)
+        # Nothing is decided in ended episodes: rules would otherwise compute numbers of servers for them in every step.
+        self.view.mask[self.worlds.counts[:, kernels.ENDED] == 1, 1:] = False
 
     def _settle(self, ended: NDArray[np.int64] | None = None) -> None:
         if self.renews and ended is not None:
@@ -350,8 +354,8 @@ class InferenceWorld(DisturbedWorld):
         return np.concatenate([np.stack(columns, axis=1), fair], axis=1)
 
     def _seeds(self, count: int) -> NDArray[np.uint64]:
-        drawn = self.random.integers(0, 1 << 63, 1 if self.same else count, np.uint64)
-        return np.broadcast_to(drawn, count)
+        drawn = self.random.integers(0, 1 << 63, 1 if self.same else count // self._alike, np.uint64)
+        return np.resize(drawn, count)
 
     def _draw(self, rows: NDArray[np.int64]) -> None:
         count, members = len(rows), self.given.log_seconds.shape[0]
@@ -367,8 +371,8 @@ class InferenceWorld(DisturbedWorld):
             self.load.origin[rows] = origin * DAY_SECONDS
 
     def _uniform(self, count: int) -> Floats:
-        drawn = self.random.random(1 if self.same else count)
-        return np.broadcast_to(drawn, count)
+        drawn = self.random.random(1 if self.same else count // self._alike)
+        return np.resize(drawn, count)
 
     def _factor(self, group: str, names: Sequence[str]) -> Floats:
         """Return the factors of the parameters ``group.name``, [B, names]; 1 where they are not disturbed."""

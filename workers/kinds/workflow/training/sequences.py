@@ -148,6 +148,11 @@ def charged_for(sequence: Sequence, begun: Seconds) -> float:
     return float(slowdown[int(FILLING * len(slowdown)) :].mean())
 
 
+def least_loss(sequence: Sequence) -> float:
+    """Return a lower bound of the loss of any schedule: no bounded slowdown is below 1, and no term below 0."""
+    return 1.0 if sequence.objective is None else float(sequence.objective.weights.sum())
+
+
 def measure_losses(policy: Scheduler, sequences: list[Sequence]) -> Seconds:
     """Return the loss of a policy on each of N sequences, [N]."""
     return np.array([loss(sequence, policy) for sequence in sequences])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +16,17 @@ from app.kinds.workflow.scheduling.planning import AGEING, PREDICTION, SAF, WEIG
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
+from workers.evaluation.headroom import Headroom, share_won
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.inputs import Samples
+from workers.kinds.workflow.evaluation.episodes import distort_estimates
 from workers.kinds.workflow.run_times import predict_traces, refit
 from workers.kinds.workflow.training.judge import judge, pictures
 from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
     draw_sequence,
+    least_loss,
     measure_losses,
     objective_weights,
     piece,
@@ -93,7 +97,7 @@ def clip_weights(weights: Seconds) -> Seconds:
     return weights
 
 
-# The training in chunks: search, choice, verdict.
+# The training in chunks: headroom, search, choice, verdict.
 #
 # Each trace is split in time: data for the choice follow those of the search, and data for the verdict follow both, so
 # no job is used twice. Choice and verdict use disjoint pieces.
@@ -104,6 +108,14 @@ LENGTH = 1_000  # most tasks of a sequence
 SEARCHED, CHOSEN = 0.5, 0.7  # shares of a trace, by submission, at which search and choice end
 BUDGET = 5_000_000  # simulated tasks
 KEPT = ("middle", "spread", "start")
+
+
+class Compared(NamedTuple):
+    """The headroom, and returns of the best rule as it is and with true run times on the verdict's N sequences, [N]."""
+
+    room: Headroom
+    tuned: Seconds
+    knowing: Seconds
 
 
 class SchedulerTrainer:
@@ -118,6 +130,7 @@ class SchedulerTrainer:
         margin: margin of practical equivalence in the verdict.
         predictor: predictor of run times that the service plans with; it is refitted to the data before the verdict's
             part. None: the service uses users' estimates.
+        force: whether to search even where there is nothing to win.
 
     Raises:
         Untrainable: backfilling is conservative, or too few tasks fit on one node.
@@ -133,9 +146,10 @@ class SchedulerTrainer:
         champion: bytes | None = None,
         margin: float = MARGIN,
         predictor: Predictor | None = None,
+        force: bool = False,
     ) -> None:
         self.spec, self.seed, self.margin, self.objective = spec, seed, margin, objective_weights(spec)
-        self.predictor = predictor
+        self.predictor, self.force = predictor, force
         self.champion = SHIPPED.read_bytes() if champion is None and spec.strategy == AGENT else champion
         self.machine = max(node.processors for node in spec.nodes)
         if spec.backfilling not in MECHANISMS[:CONSERVATIVE]:
@@ -197,8 +211,51 @@ class SchedulerTrainer:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The training's single stage: the search, until the budget of tasks is used."""
-        return (Stage("search", 1.0, self._search, self._share),)
+        """The training's stages: the headroom is measured; then the search, until the budget of tasks is used."""
+        return (
+            Stage("planning", 0.0, self._plan, lambda: 0.0),
+            Stage("search", 1.0, self._search, self._share),
+        )
+
+    def _plan(self) -> bool:
+        """Measure the headroom; return True, as the stage is done."""
+        return self.compared is not None
+
+    @cached_property
+    def _rule_losses(self) -> dict[str, Seconds]:
+        """Losses of each rule on the sequences of the choice."""
+        return self._measure_rules(1)
+
+    def _measure_rules(self, part: int) -> dict[str, Seconds]:
+        played = self._pieces(part)
+        return {name: measure_losses(StrategyPolicy({"rule": name}), played) for name in RULES}
+
+    @cached_property
+    def compared(self) -> Compared:
+        """What answers without an agent, the best rule on all that precedes the verdict's part, and that rule with
+        true run times, compared on the verdict's sequences.
+        """
+        before = self._measure_rules(0)
+        best = min(RULES, key=lambda name: float(np.concatenate([before[name], self._rule_losses[name]]).mean()))
+        rule, unseen = StrategyPolicy({"rule": best}), self._pieces(2)
+        known = [one._replace(trace=distort_estimates(one.trace, 0.0)) for one in unseen]
+        tuned, knowing = -measure_losses(rule, unseen), -measure_losses(rule, known)
+        knowing = knowing if knowing.mean() > tuned.mean() else tuned
+        name = self.spec.strategy if self.spec.strategy in RULES else best  # as in the verdict
+        served: Scheduler = StrategyPolicy({"rule": name})
+        if self.spec.strategy == AGENT:
+            name, served = "shipped", self.shipped
+        room = Headroom.of(
+            name,
+            -measure_losses(served, unseen),
+            tuned,
+            knowing,
+            margin=self.margin,
+            beyond=np.array([-least_loss(one) for one in unseen]) - tuned,
+            knows="the true run times",
+            best=best,
+        )
+        return Compared(room, tuned, knowing)
 
     def _share(self) -> float:
         return min(1.0, self.spent / self.budget)
@@ -216,6 +273,8 @@ class SchedulerTrainer:
         return {"ratio": ratio, "steps": tried}
 
     def _search(self) -> bool:
+        if self.compared.room.nothing_to_win() and not self.force:
+            return True
         self.search.advance()
         self.spent += (POPULATION + 1) * SEQUENCES * self.length
         return self.spent >= self.budget
@@ -234,6 +293,9 @@ class SchedulerTrainer:
             "seed": self.seed,
             **judge(artifact, unseen, self.champion, answering=self.spec.strategy, margin=self.margin),
         }
+        room, won = self.compared.room.report(), -measure_losses(chosen, unseen)
+        share = share_won(won, self.compared.tuned, self.compared.knowing)
+        report |= {"headroom": {**room, "agent": mean_interval(won), "share_won": share}}
         report |= {"candidates": evidence, "tasks": self.spent, "mechanism": MECHANISMS[self.mechanism]}
         report |= {"curve": [list(point) for point in self.search.curve]}
         report |= {"pictures": pictures(self.spec, unseen, artifact, report["best_heuristic"], self.champion)}
@@ -245,8 +307,8 @@ class SchedulerTrainer:
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
         contenders: dict[str, Scheduler] = {"shipped": self.shipped, "tuned": PriorityPolicy(weights)}
+        losses = {name: measure_losses(policy, played) for name, policy in contenders.items()} | self._rule_losses
         contenders |= {name: StrategyPolicy({"rule": name}) for name in RULES}
-        losses = {name: measure_losses(policy, played) for name, policy in contenders.items()}
         best = "shipped"
         for name in ("tuned", *RULES):
             ahead = _ahead(losses[name], losses["shipped"], len(contenders) - 1)

@@ -17,6 +17,7 @@ from app.kinds.iterative.policies import load, save
 from app.kinds.iterative.spec import Spec
 from app.policies.base import IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
+from workers.evaluation.headroom import TUNED, Headroom
 from workers.evaluation.statistics import ratio_interval
 from workers.kinds.iterative import tuning
 from workers.kinds.iterative.judge import Evaluator, judge
@@ -24,7 +25,7 @@ from workers.kinds.iterative.optimum import NoOptimum, plan
 from workers.kinds.iterative.problem import IterativeProblem
 from workers.kinds.iterative.simulator import IterativeSimulator
 from workers.kinds.iterative.training import IterativeTraining, training
-from workers.kinds.iterative.tuning import NEUTRAL, TUNED, Headroom, artifact_of, headroom, tune
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of, headroom, tune
 from workers.learning.training.driver import PlannedPolicy, TrainedAgent
 from workers.learning.training.request import Request, Untrainable
 

@@ -30,6 +30,7 @@ from workers.kinds.workflow.training.sequences import (
     Sequence,
     Source,
     draw_sequence,
+    least_loss,
     measure_losses,
     objective_weights,
     piece,
@@ -37,6 +38,7 @@ from workers.kinds.workflow.training.sequences import (
     weighted_loss,
 )
 from workers.kinds.workflow.training.train import Search, _ahead, training
+from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable
 
 MACHINE = 16
@@ -226,6 +228,7 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     traces = (("a", trace(0, 300)),)
     first = training(spec(), traces, 0, 60_000)
     assert first.eta_seconds is None
+    first.advance()  # the headroom
     first.advance()
     assert 0.0 < first.progress < 0.9
     assert (first.live["phase"], first.live["steps"]) == ("search", 16)
@@ -247,6 +250,48 @@ def test_a_training_goes_on_from_its_checkpoint_and_ends_in_a_verdict() -> None:
     assert set(report["candidates"]) == {"shipped", "tuned", *RULES}
     names = [one["name"] for one in report["pictures"]["schedules"]]
     assert names[:2] == ["agent", f"{report['best_heuristic']}+rls"]
+
+
+@pytest.mark.parametrize("strategy", ["fcfs", "agent"])
+def test_a_training_measures_first_what_true_run_times_would_give(strategy: str) -> None:
+    given = [(name, trace(seed, 800)) for name, seed in (("a", 1), ("b", 2))]
+    made = training(spec(strategy=strategy), given, 3, 20_000)
+    while not made.done:
+        made.advance()
+    room = made.result().report["headroom"]
+    assert room["rule"] == {"fcfs": "fcfs", "agent": "shipped"}[strategy]
+    assert room["best"] in RULES
+    assert room["left"]["mean"] > 0
+    assert room["beyond"]["mean"] >= room["left"]["mean"]
+    assert room["agent"]["mean"] <= room["tuned"]["mean"] + room["beyond"]["mean"]
+    assert "knowing the true run times would give" in room["text"]
+    assert {"share_won", "served", "gain"} <= set(room)
+
+
+def idle(count: int = 400) -> Trace:
+    """Jobs that never meet."""
+    one, submitted = np.ones(count), np.arange(0.0, 1_000.0 * count, 1_000.0)
+    return independent_jobs(submitted, 100 * one, 150 * one, one.astype(np.int64), np.arange(count) % 2)
+
+
+def test_nothing_is_searched_where_no_job_waits_unless_forced() -> None:
+    steps = []
+    for force in (False, True):
+        trainer = KIND.trainer(Workload(spec(), samples=[("a", idle())]), Request(budget=1, force=force), None)
+        made = Training(trainer)
+        while not made.done:
+            made.advance()
+        report = made.result().report
+        steps.append(len(report["curve"]) - 1)
+        assert report["headroom"]["beyond"]["high"] < report["headroom"]["margin"]
+        assert report["headroom"]["share_won"] is None
+    assert steps == [0, 1]
+
+
+def test_no_schedule_loses_less_than_the_bound() -> None:
+    weighted = objective_weights(spec(weights={"slowdown": 1.0, "cost": 0.5}))
+    for one in (*sequences(EASY), *(each._replace(objective=weighted) for each in sequences(NONE))):
+        assert measure_losses(FCFS, [one])[0] >= least_loss(one)
 
 
 def test_a_training_minds_what_the_workload_pays_for() -> None:

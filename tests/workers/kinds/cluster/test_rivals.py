@@ -1,0 +1,86 @@
+"""What trainings of kind ``cluster`` measure first: the default rule, tuned, and knowing what jobs are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.cluster.model import ClusterModel
+from app.kinds.cluster.strategies import USUAL
+from app.kinds.contract.policy import Policy
+from tests.workers.kinds.cluster.test_world import workload
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.statistics import Level, mean_interval
+from workers.inputs import Conditions, Workload
+from workers.kinds.cluster.kind import KIND, LearnedCluster
+from workers.kinds.cluster.rivals import constants_at
+from workers.kinds.cluster.world import RulePolicy
+from workers.kinds.simulated.headroom import measure
+from workers.learning.training.driver import Training
+from workers.learning.training.request import Request
+
+
+def crowded() -> Workload:
+    """The documented workload with eight times as many jobs."""
+    given = workload()
+    model = ClusterModel.from_bytes(given.model)
+    arrivals = model.arrivals._replace(rate=8 * model.arrivals.rate)
+    return replace(given, model=replace(model, arrivals=arrivals).to_bytes())
+
+
+CROWDED = crowded()
+RIVALS = KIND.rivals(CROWDED)
+
+
+def test_without_other_numbers_it_is_the_rule_that_is_served() -> None:
+    for seed in (3, 4):
+        served = play(KIND.world(CROWDED, Conditions(6, seed)), Level.SEEDS, seed, Bare(RulePolicy(RIVALS.served)))
+        found = RIVALS.play(np.zeros((2, 3)), seed, 6)
+        assert found == pytest.approx(np.stack([served.returns, served.returns]), abs=1e-6)
+        assert RIVALS.play(np.zeros((1, 3)), seed, 6, quick=True)[0] == pytest.approx(served.returns, rel=0.02)
+    assert constants_at(np.zeros(3)) == USUAL
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_every_number_changes_what_is_done(number: int) -> None:
+    points = np.zeros((3, 3))
+    points[1:, number] = -2.0, 2.0
+    found = RIVALS.play(points, 7, 16)
+    assert np.abs(found[1:] - found[0]).max() > 1e-4
+    assert 0 < constants_at(points[2]).scaling < 1
+
+
+def test_lengths_that_are_known_change_what_is_done_and_pay() -> None:
+    gain = RIVALS.play_knowing(np.zeros(3), 11, 24) - RIVALS.play(np.zeros((1, 3)), 11, 24)[0]
+    assert np.abs(gain).max() > 1e-4
+    assert mean_interval(gain)["low"] > 0
+    room, details = measure(RIVALS, 1, 4, generations=2)
+    assert room.left["mean"] >= 0
+    assert (room.beyond, room.nothing_to_win()) == (None, "")
+    assert "no bound in hindsight: none is cheap" in room.text()
+    assert len(details["tuned"]) == len(details["knowable"]) == 12
+
+
+class Brief(LearnedCluster):
+    """Judged in seconds."""
+
+    judged_episodes = 8
+
+    def pictures(self, workload: Workload, shown: Mapping[str, Policy], seed: int) -> dict[str, Any]:
+        del workload, shown, seed
+        return {}
+
+
+def test_a_training_tells_the_headroom_and_the_share_that_its_agent_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.kinds.cluster.rivals.ClusterRivals.share", 0.18)
+    training = Training(Brief().trainer(CROWDED, Request("ppo", budget=2_048, seed=3), None))
+    while not training.done:
+        training.advance()
+    room = training.result().report["headroom"]
+    assert set(room["numbers"]) == {"scaling", "damping", "horizon_seconds"}
+    assert {"served", "tuned", "knowable", "gain", "left", "text", "agent", "share_won"} <= set(room)
+    assert room["beyond"] is None

@@ -1,0 +1,195 @@
+"""Headroom: how much tuning, knowledge and foreknowledge would give over the rule that is served, on the same episodes.
+
+The numbers of a rule are tuned by the cross-entropy method (Rubinstein 1999): numbers are drawn from a normal
+distribution and played on the same episodes, and the distribution is fitted to the best quarter. Its mean is compared
+on validation episodes whenever the number of generations has doubled, until that gains less than a tenth of the margin
+of practical equivalence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from app.charts.text import percent
+from workers.evaluation.statistics import MARGIN, Clusters, mean_interval, ratio_interval
+
+Floats = NDArray[np.float64]
+TUNED = "tuned_rule"
+LAW = "each run's law"
+POPULATION, KEPT = 16, 0.7  # rules of a generation; weight of the best quarter against the distribution before
+FIRST, MOST = 4, 32  # generations before the first comparison, and in all
+
+
+class Search(NamedTuple):
+    """A search for D numbers of a rule.
+
+    Attributes:
+        neutral: the numbers as served, [D].
+        centre, spread: mean and standard deviation of the first generation, [D].
+        play: function of points [R, D] and the generation's index that plays all points on the same episodes; it
+            returns their mean returns, [R].
+        validated: function that returns a point's mean return on validation episodes.
+        affordable: most generations that may be played.
+        population: points of a generation.
+        first: generations before the first comparison.
+    """
+
+    neutral: Floats
+    centre: Floats
+    spread: Floats
+    play: Callable[[Floats, int], Floats]
+    validated: Callable[[Floats], float]
+    affordable: int
+    population: int = POPULATION
+    first: int = FIRST
+
+
+class Found(NamedTuple):
+    """The best numbers found, [D]; generations played; whether the last doubling of these gained almost nothing."""
+
+    point: Floats
+    generations: int
+    converged: bool
+
+
+def cross_entropy(search: Search, random: np.random.Generator) -> Found:
+    """Search for the best numbers by the cross-entropy method; the result is never worse in validation than neutral."""
+    centre, spread = search.centre.copy(), search.spread.copy()
+    best, most = search.neutral, search.validated(search.neutral)
+    played, following, converged = 0, search.first, False
+    while played < search.affordable and not converged:
+        points = centre + spread * random.standard_normal((search.population, len(centre)))
+        points[0] = centre
+        top = points[np.argsort(search.play(points, played))[-max(search.population // 4, 2) :]]
+        centre = KEPT * top.mean(axis=0) + (1 - KEPT) * centre
+        spread = KEPT * top.std(axis=0) + (1 - KEPT) * spread
+        played += 1
+        if played == following:
+            value = search.validated(centre)
+            converged = value - most < MARGIN / 10 * abs(most) and played > search.first
+            best, most = (centre.copy(), value) if value > most else (best, most)
+            following *= 2
+    return Found(best, played, converged)
+
+
+@dataclass(frozen=True)
+class Headroom:
+    """Mean returns with 95 % intervals on the same episodes, and their differences.
+
+    Attributes:
+        rule: name of the heuristic that is served.
+        served, tuned: the served heuristic, and the tuned rule.
+        knowable: the tuned rule if it knew what could be known of each run, but not what is chance.
+        gain: tuned less served.
+        left: knowable less tuned.
+        beyond: an upper bound in hindsight, with all chance known, less tuned; None: there is none.
+        margin: margin of practical equivalence, in return.
+        why: why there is no bound in hindsight; empty if there is.
+        knows: what the knowable reference knows, as an object of "knowing".
+        best: name of the tuned rule; other than ``TUNED``, the best of the heuristics, which have no numbers to tune.
+    """
+
+    rule: str
+    served: Mapping[str, float]
+    tuned: Mapping[str, float]
+    knowable: Mapping[str, float]
+    gain: Mapping[str, float]
+    left: Mapping[str, float]
+    beyond: Mapping[str, float] | None
+    margin: float
+    why: str = ""
+    knows: str = LAW
+    best: str = TUNED
+
+    @classmethod
+    def of(
+        cls,
+        rule: str,
+        served: Floats,
+        tuned: Floats,
+        known: Floats,
+        *,
+        margin: float = MARGIN,
+        beyond: Floats | None = None,
+        clusters: Clusters | None = None,
+        why: str = "",
+        knows: str = LAW,
+        best: str = TUNED,
+    ) -> Self:
+        """Compare returns [E] on the same E episodes; a rule need not use what it knows.
+
+        Args:
+            rule, served, tuned: name of the served heuristic, its returns, and the tuned rule's.
+            known: returns of the tuned rule that knows; where their mean is lower than ``tuned``, that counts.
+            margin: margin of practical equivalence, as a share of the tuned rule's mean return.
+            beyond: upper bounds less the tuned rule's return, of any episodes; None: there is no bound.
+            clusters: index of each episode's group of dependent episodes; None: all are independent.
+            why, knows, best: attributes of the result.
+        """
+        known = known if known.mean() > tuned.mean() else tuned
+
+        def mean(values: Floats) -> dict[str, float]:
+            return mean_interval(values.astype(np.float64), clusters if len(values) == len(tuned) else None)
+
+        return cls(
+            rule,
+            served=mean(served),
+            tuned=mean(tuned),
+            knowable=mean(known),
+            gain=mean(tuned - served),
+            left=mean(known - tuned),
+            beyond=None if beyond is None else mean(beyond),
+            margin=margin * abs(float(tuned.mean())),
+            why=why,
+            knows=knows,
+            best=best,
+        )
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether even hindsight gains less than the margin over the tuned rule (upper 95 % bound)."""
+        return self.beyond is not None and self.beyond["high"] < self.margin
+
+    def text(self) -> str:
+        """The headroom in one line."""
+        size = abs(self.tuned["mean"])
+        gain, left = (f"{percent(part['mean'] / size)}" for part in (self.gain, self.left))
+        tuned = f"tuned by {gain} over {self.rule}"
+        if self.best != TUNED:
+            tuned = f"{self.best}, the best of rules without numbers to tune, is {gain} over {self.rule}"
+        known = f"{tuned}; knowing {self.knows} would give {left} more"
+        if self.beyond is None:
+            return f"{known}; no bound in hindsight: {self.why}"
+        return f"{known}, and knowing all noise at most {percent(self.beyond['mean'] / size)}"
+
+    def nothing_to_win(self) -> str:
+        """Why training can't gain anything that counts; empty if it can."""
+        if not self.is_exhausted or self.beyond is None:
+            return ""
+        size = abs(self.tuned["mean"])
+        most, margin = (percent(max(part, 0.0) / size) for part in (self.beyond["high"], self.margin))
+        return f"there is nothing to win here: all noise known, the tuned rule loses at most {most}, less than {margin}"
+
+    def report(self) -> dict[str, Any]:
+        """The headroom as JSON values."""
+        parts = {name: getattr(self, name) for name in ("served", "tuned", "knowable", "gain", "left", "beyond")}
+        values = {name: None if part is None else dict(part) for name, part in parts.items()}
+        words = {name: getattr(self, name) for name in ("rule", "best", "knows", "margin", "why")}
+        return {**words, **values, "text": self.text()}
+
+
+def share_won(agent: Floats, tuned: Floats, known: Floats) -> dict[str, float] | None:
+    """Return the agent's gain over the tuned rule as a share of what knowing gives it, with a bootstrap interval.
+
+    Args:
+        agent, tuned, known: returns [E] of the agent, the tuned rule, and the tuned rule that knows, on E episodes.
+
+    None where knowing gains nothing for certain.
+    """
+    share = ratio_interval(agent - tuned, known - tuned)
+    return None if share is None else share.as_dict()

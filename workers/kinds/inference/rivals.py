@@ -1,0 +1,171 @@
+"""The default rule of kind ``inference`` with other numbers, and with true rates and service times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from app.kinds.contract.policy import Choice, Policy, Situation
+from app.kinds.inference.dynamics import CONTROL, RuleNumbers
+from app.kinds.inference.heuristics import BASELINES, Composed
+from app.kinds.inference.model import CAME, TYPICAL, WEIGHT, going_on
+from app.kinds.inference.scaling import MOST_GOING_ON, STARTS, ExpectedReturn, Lookahead
+from workers.evaluation.arena import Bare, play
+from workers.evaluation.statistics import Level
+from workers.inputs import Conditions, Workload
+from workers.kinds.inference.simulator.arrivals import rate_path
+from workers.kinds.simulated.headroom import Rivals
+
+if TYPE_CHECKING:
+    from workers.kinds.inference.simulator.world import InferenceWorld
+    from workers.kinds.simulated.problem import SimulatedEnvironment
+
+Floats = NDArray[np.float64]
+LEAST_WEIGHT = 0.1
+
+
+class NumberedRule(Composed):
+    """The default rule with R vectors of numbers, each of which answers B/R of B episodes.
+
+    Args:
+        points: natural logarithms of ``RuleNumbers``, [R, 5].
+        adapts: as for ``Composed``.
+    """
+
+    def __init__(self, points: Floats, *, adapts: bool = True) -> None:
+        super().__init__(Lookahead(), ExpectedReturn(), adapts=adapts)
+        self._factors = np.exp(points)
+
+    def act(self, situation: Situation) -> Choice:
+        """Choose as the default rule does, with each episode's numbers."""
+        each = np.repeat(self._factors, len(situation.state.asked) // len(self._factors), axis=0)
+        projector = situation.projector._replace(numbers=RuleNumbers(*each.T))
+        return super().act(situation._replace(projector=projector))
+
+
+class Truth(NamedTuple):
+    """What is true in B episodes of U users and W windows of ``window`` seconds.
+
+    Attributes:
+        rate: requests per second in each window, [B, U, W].
+        sums: requests expected from the start to each edge of a window, [B, U, W + 1].
+        edges: seconds of these edges since the start, [W + 1].
+        seconds: mean seconds per batch by class, variant and size, [B, C, V, K].
+    """
+
+    rate: Floats
+    sums: Floats
+    edges: Floats
+    seconds: Floats
+
+    @classmethod
+    def of(cls, world: InferenceWorld) -> Self:
+        """Read what is true in the episodes that ``world`` plays. Raises ValueError if requests are recorded."""
+        if world.recorded is not None:
+            raise ValueError("recorded requests come at no known rate")
+        given, streams, factors = world.given, world.worlds.streams.copy(), world.worlds.factors.copy()
+        episodes, users = range(world.batch), range(len(world.layout.users))
+        paths = [[rate_path(world.load, streams, factors, b, u, given.seed[b]) for u in users] for b in episodes]
+        rate = np.array(paths)
+        edges = np.minimum(np.arange(rate.shape[2] + 1) * world.load.window, world.load.until)
+        sums = np.concatenate([np.zeros((*rate.shape[:2], 1)), np.cumsum(rate * np.diff(edges), axis=2)], axis=2)
+        seconds = np.exp(given.log_seconds + given.spread[:, None, :, None] ** 2 / 2)[given.member]
+        return cls(rate, sums, edges, seconds)
+
+    def mean_rate(self, since: Floats, until: Floats) -> Floats:
+        """Return the mean requests per second between two moments [B] of each episode, [B, U].
+
+        Of what is after an episode's end nothing counts, and if all is, the last window does: the end of a simulated
+        episode is no knowledge of rates.
+        """
+        until = np.minimum(until, self.edges[-1])
+        since = np.minimum(since, until - (self.edges[-1] - self.edges[-2]))
+        each = zip(self.sums, since, until, strict=True)
+        found = np.array([[np.interp([a, b], self.edges, user) for user in users] for users, a, b in each])
+        return np.asarray((found[..., 1] - found[..., 0]) / (until - since)[:, None], np.float64)
+
+
+class KnowingRule(NumberedRule):
+    """The default rule with one vector of numbers that knows each episode's service times and rates.
+
+    The scaler expects the mean rates until a server that starts now has been up for a control interval, and those of
+    the time after that for which servers are kept; the dispatcher expects the present rates.
+
+    Attributes:
+        truth: what is true in the episodes of the present world; None before the first decision.
+    """
+
+    def __init__(self, point: Floats) -> None:
+        super().__init__(point[None], adapts=False)
+        self._world: InferenceWorld | None = None
+        self.truth: Truth | None = None
+
+    def watch(self, world: InferenceWorld) -> None:
+        """Play in ``world`` from now on; what is true there is read at the first decision."""
+        self._world, self.truth = world, None
+
+    def act(self, situation: Situation) -> Choice:
+        """Choose as the tuned rule does that expects what is true. Raises RuntimeError before ``watch``."""
+        if self._world is None:
+            raise RuntimeError("watch() comes before the first decision")
+        truth = self.truth = self.truth or Truth.of(self._world)
+        layout, state, projector = self._world.layout, situation.state, situation.projector
+        now, window = self._world.worlds.clock[:, 0], self._world.load.window
+        control, startup = layout.spec.control_seconds, float(layout.startup.max(initial=0.0))
+        weight = float(np.clip(projector.ahead[:, WEIGHT].mean(), LEAST_WEIGHT, MOST_GOING_ON))
+        near = now + control + startup
+        far = np.maximum(now + STARTS * startup + control / (1 - weight), near + control)
+        soon, later = truth.mean_rate(now, near), truth.mean_rate(near, far)
+        place = np.minimum((now / window).astype(np.int64), truth.rate.shape[2] - 1)
+        present = np.take_along_axis(truth.rate, place[:, None, None], axis=2)[:, :, 0]
+        sure = going_on(np.zeros(len(layout.users)))
+        sure[:, WEIGHT], sure[:, TYPICAL], sure[:, CAME] = weight, 1.0, 1.0
+        recent = later + (soon - later) / weight  # from which a forecast with this weight makes ``soon``
+        rate = np.where((state.asked == CONTROL)[:, None], recent, present)
+        known = projector._replace(seconds=truth.seconds, usual=later, ahead=sure, usually=sure)
+        return super().act(situation._replace(projector=known, state=state._replace(rate=rate)))
+
+
+class InferenceRivals(Rivals):
+    """Plays of the default rule in worlds of a ``workload`` under its domain model, which is what its runs follow."""
+
+    served = BASELINES[0].name
+    spread = (0.5, 1.0, 0.5, 0.7, 0.5)
+    knows = "each run's rates and service times"
+    why = ""
+    share = 0.008  # about 20 processor seconds in all where a training has 2,000,000 steps
+
+    def __init__(self, kind: SimulatedEnvironment, workload: Workload) -> None:
+        self._kind, self._workload = kind, workload
+
+    @override
+    def named(self, point: Floats) -> Mapping[str, float]:
+        return dict(zip(RuleNumbers._fields, np.exp(point).tolist(), strict=True))
+
+    @override
+    def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
+        del quick
+        return self._returns(NumberedRule(points), seed, episodes, len(points)).reshape(len(points), episodes)
+
+    @override
+    def play_knowing(self, point: Floats, seed: int, episodes: int) -> Floats:
+        return self._returns(KnowingRule(point), seed, episodes, 1)
+
+    def bounds(self, seed: int, episodes: int) -> Floats:
+        """Return the return with the fewest servers and the most accurate answers without delay, [E]: no policy has
+        more, since all four terms are costs.
+        """
+        del seed
+        layout, weights = self._kind.layout(self._workload.spec), self._workload.spec.weights
+        share = float(layout.price @ layout.minimum) / max(float(layout.price @ layout.maximum), 1e-300)
+        lost = float(layout.quality.weight.min()) * (1 - float(layout.quality.accuracy.max()))
+        return np.full(episodes, -(weights.quality * lost + weights.cost * share))
+
+    def _returns(self, policy: Policy, seed: int, episodes: int, alike: int) -> Floats:
+        conditions = Conditions(alike * episodes, seed, options={"alike": alike})
+        world = self._kind.world(self._workload, conditions)
+        return play(world, Level.SEEDS, seed, Bare(policy)).returns.astype(np.float64)

@@ -1,0 +1,111 @@
+"""The headroom of a simulated kind's workload, from how the kind plays its default rule with other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workers.evaluation.headroom import MOST, Headroom, Search, cross_entropy
+from workers.evaluation.statistics import MARGIN
+
+Floats = NDArray[np.float64]
+FEWEST_EPISODES, MOST_EPISODES = 4, 16  # of each rule of a generation
+VALIDATED, JUDGED = 1, 3  # times as many for the comparisons of generations, and for the headroom
+GENERATIONS, POPULATION, FIRST = 4, 8, 2  # of a training
+
+
+class Rivals(Protocol):
+    """How a kind plays its default rule, with D numbers, and what knows more; larger returns are better.
+
+    Attributes:
+        served: name of the heuristic that answers without an agent.
+        spread: standard deviation of the search's first generation of points, [D]; the point 0 is the rule as served.
+        knows: what ``play_knowing`` knows, as an object of "knowing".
+        why: why there is no bound in hindsight; empty if ``bounds`` returns one.
+        share: episodes of each rule of a generation, times an episode's decisions, as a share of a training's budget.
+    """
+
+    served: str
+    spread: Sequence[float]
+    knows: str
+    why: str
+    share: float
+
+    def named(self, point: Floats) -> Mapping[str, float]:
+        """Return the rule's numbers at a ``point`` [D] by name."""
+        ...
+
+    def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
+        """Play the rule at R ``points`` [R, D] on the same E episodes; return its returns, [R, E].
+
+        ``quick``: a stand-in may play that decides nearly alike in less time, if there is one.
+        """
+        ...
+
+    def play_knowing(self, point: Floats, seed: int, episodes: int) -> Floats:
+        """Play the rule at a ``point`` [D], with what could be known of the same episodes; return its returns, [E]."""
+        ...
+
+    def bounds(self, seed: int, episodes: int) -> Floats | None:
+        """Return an upper bound of any policy's return in each of the same episodes, [E]; None: none is cheap."""
+        ...
+
+
+def measure(
+    rivals: Rivals,
+    seed: int,
+    episodes: int,
+    margin: float = MARGIN,
+    generations: int | None = None,
+    population: int = POPULATION,
+    judged: int | None = None,
+) -> tuple[Headroom, dict[str, Any]]:
+    """Tune the rule, and compare it as served, tuned and knowing on other episodes than those of the search.
+
+    Args:
+        rivals: the plays of one workload.
+        seed: seed of all random numbers.
+        episodes: episodes of each rule of a generation.
+        margin: margin of practical equivalence, as a share of the tuned rule's return.
+        generations: most generations of the search; None: as many as a training plays.
+        population: rules of each generation.
+        judged: episodes of the comparison; None: three times ``episodes``.
+
+    Returns:
+        The headroom, and as JSON values its ``report``, with numbers and generations, the ``seed`` of the episodes, and
+        the returns of ``tuned`` and ``knowable`` on them.
+    """
+    drawn, last, own, *each = np.random.SeedSequence([seed, 6]).generate_state(3 + MOST).tolist()
+    neutral, judged = np.zeros(len(rivals.spread)), judged or JUDGED * episodes
+
+    def mean_returns(points: Floats, generation: int) -> Floats:
+        return rivals.play(points, each[generation], episodes, quick=True).mean(axis=1)
+
+    def validated(point: Floats) -> float:
+        return float(rivals.play(point[None], last, VALIDATED * episodes).mean())
+
+    affordable = GENERATIONS if generations is None else min(generations, MOST)
+    spread = np.array(rivals.spread)
+    search = Search(neutral, neutral, spread, mean_returns, validated, affordable, population, FIRST)
+    found = cross_entropy(search, np.random.default_rng(drawn))
+    served, tuned = rivals.play(np.stack([neutral, found.point]), own, judged)
+    known = rivals.play_knowing(found.point, own, judged)
+    bounds = rivals.bounds(own, judged)
+    room = Headroom.of(
+        rivals.served,
+        served,
+        tuned,
+        known,
+        margin=margin,
+        beyond=None if bounds is None else bounds - tuned,
+        why=rivals.why,
+        knows=rivals.knows,
+    )
+    numbers = dict(rivals.named(found.point))
+    how = {"numbers": numbers, "generations": found.generations, "converged": found.converged}
+    knowable = known if known.mean() > tuned.mean() else tuned
+    returns = {"tuned": tuned.tolist(), "knowable": knowable.tolist()}
+    return room, {"report": how | room.report(), "seed": own, **returns}
