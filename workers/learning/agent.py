@@ -229,7 +229,7 @@ def make_agent(
     agent_spaces = registry.AgentSpaces(observation, actions, advice)
     if backend is None:
         place = getattr(choose_device(config, observation, actions, advice), "place", CPU)
-        backend = backend_of(place)
+        backend = _learning_backend(config, place)
     return _built(config, agent_spaces, backend, rng)
 
 
@@ -254,12 +254,16 @@ def choose_device(
     if place is None:
         return config
 
-    def trial(backend: Backend) -> Callable[[], None]:
-        rng = np.random.default_rng(0)
-        agent = _built(config, registry.AgentSpaces(observation, actions, advice), backend, rng)
+    def trial(place: DeviceConfig) -> Callable[[], None]:
+        rng, seen = np.random.default_rng(0), registry.AgentSpaces(observation, actions, advice)
+        agent = _built(config, seen, _learning_backend(config, place), rng)
         return _until_learned(agent, sample(observation, slab, rng), int(actions.n), rng)
 
     return msgspec.structs.replace(config, place=resolve(place, trial))
+
+
+def _learning_backend(config: Config, place: DeviceConfig) -> Backend:
+    return backend_of(place, own_gradients=getattr(config, "own_gradients", False))
 
 
 def _built(config: Config, seen: registry.AgentSpaces, backend: Backend, rng: np.random.Generator) -> Agent:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.learning.backends import Array, Backend, Store, Views
+from workers.learning.backends import Array, Backend, BackendError, Store, Views, flatten
 from workers.learning.components.base import Component, Memory, Node, Space, SpaceError, Spaces, Variable
 
 # Errors of the build.
@@ -418,12 +418,14 @@ class Bound:
 
         Raises:
             BindError: a wire is neither fed nor computable.
-            BackendError: the backend has no gradients.
+            BackendError: the backend records no operations, and a component has no gradients of its own.
         """
         key = (loss, fetches, tuple(feeds))
         if key not in self._losses:
-            self._losses[key] = self._loss(*key)
+            self._losses[key] = self._loss(*key) if self.backend.records else self._reverse(*key)
         others = {name: store.views for name, store in self.stores.items()} | dict(variables or {})
+        if not self.backend.records:
+            return self._losses[key](others, feeds)
         return self.backend.gradient(self._losses[key], others.pop("online"), others, feeds)
 
     def _loss(
@@ -435,6 +437,57 @@ class Bound:
         def function(views: Views, others: Sets, feeds: Feeds) -> tuple[Array, dict[str, Array]]:
             found = program({**others, "online": views}, feeds)
             return xp.mean(found[loss]), {wire: found[wire] for wire in fetches}
+
+        return function
+
+    def _reverse(
+        self, loss: str, fetches: tuple[str, ...], feeds: tuple[str, ...]
+    ) -> Callable[[Sets, Feeds], tuple[dict[str, Array], Array]]:
+        """Return the function of variables and feeds that computes `gradient` by the components' own gradients.
+
+        It runs the graph forwards, and then backwards through the nodes whose outputs depend on the set `online`
+        (reverse mode: Griewank & Walther, Evaluating Derivatives, 2008, section 3.2).
+        """
+        aliases, plan = self.completed.graph.aliases, self._plan((*dict.fromkeys((*fetches, loss)),), feeds)
+        fed, root, learned = {aliases.get(wire, wire) for wire in feeds}, aliases.get(loss, loss), set[str]()
+        for node in plan:
+            depends = {port for port, wire in node.inputs.items() if wire not in fed and _source(wire) in learned}
+            if not depends and not (self._names[node.name] and node.variables == "online"):
+                continue
+            if not node.component.differentiable or not depends <= {*node.component.pulls}:
+                raise BackendError(
+                    f"the {self.backend.name} backend records no operations, and component {node.name!r} "
+                    f"({node.component.name}) has no gradients of its own{f' by {sorted(depends)}' if depends else ''}"
+                )
+            learned.add(node.name)
+
+        # what a gradient by a name is of: a variable of the set, or a wire, whose names have no slash before them
+        names = {node.name: {name: f"/{full}" for name, full in self._names[node.name]} for node in plan}
+        steps = [(node, names[node.name] | dict(node.inputs), node.name in learned) for node in plan]
+
+        def function(sets: Sets, feeds: Feeds) -> tuple[dict[str, Array], Array]:
+            values = {aliases.get(wire, wire): value for wire, value in feeds.items()}
+            taken = []
+            for node, targets, differentiated in steps:
+                own = {name: sets[node.variables][full] for name, full in self._names[node.name]}
+                inputs = {port: values[wire] for port, wire in node.inputs.items()}
+                if differentiated:
+                    found, pull = node.component.differentiate(own, inputs)
+                    taken.append((targets, {f"{node.name}.{port}": port for port in found}, pull))
+                else:
+                    found = node.component.run(self.backend.xp, own, inputs)
+                values.update({f"{node.name}.{port}": value for port, value in found.items()})
+            slopes = {root: np.full_like(values[root], 1.0 / values[root].size)}
+            for targets, ports, pull in reversed(taken):
+                given = {port: slopes[wire] for wire, port in ports.items() if wire in slopes}
+                for name, slope in (pull(given) if given else {}).items():
+                    target = targets[name]
+                    slopes[target] = slopes[target] + slope if target in slopes else slope
+            gradients = {
+                name: slopes[f"/{name}"] if f"/{name}" in slopes else np.zeros_like(view)
+                for name, view in sets["online"].items()
+            }
+            return {wire: values[aliases.get(wire, wire)] for wire in fetches}, flatten(gradients)
 
         return function
 

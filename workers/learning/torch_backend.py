@@ -32,6 +32,7 @@ class TorchBackend(Backend):
 
     name = "torch"
     xp = namespace
+    records = True
 
     def __init__(self, device: str = "cpu", *, compiled: bool = False, threads: int = 1) -> None:
         torch.set_num_threads(threads)

@@ -15,8 +15,8 @@ from gymnasium import spaces
 import workers.learning
 from workers.learning.agent import Agent, choose_device, make_agent
 from workers.learning.algorithms.base import Experience
-from workers.learning.algorithms.config import DQN, ActorCritic, Config, DeviceConfig, Memory, Network
-from workers.learning.backends import Backend, BackendError, get_backend, resolve
+from workers.learning.algorithms.config import A2C, DQN, PPO, ActorCritic, Config, DeviceConfig, Memory, Network, Scorer
+from workers.learning.backends import Backend, BackendError, backend_of, get_backend, resolve
 from workers.learning.build import Bound, bind, complete, compose
 from workers.learning.components.base import Arrays, Component, Node, Spaces, reals
 from workers.learning.components.network import DuelingHead, QNetwork, Trunk
@@ -128,6 +128,45 @@ LEARNERS: list[DQN | ActorCritic] = [
 ]
 
 
+WAYS: list[ActorCritic] = [
+    A2C,
+    msgspec.structs.replace(PPO, batch=32, value_clip=0.1),
+    msgspec.structs.replace(
+        PPO, batch=16, network=Network((8, 5), "tanh", centre=(0.5,) * 6, scale=(2.0, 0.5) * 3), stop=0.01
+    ),
+    msgspec.structs.replace(A2C, estimator="vtrace", trace=1.0, epochs=2, batch=32),
+]
+
+
+@pytest.mark.parametrize("config", WAYS)
+def test_numpy_learns_what_torch_learns(config: ActorCritic) -> None:
+    config = msgspec.structs.replace(config, rollout=2, network=msgspec.structs.replace(config.network, layers=(8, 5)))
+    ours, theirs = (learner(config, get_backend(name), slabs=12) for name in ("numpy", "torch"))
+    started = learner(config, get_backend("numpy"), slabs=1).parameters()
+    assert np.abs(ours.parameters() - started).max() > 1e-3
+    np.testing.assert_allclose(ours.parameters(), theirs.parameters(), rtol=1e-3, atol=1e-4)
+    assert {value.dtype for value in ours.learned.arrays.values()} == {np.dtype(np.float32)}
+
+
+def test_numpy_learns_where_all_components_have_gradients_of_their_own() -> None:
+    """Not on a GPU, compiled, or with a core with memory, a scorer or values."""
+    place = DeviceConfig(device="cpu")
+
+    def chosen(config: Config) -> str:
+        agent = make_agent(config, reals(6), spaces.Discrete(3), None, np.random.default_rng(0))
+        return agent.learner.backend.name
+
+    plain = [msgspec.structs.replace(config, place=place) for config in (A2C, PPO)]
+    assert [chosen(config) for config in plain] == ["numpy", "numpy"]
+    others = [msgspec.structs.replace(PPO, recurrent=4, place=place), msgspec.structs.replace(LEARNERS[0], place=place)]
+    assert [chosen(config) for config in others] == ["torch", "torch"]
+    assert backend_of(place, own_gradients=True).name == "numpy"
+    assert not msgspec.structs.replace(PPO, network=Network(scorer=Scorer())).own_gradients
+    for config, missing in zip(others, (r"'core' \(GRU\)", r"'\w+' \(Pick\)"), strict=True):
+        with pytest.raises(BackendError, match=f"the numpy backend records no operations, and component {missing}"):
+            learner(config, get_backend("numpy"), slabs=40)
+
+
 def test_what_may_not_be_written_is_copied() -> None:
     """As what other processes share is."""
     shared = np.arange(3.0)
@@ -170,8 +209,8 @@ def test_what_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_a_choice_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
 
-    def trial(backend: Backend) -> Callable[[], None]:
-        raise AssertionError(backend.name)
+    def trial(place: DeviceConfig) -> Callable[[], None]:
+        raise AssertionError(place.device)
 
     assert resolve(DeviceConfig(), trial) == DeviceConfig(device="cpu")
 
@@ -183,12 +222,12 @@ def test_the_faster_place_is_chosen_by_measurement(
     places = [DeviceConfig(device="cpu"), DeviceConfig(device="cuda")]
     now, done = [0.0], []
     monkeypatch.setattr("workers.learning.backends.candidates", lambda _: places)
-    monkeypatch.setattr("workers.learning.backends.backend_of", lambda place: place.device)
 
-    def trial(device: Any) -> Callable[[], None]:
+    def trial(place: DeviceConfig) -> Callable[[], None]:
         def work() -> None:
-            done.append(device)
-            now[0] += costs[device] if done.count(device) > 1 else 100.0  # the first warms up, and is not counted
+            done.append(place.device)
+            # the first warms up, and is not counted
+            now[0] += costs[place.device] if done.count(place.device) > 1 else 100.0
 
         return work
 

@@ -19,7 +19,7 @@ from workers.learning.build import (
     compose,
 )
 from workers.learning.components.base import Arrays, Component, Node, Spaces, Variable, reals
-from workers.learning.components.network import Composite, LinearHead, Pick, QNetwork, Trunk
+from workers.learning.components.network import Composite, DuelingHead, LinearHead, Pick, QNetwork, Trunk
 
 Q_WIRES = {"observation": "observation", "mask": "mask"}
 SPACES = {"observation": reals(6), "mask": spaces.MultiBinary(3), "action": spaces.Discrete(3)}
@@ -248,7 +248,13 @@ def test_a_wire_that_cannot_be_had_is_a_bind_error() -> None:
     )
     with pytest.raises(BindError, match=r"'mask' is needed for q.values"):
         bound.run(("q.values",), {"observation": np.ones((2, 6), np.float32)})
-    with pytest.raises(BackendError, match=r"numpy"):
+    network = QNetwork(Trunk((8,)), DuelingHead(3))
+    bound = bind(
+        complete(compose([*SPACES], [Node("q", network, Q_WIRES)]), SPACES),
+        get_backend("numpy"),
+        np.random.default_rng(0),
+    )
+    with pytest.raises(BackendError, match=r"numpy .* component 'q.head' \(DuelingHead\) has no gradients of its own"):
         bound.gradient("q.values", ("q.values",), dict.fromkeys(SPACES))
     with pytest.raises(BackendError, match=r"unknown backend 'abacus'"):
         get_backend("abacus")

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
+import torch
 from gymnasium import spaces
 
 from tests.workers.learning.suite import run_alone
@@ -208,6 +209,49 @@ def test_alone_gives_the_declared_spaces_and_agrees_across_backends(name: str) -
         for backend, found in results.items():
             np.testing.assert_allclose(found[port], oracle[port], rtol=1e-5, atol=2e-6, err_msg=f"{backend} {port}")
             assert found[port].dtype == oracle[port].dtype, (backend, port)
+
+
+def test_what_has_gradients_of_its_own() -> None:
+    """Whoever changes `run` of a component that has some, and not them, loses them: a dueling head has none."""
+    found = {name for name, case in CASES.items() if case.make().differentiable}
+    trunks, heads = {"trunk", "trunk_tanh", "no_trunk"}, {"linear_head", "value_head"}
+    losses = {"surrogate", "surprise", "clipped_surrogate", "value_loss", "clipped_value_loss", "actor_critic_loss"}
+    assert found == trunks | heads | losses | {"log_probability"}
+    with pytest.raises(NotImplementedError, match=r"'DuelingHead'"):
+        Component.differentiate(DuelingHead(4), {}, {})
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.make().differentiable])
+def test_own_gradients_equal_torchs(name: str, seed: int) -> None:
+    component, given = make(name), CASES[name].inputs()
+    rng = np.random.default_rng(seed)
+    inputs = {port: sample(given[port], 64, rng) for port in component.takes}
+    variables = {
+        key: rng.standard_normal(variable.shape, np.float32) for key, variable in component.variables(given).items()
+    }
+    outputs, pull = component.differentiate(variables, inputs)
+    for port, value in component.run(np, variables, inputs).items():
+        np.testing.assert_array_equal(outputs[port], value, err_msg=port)
+    slopes = {port: rng.standard_normal(value.shape, np.float32) for port, value in outputs.items()}
+
+    backend = get_backend("torch")
+    leaves = {key: torch.from_numpy(value.copy()).requires_grad_() for key, value in variables.items()}
+    wires = {port: torch.from_numpy(value.copy()) for port, value in inputs.items()}
+    pulled = {port: wires[port].requires_grad_() for port in component.pulls}
+    found = component.run(backend.xp, leaves, wires)
+    for chosen in ([*found], *([port] for port in found)):  # of a sum over all outputs, and of each alone
+        scalar = sum((found[port] * torch.from_numpy(slopes[port])).sum() for port in chosen)
+        wanted = {**leaves, **pulled}
+        if not wanted or not scalar.requires_grad:
+            continue
+        oracle = torch.autograd.grad(scalar, [*wanted.values()], retain_graph=True, allow_unused=True)
+        own = pull({port: slopes[port] for port in chosen})
+        assert set(own) == set(wanted)
+        for (key, leaf), gradient in zip(wanted.items(), oracle, strict=True):
+            expected = torch.zeros_like(leaf) if gradient is None else gradient
+            assert own[key].dtype == np.float32, key
+            np.testing.assert_allclose(own[key], expected, rtol=1e-4, atol=2e-5, err_msg=f"{chosen} {key}")
 
 
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.make().calls()])

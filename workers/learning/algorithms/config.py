@@ -149,6 +149,11 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     cloning: Cloning = Cloning()
     place: DeviceConfig = DeviceConfig()
 
+    @property
+    def own_gradients(self) -> bool:
+        """Whether all components of its losses have gradients of their own: not cores with memory, nor scorers."""
+        return self.recurrent is None and self.network.scorer is None
+
 
 A2C = ActorCritic(entropy=Entropy(start=0.005), optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)
 PPO = msgspec.structs.replace(A2C, surrogate="clipped", rollout=16, epochs=4, batch=512, average=0.02, average_from=0.5)

@@ -17,7 +17,7 @@ Spaces are those of one example; arrays have a leading batch dimension in additi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod, sqrt
 from typing import Any, ClassVar
@@ -70,6 +70,8 @@ def empty(space: Space, batch: int) -> NDArray[Any]:
 
 
 Arrays = Mapping[str, Array]
+Pullback = Callable[[Arrays], Arrays]
+"""Gradients of a scalar by a component's outputs → its gradients by inputs and variables, by name (`differentiate`)."""
 HostArrays = Mapping[str, NDArray[Any]]
 
 
@@ -122,9 +124,11 @@ class Component(ABC):
 
     Attributes:
         takes: names of the inputs.
+        pulls: names of the inputs by which `differentiate` gives gradients; the others are data.
     """
 
     takes: ClassVar[tuple[str, ...]]
+    pulls: ClassVar[tuple[str, ...]] = ()
 
     @property
     def name(self) -> str:
@@ -158,6 +162,23 @@ class Component(ABC):
 
         ``xp`` is the array namespace to compute with, ``variables`` the component's variables by name.
         """
+
+    @property
+    def differentiable(self) -> bool:
+        """Whether it has a `differentiate` of its own: one that it inherits does not belong to a `run` of its own."""
+        return "differentiate" in next(vars(kind) for kind in type(self).__mro__ if "run" in vars(kind))
+
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        """Compute the outputs of `run` by NumPy, with a function that pulls gradients back (reverse mode).
+
+        That function takes the gradients of a scalar by those outputs on which it depends, [B, …] by name, and returns
+        its gradients by the inputs in `pulls` and by all variables. Optional: it replaces a backend that records
+        operations, whose calls take longer than the arithmetic where networks are small.
+
+        Raises:
+            NotImplementedError: the component has none.
+        """
+        raise NotImplementedError(f"component {self.name!r} has no gradients of its own")
 
     def vector(self, inputs: Spaces, port: str) -> int:
         """Return the length of the input ``port``, whose space must be a vector.

@@ -11,13 +11,14 @@ from collections.abc import Mapping
 from graphlib import TopologicalSorter
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 from gymnasium import spaces
 from typing_extensions import override
 
 from app.policies import functions
 from workers.learning.backends import Array
 from workers.learning.build import Completion, Graph, complete, compose, prefixes
-from workers.learning.components.base import Arrays, Component, Node, SpaceError, Spaces, Variable, reals
+from workers.learning.components.base import Arrays, Component, Node, Pullback, SpaceError, Spaces, Variable, reals
 
 # Composite components.
 
@@ -89,6 +90,14 @@ def apply(name: str, variables: Arrays, inputs: Array) -> Array:
     return functions.linear(inputs, variables[f"{name}.weight"], variables[f"{name}.bias"])
 
 
+def pull_linear(name: str, slope: Array, inputs: Array) -> dict[str, Array]:
+    """Return gradients by weight and bias of a linear layer of ``inputs`` [B, in]; ``slope`` [B, out]: by its outputs.
+
+    The sum over B is a product with ones, which takes a third of the time of `sum`.
+    """
+    return {f"{name}.weight": slope.T @ inputs, f"{name}.bias": np.ones(len(slope), slope.dtype) @ slope}
+
+
 class Trunk(Component):
     """Multi-layer perceptron: observation [D] → features [H].
 
@@ -101,6 +110,7 @@ class Trunk(Component):
 
     def __init__(self, layers: tuple[int, ...], activation: str = "relu") -> None:
         self.layers, self.activation = layers, functions.ACTIVATIONS[activation]
+        self._rectified = self.activation is functions.relu
 
     def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the space of the features, a vector of the last layer's width; raises SpaceError for no vector."""
@@ -122,11 +132,30 @@ class Trunk(Component):
             features = self.activation(apply(f"trunk.{index}", variables, features))
         return {"features": features}
 
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        features = [inputs["observation"]]
+        for index in range(len(self.layers)):
+            features.append(self.activation(apply(f"trunk.{index}", variables, features[-1])))
+
+        def pull(slopes: Arrays) -> Arrays:
+            found, slope = {}, slopes["features"]
+            for index in reversed(range(len(self.layers))):
+                after = features[index + 1]
+                slope = slope * (after > 0 if self._rectified else 1.0 - after * after)
+                found.update(pull_linear(f"trunk.{index}", slope, features[index]))
+                if index:
+                    slope = slope @ variables[f"trunk.{index}.weight"]
+            return found
+
+        return {"features": features[-1]}, pull
+
 
 class LinearHead(Component):
     """Linear head: features [H], mask [N] → values [N], one for each of N ``actions``; initially 0."""
 
     takes: ClassVar = ("features", "mask")
+    pulls: ClassVar = ("features",)
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
@@ -145,6 +174,14 @@ class LinearHead(Component):
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         return {"values": apply("advantage", variables, inputs["features"])}
+
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        def pull(slopes: Arrays) -> Arrays:
+            found = pull_linear("advantage", slopes["values"], inputs["features"])
+            return {**found, "features": slopes["values"] @ variables["advantage.weight"]}
+
+        return self.run(np, variables, inputs), pull
 
 
 class DuelingHead(LinearHead):
@@ -265,6 +302,7 @@ class ValueHead(Component):
     """Linear head: features [H] → `value` of the state, one number; initially 0."""
 
     takes: ClassVar = ("features",)
+    pulls: ClassVar = ("features",)
 
     @override
     def output_spaces(self, inputs: Spaces) -> Spaces:
@@ -278,6 +316,14 @@ class ValueHead(Component):
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         return {"value": apply("value", variables, inputs["features"])[:, 0]}
+
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        def pull(slopes: Arrays) -> Arrays:
+            slope = slopes["value"][:, None]
+            return {**pull_linear("value", slope, inputs["features"]), "features": slope * variables["value.weight"]}
+
+        return self.run(np, variables, inputs), pull
 
 
 class Critic(Composite):

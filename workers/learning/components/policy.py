@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar
 
+import numpy as np
 from gymnasium import spaces
 from typing_extensions import override
 
 from workers.learning.backends import Array
-from workers.learning.components.base import Arrays, Component, Space, SpaceError, Spaces, reals
+from workers.learning.components.base import Arrays, Component, Pullback, Space, SpaceError, Spaces, reals
 from workers.learning.components.value import FORBIDDEN
 
 # Estimators of advantages and value targets over trajectories.
@@ -170,6 +171,7 @@ class LogProbability(Component):
     """Rate an action: logits [N], mask [N], index `action` → its `log_prob` and the policy's `entropy`, in nats."""
 
     takes: ClassVar = ("logits", "mask", "action")
+    pulls: ClassVar = ("logits",)
 
     @override
     def output_spaces(self, inputs: Spaces) -> Spaces:
@@ -183,10 +185,32 @@ class LogProbability(Component):
 
     @override
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
+        return self._rate(xp, inputs)[0]
+
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        outputs, share, logarithm = self._rate(np, inputs)
+
+        def pull(slopes: Arrays) -> Arrays:
+            slope = np.zeros_like(share)
+            if "entropy" in slopes:
+                slope -= (slopes["entropy"][:, None] * share) * (logarithm + outputs["entropy"][:, None])
+            if "log_prob" in slopes:
+                slope -= slopes["log_prob"][:, None] * share
+                slope[np.arange(len(slope)), inputs["action"]] += slopes["log_prob"]
+            return {"logits": slope * inputs["mask"]}
+
+        return outputs, pull
+
+    def _rate(self, xp: Any, inputs: Arrays) -> tuple[Arrays, Array, Array]:
+        """Return the outputs, the actions' probabilities [B, N], and their logarithms, 0 for illegal actions."""
         found = log_softmax(xp, inputs["logits"], inputs["mask"])
-        bounded = xp.where(inputs["mask"], found, xp.zeros_like(found))
-        entropy = -xp.sum(xp.exp(found) * bounded, axis=1)
-        return {"log_prob": values_at(xp, found, inputs["action"]), "entropy": entropy}
+        share, logarithm = xp.exp(found), xp.where(inputs["mask"], found, xp.zeros_like(found))
+        outputs = {
+            "log_prob": values_at(xp, found, inputs["action"]),
+            "entropy": -xp.sum(share * logarithm, axis=1),
+        }
+        return outputs, share, logarithm
 
 
 # Losses of actor-critic learners, one number per example.
@@ -201,6 +225,7 @@ class Surrogate(Component):
     """
 
     takes: ClassVar = ("log_prob", "behaviour", "advantage")
+    pulls: ClassVar = ("log_prob",)
 
     @override
     def output_spaces(self, inputs: Spaces) -> Spaces:
@@ -213,6 +238,17 @@ class Surrogate(Component):
         moved = inputs["log_prob"] - inputs["behaviour"]
         loss = -inputs["log_prob"] * inputs["advantage"]
         return {"loss": loss, "divergence": xp.exp(moved) - 1.0 - moved, "cut": xp.zeros_like(loss)}
+
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        return self.run(np, variables, inputs), lambda slopes: self._pull(slopes, inputs, -inputs["advantage"])
+
+    def _pull(self, slopes: Arrays, inputs: Arrays, by_loss: Array) -> Arrays:
+        """Return the gradient by `log_prob`, where that of the loss is ``by_loss`` [B]; `cut` has none."""
+        slope = slopes["loss"] * by_loss if "loss" in slopes else np.zeros_like(by_loss)
+        if "divergence" in slopes:
+            slope = slope + slopes["divergence"] * (np.exp(inputs["log_prob"] - inputs["behaviour"]) - 1.0)
+        return {"log_prob": slope}
 
 
 class ClippedSurrogate(Surrogate):
@@ -229,11 +265,18 @@ class ClippedSurrogate(Surrogate):
         cut = xp.astype(bounded < free, free.dtype)
         return {"loss": -xp.where(bounded < free, bounded, free), "divergence": ratio - 1.0 - moved, "cut": cut}
 
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        outputs = self.run(np, variables, inputs)
+        by_loss = outputs["loss"] * (1.0 - outputs["cut"])  # −ratio · A has itself as derivative; no gradient where cut
+        return outputs, lambda slopes: self._pull(slopes, inputs, by_loss)
+
 
 class NegativeLogLikelihood(Component):
     """Loss of behaviour cloning, −`log_prob`: the natural log of the action's probability, in nats, negated."""
 
     takes: ClassVar = ("log_prob",)
+    pulls: ClassVar = ("log_prob",)
 
     @override
     def output_spaces(self, inputs: Spaces) -> Spaces:
@@ -244,6 +287,10 @@ class NegativeLogLikelihood(Component):
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         return {"loss": -inputs["log_prob"]}
 
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        return self.run(np, variables, inputs), lambda slopes: {"log_prob": -slopes["loss"]}
+
 
 class ValueLoss(Component):
     """Half the squared difference of `value` and `target`, one number each.
@@ -252,6 +299,7 @@ class ValueLoss(Component):
     """
 
     takes: ClassVar = ("value", "target", "old")
+    pulls: ClassVar = ("value",)
 
     def __init__(self, clip: float | None = None) -> None:
         self.clip = clip
@@ -271,11 +319,20 @@ class ValueLoss(Component):
             error = xp.where(near > error, near, error)
         return {"loss": 0.5 * error}
 
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        outputs, slope = self.run(np, variables, inputs), inputs["value"] - inputs["target"]
+        if self.clip is not None:
+            bounded = abs(inputs["value"] - inputs["old"]) > self.clip  # and has no gradient where it is the larger
+            slope = slope * ~(bounded & (2.0 * outputs["loss"] > slope**2))
+        return outputs, lambda slopes: {"value": slopes["loss"] * slope}
+
 
 class ActorCriticLoss(Component):
     """Total loss, one number per example: `policy` + value_weight · `value` − `entropy_weight` · `entropy` (nats)."""
 
     takes: ClassVar = ("policy", "value", "entropy", "entropy_weight")
+    pulls: ClassVar = ("policy", "value", "entropy")
 
     def __init__(self, value_weight: float) -> None:
         self.value_weight = value_weight
@@ -290,3 +347,11 @@ class ActorCriticLoss(Component):
     def run(self, xp: Any, variables: Arrays, inputs: Arrays) -> Arrays:
         spread = inputs["entropy_weight"] * inputs["entropy"]
         return {"loss": inputs["policy"] + self.value_weight * inputs["value"] - spread}
+
+    @override
+    def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
+        def pull(slopes: Arrays) -> Arrays:
+            slope = slopes["loss"]
+            return {"policy": slope, "value": self.value_weight * slope, "entropy": -inputs["entropy_weight"] * slope}
+
+        return self.run(np, variables, inputs), pull
