@@ -30,6 +30,7 @@ BENCHMARKS = (
     "phases",
     "headroom",
     "few_samples",
+    "contingencies",
     "iterative_agents",
     "planted_judgings",
     "held_out",

@@ -29,7 +29,7 @@ from benchmarks.held_out.world import Episodes, Floats, World
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.grid import Executions
 
-SEEDS, EPISODES = range(8_000, 8_040), 100
+SEEDS, EPISODES = range(8_000, 8_040), 50
 CHANCE, SLOWER = 0.12, (1.5, 3.0)  # of an iteration to be disturbed, and by which factors
 FEW, EVEN = (2, 6), (12, 12)  # fewest and most iterations
 PARTS = {"few": FEW, "even": EVEN}
