@@ -13,7 +13,7 @@ from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """Fields without effect on the planner, which learns nothing, and on algorithms that belong to one kind."""
-UNLEARNED_AGENTS = ("planner", "tuned_rule")
+UNLEARNED_AGENTS = ("planner", "tuned_rule", "improved_rule")
 """Algorithms whose agents can't be trained further."""
 IN_ONE_PROCESS = ("executor", "device")
 """Fields without effect on the tabular algorithm, which has no network."""

@@ -104,7 +104,8 @@ class Iterative(SimulatedKind):
                 f"targets with a probability are decided by model_predictive alone, agents learn from weights: "
                 f"{', '.join(sure)}; PATCH the workload's probabilities to null to train for its weights"
             )
-        return IterativeTraining(workload.spec, _table(workload), request.seed, workload.samples)
+        table, improves = _table(workload), request.plans
+        return IterativeTraining(workload.spec, table, request.seed, workload.samples, improves=improves)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """Prepare an evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.
