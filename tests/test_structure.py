@@ -113,8 +113,8 @@ class Size(NamedTuple):
     functions: float
 
 
-LARGEST = {"app": Size(56_800, 306, 62.8), "workers": Size(35_800, 149, 68.7)}
-"""None of these may grow but for what learning in kind ``iterative`` brings, at most 2,000 lines in all (500 by now);
+LARGEST = {"app": Size(56_900, 306, 62.8), "workers": Size(35_900, 150, 68.7)}
+"""None of these may grow but for what learning in kind ``iterative`` brings, at most 2,000 lines in all (700 by now);
 they come down to 41,000 lines in 230 files, and 27,000 in 140, with 45 functions."""
 LONGEST_MODULE = 620
 
