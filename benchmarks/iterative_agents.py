@@ -2,7 +2,8 @@
 
 ``STEWARD_DATA=… python -m benchmarks iterative_agents`` (an hour and a half on a core; ``iterative_agents:PROBLEM``
 runs and records one problem). Each training is that of ``POST …/agents`` with ``{}``: 2,000,000 environment steps;
-three seeds of PPO and three with memory, the plan and the tuned rule compete, and the verdict decides about promotion.
+three seeds of PPO and three with memory, the plan, the tuned and the improved rule compete, and the verdict decides
+about promotion.
 Five trainings a problem, each judged on 4,096 fresh episodes of the belief behind the guard as served, in this process,
 without HTTP; intervals are over the five.
 """

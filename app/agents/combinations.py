@@ -13,7 +13,7 @@ from app.kinds.registry import KINDS
 
 UNLEARNED = ("seeds", "executor", "device", "start_from", "imitate")
 """Fields without effect on the planner, which learns nothing, and on algorithms that belong to one kind."""
-UNLEARNED_AGENTS = ("planner", "tuned_rule")
+UNLEARNED_AGENTS = ("planner", "tuned_rule", "improved_rule")
 """Algorithms whose agents can't be trained further."""
 IN_ONE_PROCESS = ("executor", "device")
 """Fields without effect on the tabular algorithm, which has no network."""
@@ -73,13 +73,13 @@ def check_together(request: TrainRequest) -> None:
 
 
 def check_start(request: TrainRequest, agent: Agent) -> None:
-    """Reject `start_from` if that agent learned nothing, or was trained by another algorithm than the requested one.
+    """Reject `start_from` if that agent can't be trained further, or not by the requested algorithm.
 
     Raises:
         Invalid: the message has the accepted algorithm.
     """
     if agent.algorithm in UNLEARNED_AGENTS:
-        message = f"must be an agent that learned; agent {agent.version} learned nothing"
+        message = f"must be an agent that can be trained further; agent {agent.version} is of {agent.algorithm!r}"
         raise Invalid(f"start_from {message}", errors=[FieldError("/start_from", message, agent.version)])
     if request.algorithm not in ("auto", ONLINE, agent.algorithm):
         message = f"must be {agent.algorithm!r}, which trained agent {agent.version}, or be left out"

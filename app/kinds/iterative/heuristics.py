@@ -18,7 +18,8 @@ from app.kinds.iterative.observation import everywhere, outlook, reachable, refe
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.spec import SECONDS
 from app.kinds.iterative.state import State, begin, log_factor, member_weights
-from app.policies.base import Arrays, IncompatibleArtifact
+from app.policies.base import RETURN_SCALE, Arrays, IncompatibleArtifact, check_layers
+from app.policies.functions import linear, tanh
 
 Array = NDArray[Any]
 BAND = (0.85, 1.0)  # of the target: below it the threshold rule gives back, above it adds
@@ -437,3 +438,80 @@ class TunedPolicy(RulePolicy):
 
 
 _TARGET_SIGNS = {"at_most": 1, "at_least": -1, "track": 0}
+_LAYERS = ("hidden.0", "hidden.1", "correction")
+_FAR = 5.0  # standard deviations of the states of training beyond which an input says no more
+_WORST = 20.0  # hundredths of return by which an action may be worse than the best in the network's input
+
+
+class ImprovedRulePolicy:
+    """A tuned rule whose values of actions a network corrects; a network of zeros decides exactly as the rule.
+
+    ``config``: ``algorithm``; ``numbers`` and ``hysteresis`` of the tuned rule. ``arrays``: ``centre`` and ``scale``
+    [D], mean and standard deviation of the network's D inputs; its layers ``hidden.0``, ``hidden.1`` and
+    ``correction``, each with ``.weight`` [out, in] and ``.bias`` [out]; the last gives N corrections, in hundredths of
+    return.
+    """
+
+    def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
+        self.config, self.arrays = config, arrays
+        self.rule = TunedPolicy.build({"algorithm": config["algorithm"], "numbers": config["numbers"]}, {})
+
+    @property
+    def name(self) -> str:
+        """Name of the training algorithm."""
+        return str(self.config["algorithm"])
+
+    @classmethod
+    def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
+        """Construct the policy from a published config and arrays.
+
+        Raises:
+            IncompatibleArtifact: numbers of the rule or arrays are missing or don't fit together.
+        """
+        names = ["centre", "scale", *(f"{layer}.{part}" for layer in _LAYERS for part in ("weight", "bias"))]
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise IncompatibleArtifact(f"the improved rule lacks {', '.join(missing)}")
+        check_layers(arrays)
+        widths = [len(arrays["centre"]), *(len(arrays[f"{layer}.bias"]) for layer in _LAYERS[:-1])]
+        reads = [arrays[f"{layer}.weight"].shape[1] for layer in _LAYERS]
+        if reads != widths or arrays["scale"].shape != arrays["centre"].shape:
+            raise IncompatibleArtifact(f"layers of {widths} numbers can't be read by layers that read {reads}")
+        if not math.isfinite(config["hysteresis"]):
+            raise IncompatibleArtifact(f"the hysteresis must be a finite number, not {config['hysteresis']}")
+        return cls(config, {name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()})
+
+    def act(self, situation: Situation) -> Choice:
+        """Choose the legal action of highest corrected value for each run, and these values in units of return."""
+        values, inputs = self.read(situation)
+        values = values + corrections(inputs, self.arrays)
+        return Choice(values.argmax(axis=1), values / RETURN_SCALE)
+
+    def read(self, situation: Situation) -> tuple[Array, NDArray[np.float32]]:
+        """Return the rule's values of N actions in hundredths of return, [B, N], and the network's D inputs, [B, D].
+
+        The rule's hysteresis is added to the value of no change, so that the highest value is the guarded rule's
+        choice; −∞ if illegal. Inputs: the observation, these values, and what the filter of the run effect holds of
+        recent errors (trend, standard deviation, mean square)."""
+        state, mask = situation.state, situation.view.mask
+        choice = self.rule.act(situation)
+        assert choice.values is not None  # noqa: S101 - it computes values of all actions
+        values, runs = np.where(mask, choice.values, -np.inf), np.arange(len(mask))
+        # The rule takes what is ahead by more than rounding: the action that it takes has the highest value.
+        values[runs, choice.action] = np.nextafter(values.max(axis=1), np.inf, dtype=values.dtype)
+        values[:, situation.projector.layout.noop] += self.config["hysteresis"]
+        values *= RETURN_SCALE
+        relative = np.maximum(values - values.max(axis=1, keepdims=True), -_WORST)
+        deviation = np.log(np.maximum(state.variance, 1e-12)) / 2
+        parts = [situation.view.observation, relative, state.trend, deviation, state.errors]
+        return values, np.concatenate(parts, axis=1).astype(np.float32)
+
+
+def corrections(inputs: Any, arrays: Any) -> Any:
+    """Return the network's corrections of N actions in hundredths of return, [B, N], of ``inputs`` [B, D].
+
+    ``arrays`` are those of ``ImprovedRulePolicy``; arrays of NumPy and of torch give the same."""
+    hidden = ((inputs - arrays["centre"]) / arrays["scale"]).clip(-_FAR, _FAR)
+    for layer in _LAYERS[:-1]:
+        hidden = tanh(linear(hidden, arrays[f"{layer}.weight"], arrays[f"{layer}.bias"]))
+    return linear(hidden, arrays["correction.weight"], arrays["correction.bias"])

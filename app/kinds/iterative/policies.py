@@ -18,6 +18,7 @@ from app.kinds.iterative.heuristics import (
     MODEL_PREDICTIVE,
     Heuristic,
     HeuristicPolicy,
+    ImprovedRulePolicy,
     TunedPolicy,
     apply,
     default_heuristic,
@@ -128,7 +129,13 @@ def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[n
 
 
 KIND = "iterative"
-FAMILIES: Families = {**SHARED, "planner": PlannerPolicy, "heuristic": HeuristicPolicy, "tuned": TunedPolicy}
+FAMILIES: Families = {
+    **SHARED,
+    "planner": PlannerPolicy,
+    "heuristic": HeuristicPolicy,
+    "tuned": TunedPolicy,
+    "improved": ImprovedRulePolicy,
+}
 UNTRAINABLE = f"{MODEL_PREDICTIVE} answers while a probability is required; set it to null to have agents"
 
 

@@ -11,10 +11,10 @@ from app import queue
 from app.agents import combinations
 from app.agents import service as agents
 from app.agents.evidence import JUDGE
-from app.agents.schemas import PromotionRequest
+from app.agents.schemas import PromotionRequest, TrainRequest
 from app.agents.service import TrainingResult
 from app.database.engine import Database
-from app.database.tables import Job, Promotion
+from app.database.tables import Agent, Job, Promotion
 from app.domain_models import service as domain_models
 from app.errors import Invalid
 from app.kinds.contract.engine import DEFAULT_ROLE
@@ -202,6 +202,12 @@ def test_an_agent_is_gone_on_from_by_its_own_algorithm(client: TestClient, workl
     assert "'dqn', which trained agent 1" in other.json()["detail"]
     missing = client.post(path, json={"start_from": 2})
     assert (missing.status_code, "the newest is 1" in missing.json()["detail"]) == (422, True)
+
+
+@pytest.mark.parametrize("algorithm", ["planner", "tuned_rule", "improved_rule"])
+def test_an_agent_that_cannot_be_trained_further_is_no_start(algorithm: str) -> None:
+    with pytest.raises(Invalid, match=f"agent 7 is of '{algorithm}'"):
+        combinations.check_start(TrainRequest(start_from=7), Agent(version=7, algorithm=algorithm))
 
 
 @on_both

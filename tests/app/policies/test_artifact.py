@@ -6,7 +6,7 @@ import pytest
 from safetensors import numpy as safetensors_numpy
 
 from app.kinds.contract.policy import Situation
-from app.kinds.iterative.heuristics import HeuristicPolicy, TunedNumbers, TunedPolicy
+from app.kinds.iterative.heuristics import HeuristicPolicy, ImprovedRulePolicy, TunedNumbers, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.policies import FAMILIES, check, load, save
 from app.policies import artifact
@@ -47,12 +47,24 @@ def table() -> TablePolicy:
     return TablePolicy.build(config, {"q": np.random.default_rng(2).normal(size=(12, len(LAYOUT.deltas)))})
 
 
+def improved() -> ImprovedRulePolicy:
+    random, actions = np.random.default_rng(3), len(LAYOUT.deltas)
+    size = LAYOUT.observation_size + actions + 3 * len(LAYOUT.metrics)
+    shapes = {"hidden.0": (8, size), "hidden.1": (6, 8), "correction": (actions, 6)}
+    arrays: dict[str, Any] = {f"{n}.weight": random.normal(size=s).astype(np.float32) for n, s in shapes.items()}
+    arrays |= {f"{n}.bias": random.normal(size=s[0]).astype(np.float32) for n, s in shapes.items()}
+    arrays |= {"centre": random.normal(size=size).astype(np.float32), "scale": np.full(size, 2, np.float32)}
+    numbers = TunedNumbers(0.9, 2.0, 0.5, 0.3)._asdict()
+    return ImprovedRulePolicy.build({"algorithm": "improved_rule", "numbers": numbers, "hysteresis": 0.001}, arrays)
+
+
 EVERY: dict[str, Published] = {
     "network": network(),
     "table": table(),
     "planner": solve(LAYOUT, planted_table(SPEC), Grid(21, 5, 5), with_error=False).policy,
     "heuristic": HeuristicPolicy({"heuristic": "pid"}),
     "tuned": TunedPolicy({"algorithm": "tuned_rule", "numbers": TunedNumbers(0.9, 2.0, 0.5, 0.3)._asdict()}),
+    "improved": improved(),
 }
 
 

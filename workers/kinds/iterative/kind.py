@@ -111,7 +111,8 @@ class Iterative(SimulatedKind):
                 f"targets with a probability are decided by model_predictive alone, agents learn from weights: "
                 f"{', '.join(sure)}; PATCH the workload's probabilities to null to train for its weights"
             )
-        return IterativeTraining(workload.spec, _table(workload), request.seed, _samples(workload))
+        table, improves = _table(workload), request.plans
+        return IterativeTraining(workload.spec, table, request.seed, _samples(workload), improves=improves)
 
     def evaluation(self, workload: Workload, held_out: HoldOut | None, seed: int) -> Evaluation:
         """Prepare an evaluation whose level L3 runs on a domain model fitted to the held-out executions alone.

@@ -34,7 +34,7 @@ from workers.kinds.iterative.tuning import artifact_of, headroom, tune
 from workers.learning.simulator import SimulatorSpec
 from workers.learning.training.competition import Competition
 from workers.learning.training.driver import PlannedPolicy, Training, TrainingProblem
-from workers.learning.training.request import Request
+from workers.learning.training.request import PLANNER, Request
 
 VALIDATION_EPISODES = 2_048
 TRAINING_MEMBERS = 4  # of the belief, except in the verdict: a simulated step's time is proportional to them
@@ -53,14 +53,18 @@ class IterativeTraining(TrainingProblem):
         seed: seed of the training; scoring, hysteresis, verdict and cross-fit use ``seed + 1`` to ``seed + 4``.
         samples: the executions that the model was fitted to. A promotion must also hold on models of their halves
             (``CrossFit``); with too few executions that check is left out.
+        improves: whether ``plan`` also learns corrections of the tuned rule.
     """
 
     continuing = False
     cloning_entropy: float | None = None
     competing = ("ppo", "recurrent_ppo")  # memory pays where runs hide what they are: benchmarks/iterative_agents.py
 
-    def __init__(self, spec: Spec, table: ModelTable, seed: int, samples: Samples = ()) -> None:
+    def __init__(
+        self, spec: Spec, table: ModelTable, seed: int, samples: Samples = (), *, improves: bool = False
+    ) -> None:
         self.spec, self.table, self.seed, self.layout, self.samples = spec, table, seed, Layout(spec), samples
+        self.improves = improves
         self.length = self.layout.iterations
         found = [i for i, name in enumerate(self.layout.observation_names) if name.startswith(TABLE_ENTRIES)]
         self.tabular = tuple(found[:LARGEST_TABLE])
@@ -76,9 +80,9 @@ class IterativeTraining(TrainingProblem):
         return HEURISTICS
 
     def plan(self, budget: int = 0, margin: float = MARGIN) -> PlannedPolicy:
-        """Compute the exact optimum, or the best plan on a coarser grid, and tune the rule; return the better one.
+        """Compute the exact optimum, or the best plan on a coarser grid, tune and improve the rule; return the best.
 
-        If neither is possible, the result has the reason.
+        If neither a plan nor a tuned rule is possible, the result has the reason.
         """
         planned = self._exact_plan()
         tuned = tune(self.spec, self.fewer, self.seed, budget)
@@ -88,7 +92,14 @@ class IterativeTraining(TrainingProblem):
         details = {**planned.details, "tuned": tuned.point, "headroom": tuned.report() | room.report()}
         if planned.artifact and planned.score >= score:
             return replace(planned, details=details, nothing_to_win=room.nothing_to_win())
-        return PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
+        found = PlannedPolicy(tuned.artifact, score, False, "", details, room.nothing_to_win(), TUNED)
+        if not self.improves or found.nothing_to_win:
+            return found
+        from workers.kinds.iterative.improvement import IMPROVED, improve  # imports torch, which takes seconds
+
+        improved = improve(self.spec, self.fewer, tuned.artifact, self.seed, budget)
+        better = self.score(improved) if improved else score
+        return replace(found, artifact=improved, score=better, name=IMPROVED) if improved and better > score else found
 
     def _exact_plan(self) -> PlannedPolicy:
         try:
@@ -162,7 +173,7 @@ class IterativeTraining(TrainingProblem):
             return str(error)
 
     def _optimum(self, planned: PlannedPolicy) -> Optimum | None:
-        if not planned.artifact or planned.name == TUNED:
+        if planned.name != PLANNER or not planned.artifact:
             return None
         details = planned.details
         return Optimum(load(planned.artifact).policy, details["expected"], details["error"], Grid(*details["grid"]))
@@ -186,5 +197,5 @@ def training(
         champion: the serving artifact, which a new agent must beat; None: there is none.
         clock: current time in seconds.
     """
-    problem = IterativeTraining(spec, table, request.seed)
+    problem = IterativeTraining(spec, table, request.seed, improves=request.plans)
     return Training(Competition(problem, request, champion, clock), checkpoint)
