@@ -14,6 +14,7 @@ from app.kinds.iterative.spec import Spec
 from app.policies.base import Arrays, IncompatibleArtifact
 from tests.planted import planted_spec, planted_table
 from tests.workers.kinds.iterative.training.test_tuning import SHIFTING, SPEC, two_laws
+from workers.evaluation.headroom import TUNED
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative import improvement
 from workers.kinds.iterative.improvement import IMPROVED, Branching, Corrector, improve, label
@@ -21,7 +22,7 @@ from workers.kinds.iterative.judge import Evaluator
 from workers.kinds.iterative.optimum import NoOptimum
 from workers.kinds.iterative.simulator import TRAINING, IterativeSimulator
 from workers.kinds.iterative.training import IterativeTraining
-from workers.kinds.iterative.tuning import NEUTRAL, TUNED, artifact_of
+from workers.kinds.iterative.tuning import NEUTRAL, artifact_of
 from workers.learning.training.driver import PlannedPolicy
 
 POINTS = NEUTRAL, np.array([-0.05, 0.8, np.log(4e-3), 0.6, 0.2])
