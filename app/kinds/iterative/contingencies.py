@@ -152,7 +152,7 @@ def as_one(
 # Contingencies: later changes of an iteration that isn't over by then, chosen when it begins.
 
 
-FEWEST_SHARE = 0.1  # of the target, that an iteration takes: shorter ones are over before a change would pay
+MOST_ITERATIONS = 10  # of a run: where there are more, decisions between them are soon enough
 SHORTEST = 5.0  # seconds of an iteration
 DURATIONS, CANDIDATES = 16, 6
 FASTER = 0.02  # least logarithm by which a candidate shortens an iteration
@@ -191,11 +191,20 @@ class Offer(NamedTuple):
         return f"not over after {seconds(self.after)} ({percent(self.chance, 0)} likely): {words} end it in {usual}"
 
 
+def are_offered(projector: Projector) -> bool:
+    """Whether decisions of the workload may have contingencies; computing them takes some 5 ms for each run.
+
+    Runs have few iterations and a deadline, and a domain model has been fitted."""
+    metric = projector.layout.spec.metrics[projector.layout.seconds]
+    deadline = metric.target is not None and metric.scope == "run" and metric.goal == "at_most"
+    return deadline and projector.table.fitted and projector.layout.iterations <= MOST_ITERATIONS
+
+
 def offers(projector: Projector, state: State, levels: Levels, pause: float) -> list[Offer]:
     """Return up to ``MOST`` contingencies for the next iteration of one run, in ascending order of time.
 
     Each is the best time and allocation given those before it, by the expected return over durations of the iteration,
-    with everything after it decided at its end. There are none where few seconds are at stake, or nothing is worth it.
+    with everything after it decided at its end. There are none where nothing is worth it, or not ``are_offered``.
 
     Args:
         projector: the workload's domain model.
@@ -204,14 +213,11 @@ def offers(projector: Projector, state: State, levels: Levels, pause: float) -> 
         pause: seconds of the change before it, part of the iteration.
     """
     layout = projector.layout
-    metric = layout.spec.metrics[layout.seconds]
-    target = float(state.targets[0, layout.seconds])
-    over = int(state.iteration[0]) >= layout.iterations
-    if over or not projector.table.fitted or metric.scope != "run" or metric.goal != "at_most" or np.isnan(target):
+    if not are_offered(projector) or int(state.iteration[0]) >= layout.iterations:
         return []
     told, here = announced_iterations(projector, state), layout.index(levels[None])
     mean, _, high = next_iteration(projector, state, here, told, np.zeros(1))
-    if not max(SHORTEST, FEWEST_SHARE * target) <= mean[0, layout.seconds] < np.inf:
+    if not SHORTEST <= mean[0, layout.seconds] < np.inf:
         return []
     return list(_Iteration(projector, state, levels, pause, float(high[0, layout.seconds])).chosen())
 

@@ -19,7 +19,7 @@ from app.kinds.iterative import policies as guard
 from app.kinds.iterative import reasons
 from app.kinds.iterative.chance import has_probability, meets_targets
 from app.kinds.iterative.compiled import NONE, Compiled, add_notices
-from app.kinds.iterative.contingencies import offers
+from app.kinds.iterative.contingencies import are_offered, offers
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, continuation, first_allocation
 from app.kinds.iterative.moves import step
 from app.kinds.iterative.observation import everywhere, view
@@ -157,7 +157,9 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     contexts = decision_contexts(compiled, state, seen, hold, after, steps.then)
     sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
-    offered = [_contingencies(compiled, row(state, i), steps.levels[i], float(pause[i])) for i in range(len(after))]
+    offered = [list[dict[str, Any]]()] * len(after)
+    if are_offered(compiled.projector):
+        offered = [_contingencies(compiled, row(state, i), steps.levels[i], float(pause[i])) for i in range(len(after))]
     columns = zip(
         contexts,
         hold.tolist(),

@@ -21,7 +21,7 @@ from app.kinds.iterative import decide
 from app.kinds.iterative import query as queries
 from app.kinds.iterative.announced import encode_upcoming, pad_announced
 from app.kinds.iterative.compiled import NONE, Compiled
-from app.kinds.iterative.contingencies import Segment, advance_in_segments, encode_segments
+from app.kinds.iterative.contingencies import Segment, advance_in_segments, are_offered, encode_segments
 from app.kinds.iterative.decide import Batch
 from app.kinds.iterative.heuristics import HEURISTICS, WITHOUT_MODEL
 from app.kinds.iterative.policies import check
@@ -99,9 +99,9 @@ class IterativeServing(Serving):
         return decide.begin(compiled, state)
 
     def takes_long(self, compiled: Compiled, state: RunState, report: IterationReport) -> bool:
-        """Return whether over ``FEW_ANNOUNCED`` iterations are announced, by this report or before."""
+        """Return whether contingencies may be offered, or over ``FEW_ANNOUNCED`` iterations are announced."""
         announced = report.upcoming if isinstance(report.upcoming, list) else state.upcoming
-        return len(announced) > FEW_ANNOUNCED
+        return len(announced) > FEW_ANNOUNCED or are_offered(compiled.projector)
 
     def read(self, compiled: Compiled, state: RunState, iteration: int, report: IterationReport) -> CheckedReport:
         """Return the report in the layout's order, whatever the run's state.
