@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from pydantic.fields import FieldInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents import repository as agents
@@ -158,11 +159,17 @@ class Shadows:
 # Stored decisions, and decisions for a given state; read-only.
 
 
+def default_of(field: FieldInfo) -> Any:
+    """The value of a field that decisions stored by earlier versions lack; None if it has no default."""
+    return None if field.is_required() else field.get_default(call_default_factory=True)
+
+
 def encode_decision(decision: dict[str, Any]) -> bytes:
     """A stored decision as JSON, with its members in the order of its kind's schema."""
     kind = str(decision.get("kind", DEFAULT))
     known = {**decision, "kind": kind}
-    own = {name: known.get(name) for name in KINDS[kind].decision.model_fields if name not in ADDED}
+    fields = {name: field for name, field in KINDS[kind].decision.model_fields.items() if name not in ADDED}
+    own = {name: known.get(name, default_of(field)) for name, field in fields.items()}
     return msgspec.json.encode(own | {name: known[name] for name in ADDED if known.get(name)})
 
 

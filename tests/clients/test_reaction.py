@@ -39,12 +39,20 @@ def test_segments_are_those_until_the_iterations_end() -> None:
     timetable.changed({"gpus": 8}, 140.5)
     timetable.changed({"gpus": 16}, 161.0)
     assert timetable.segments(30.0) == []
-    assert timetable.allocation_at(30.0) == {"gpus": 4}
+    assert timetable.allocation_at_end(30.0) == {"gpus": 4}
     assert [part["seconds"] for part in timetable.segments(50.0)] == [40.5, 9.5]
-    assert timetable.allocation_at(50.0) == {"gpus": 8}
+    assert timetable.allocation_at_end(50.0) == {"gpus": 8}
     whole = timetable.segments(80.0)
     assert [part["allocation"]["gpus"] for part in whole] == [4, 8, 16]
     assert sum(part["seconds"] for part in whole) == pytest.approx(80.0)
+
+
+def test_an_iteration_that_begins_later_than_the_report_before_it_has_what_was_set_until_then() -> None:
+    timetable = Timetable({"gpus": 4}, [FIRST], began=100.0)
+    timetable.changed({"gpus": 8}, 112.0)
+    assert timetable.segments(10.0, ended=130.0) == []  # 20 s of validation, then 10 s
+    assert timetable.allocation_at_end(10.0, ended=130.0) == {"gpus": 8}
+    assert [part["seconds"] for part in timetable.segments(25.0, ended=130.0)] == [7.0, 18.0]
 
 
 def test_what_is_due_is_applied_in_a_thread_until_the_iteration_is_over() -> None:

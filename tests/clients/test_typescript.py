@@ -43,8 +43,13 @@ const apply = ({ gpus }) => { if (gpus === 8) throw new Error("no room"); applie
 const running = react({ allocation: { gpus: 4 }, contingencies }, apply);
 while (applied.length === 0) await new Promise((resolve) => setTimeout(resolve, 10));
 await new Promise((resolve) => setTimeout(resolve, 10));
-const quick = react({ allocation: { gpus: 4 }, contingencies }, apply).stop();
-console.log(JSON.stringify([applied, running.stop(), quick.segments, quick.allocation]));
+const quick = await react({ allocation: { gpus: 4 }, contingencies }, apply).stop();
+const ended = await running.stop();
+const slow = async ({ gpus }) => { await new Promise((resolve) => setTimeout(resolve, gpus === 16 ? 200 : 10)); };
+const late = react({ allocation: { gpus: 4 }, contingencies: [0.02, 0.03].map((after_seconds, i) => ({
+  after_seconds, allocation: { gpus: 16 * (i + 1) }, reason: { code: "takes_long", text: "" } })) }, slow);
+await new Promise((resolve) => setTimeout(resolve, 100));
+console.log(JSON.stringify([applied, ended, quick.segments, quick.allocation, await late.stop()]));
 """
 """An iteration that lasts until the second contingency, as the first one fails; another that is over at once."""
 
@@ -87,12 +92,15 @@ def test_it_is_the_schemas(installed: Path, regenerate: ModuleType) -> None:
 def test_contingencies_are_applied_and_reported_as_segments(installed: Path) -> None:
     (installed / "reacts.mjs").write_text(REACTS)
     called(installed, "npx", "tsc")
-    applied, reported, segments, allocation = json.loads(called(installed, "node", "reacts.mjs"))
+    applied, reported, segments, allocation, late = json.loads(called(installed, "node", "reacts.mjs"))
     assert (applied, segments, allocation) == ([16], [], {"gpus": 4})
     assert [part["allocation"]["gpus"] for part in reported["segments"]] == [4, 16]
     assert reported["allocation"] == {"gpus": 16}
     assert sum(part["seconds"] for part in reported["segments"]) == pytest.approx(reported["seconds"])
     assert reported["segments"][0]["seconds"] >= 0.09
+    # applied one after the other; what was not yet begun at the end is not applied any more
+    assert [part["allocation"]["gpus"] for part in late["segments"]] == [4, 16]
+    assert all(part["seconds"] > 0 for part in late["segments"])
 
 
 AMISS = {2: PAGE, 3: httpx.Response(403, html="<p>no</p>"), 5: UNHEARD, 7: HALF}

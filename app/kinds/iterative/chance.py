@@ -110,10 +110,13 @@ def _at_the_end(left: Remaining, state: State, metric: int, pause: Array) -> Arr
     room = state.targets[:, metric] - state.elapsed[:, metric] - pause
     rest = np.maximum(left.rest(metric), 1e-12)
     spread = left.variance(metric) / rest**2
+    half = (state.variance[:, metric] + spread) / 2
     if projector.table.noise_weight:
-        spread = spread * noise_scale(projector, state)[:, metric]
+        own = noise_scale(projector, state)[:, metric]
+        half = (state.variance[:, metric] + spread * np.minimum(own, 1)) / 2  # as in the mean
+        spread = spread * own
     variance = spread + (state.variance[:, metric] + projector.drift_variance[metric] * (count / 3))
-    median = np.log(rest) + log_factor(projector, state, metric) - (state.variance[:, metric] + spread) / 2
+    median = np.log(rest) + log_factor(projector, state, metric) - half
     below = student_cdf((np.log(np.maximum(room, 1e-12)) - median) / np.sqrt(variance))
     np.copyto(below, 1, where=state.iteration >= projector.layout.iterations)
     np.copyto(below, 0, where=room < 0)

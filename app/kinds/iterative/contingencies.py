@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.charts.text import percent, seconds
 from app.kinds.contract.inputs import InvalidInput, invalid
 from app.kinds.iterative.announced import announced_iterations
+from app.kinds.iterative.chance import has_probability
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.observation import miss, reference_cost, view
 from app.kinds.iterative.projector import Projector
@@ -71,7 +72,7 @@ def encode_segments(
         raise invalid(f"/segments/{len(given) - 1}/allocation", "must be the report's `allocation`", dict(last))
     total, measured = sum(part.seconds for part in found), metrics[layout.seconds]
     if abs(total - measured) > TOLERANCE * measured:
-        raise invalid("/segments", f"must take {measured:g} s together, as `iteration_seconds`", round(total, 6))
+        raise invalid("/segments", f"must add up to `iteration_seconds`, {measured:g} s", round(total, 6))
     return tuple(found)
 
 
@@ -153,6 +154,7 @@ def as_one(
 
 
 MOST_ITERATIONS = 10  # of a run: where there are more, decisions between them are soon enough
+MOST_OUTLOOKS = 2_000  # actions times members: some 35 ms
 SHORTEST = 5.0  # seconds of an iteration
 DURATIONS, CANDIDATES = 16, 6
 FASTER = 0.02  # least logarithm by which a candidate shortens an iteration
@@ -192,12 +194,15 @@ class Offer(NamedTuple):
 
 
 def are_offered(projector: Projector) -> bool:
-    """Whether decisions of the workload may have contingencies; computing them takes some 5 ms for each run.
+    """Whether decisions of the workload may have contingencies; computing them takes some milliseconds for each run.
 
-    Runs have few iterations and a deadline, and a domain model has been fitted."""
-    metric = projector.layout.spec.metrics[projector.layout.seconds]
+    Runs have few iterations, a deadline without a required probability, and not too many actions times members, and a
+    domain model has been fitted."""
+    layout = projector.layout
+    metric = layout.spec.metrics[layout.seconds]
     deadline = metric.target is not None and metric.scope == "run" and metric.goal == "at_most"
-    return deadline and projector.table.fitted and projector.layout.iterations <= MOST_ITERATIONS
+    few = layout.iterations <= MOST_ITERATIONS and len(layout.deltas) * projector.members <= MOST_OUTLOOKS
+    return deadline and few and projector.table.fitted
 
 
 def offers(projector: Projector, state: State, levels: Levels, pause: float) -> list[Offer]:
@@ -213,9 +218,11 @@ def offers(projector: Projector, state: State, levels: Levels, pause: float) -> 
         pause: seconds of the change before it, part of the iteration.
     """
     layout = projector.layout
-    if not are_offered(projector) or int(state.iteration[0]) >= layout.iterations:
+    if not are_offered(projector) or int(state.iteration[0]) >= layout.iterations or has_probability(state).any():
         return []
     told, here = announced_iterations(projector, state), layout.index(levels[None])
+    if projector.ahead is not projector and told is None:  # features of the iteration are unknown
+        return []
     mean, _, high = next_iteration(projector, state, here, told, np.zeros(1))
     if not SHORTEST <= mean[0, layout.seconds] < np.inf:
         return []

@@ -31,6 +31,7 @@ from app.kinds.iterative.state import RunState, State, pack
 from app.policies.artifact import Artifact, Memory
 
 Levels = NDArray[np.integer]
+HELD = ("hold", "static_best")  # rules that never change the allocation within a run
 T = TypeVar("T")
 Interval = dict[str, float]
 
@@ -42,11 +43,13 @@ class Batch(NamedTuple):
         situation: input of policies for the B runs.
         notices: codes of the notices in each run's last decision, [B].
         upcoming: F features of each of U announced future iterations, [U, F] per run; U differs between runs.
+        live: whether they are runs; False: states from queries, whose decisions have no contingencies.
     """
 
     situation: Situation
     notices: Sequence[frozenset[int]]
     upcoming: Sequence[NDArray[np.float64]]
+    live: bool = True
 
 
 class PolicyChoice(NamedTuple):
@@ -77,10 +80,13 @@ def make_batch(
     state: State,
     notices: Sequence[frozenset[int]],
     upcoming: Sequence[NDArray[np.float64]],
+    *,
+    live: bool = True,
 ) -> Batch:
-    """Return the B runs of ``state`` as a batch; ``notices`` [B] and ``upcoming`` [U, F] each are as in ``Batch``."""
+    """Return the B runs of ``state`` as a batch; ``notices`` [B], ``upcoming`` [U, F] and ``live`` are as in
+    ``Batch``."""
     seen = view(compiled.projector, state, compiled.preferences(state))
-    return Batch(Situation(compiled.projector, state, seen), notices, upcoming)
+    return Batch(Situation(compiled.projector, state, seen), notices, upcoming, live)
 
 
 def choose(compiled: Compiled, batch: Batch, agent: Artifact | None, memory: Memory | None) -> Choices:
@@ -158,8 +164,11 @@ def _render(compiled: Compiled, batch: Batch, steps: Steps, responder: _Responde
     sources, why, notices = _reasons(compiled, state, steps, contexts, batch.notices, responder)
     over = (state.iteration >= compiled.layout.iterations).tolist()
     offered = [list[dict[str, Any]]()] * len(after)
-    if are_offered(compiled.projector):
-        offered = [_contingencies(compiled, row(state, i), steps.levels[i], float(pause[i])) for i in range(len(after))]
+    if batch.live and are_offered(compiled.projector):
+        offered = [
+            [] if rule in HELD else _contingencies(compiled, row(state, i), steps.levels[i], float(pause[i]))
+            for i, rule in enumerate(responder.rules)
+        ]
     columns = zip(
         contexts,
         hold.tolist(),
@@ -336,9 +345,9 @@ def _chances(compiled: Compiled, seen: Forecast) -> list[dict[str, float]]:
     return [{name: chance for name, chance in row if not math.isnan(chance)} for row in told]
 
 
-def begin(compiled: Compiled, state: State) -> KindDecision:
+def begin(compiled: Compiled, state: State, *, live: bool = True) -> KindDecision:
     """Return the first decision of one run (``state`` with B = 1): the model's best allocation, or the spec's initial
-    one without a model."""
+    one without a model. ``live``: as in ``Batch``."""
     projector, layout = compiled.projector, compiled.layout
     levels = first_allocation(projector, state)
     hold, after = layout.index(layout.start_levels[None]), layout.index(levels)
@@ -359,7 +368,9 @@ def begin(compiled: Compiled, state: State) -> KindDecision:
             "delta": compiled.delta(int(hold[0]), int(after[0])),
             "predicted": predicted,
             "chances": _chances(compiled, seen)[0],
-            "contingencies": _contingencies(compiled, state, levels[0], 0.0),
+            "contingencies": _contingencies(compiled, state._replace(levels=levels[:1]), levels[0], 0.0)
+            if live and compiled.heuristic not in HELD
+            else [],
         },
         {"code": first.code, "text": text},
         noop=not context.moved,

@@ -69,7 +69,7 @@ class IterativeServing(Serving):
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def decode(self, body: bytes) -> IterationReport:
-        """Decode a report from JSON; its field ``kind`` is dropped, as the run has it.
+        """Decode a report from JSON; its field ``kind`` is dropped, as the run has it, and an empty ``segments``.
 
         Raises:
             InvalidInput: ``body`` isn't a valid report, or is longer than ``LARGEST_BYTES``.
@@ -77,9 +77,10 @@ class IterativeServing(Serving):
         if len(body) > LARGEST_BYTES:
             raise invalid("", f"must have at most {LARGEST_BYTES:,} bytes", len(body))
         report = decoded(body, IterationReport)
-        if report.kind is not UNSET or report.upcoming is None:
+        plain = report.upcoming is not None and (report.segments is UNSET or bool(report.segments))
+        if report.kind is not UNSET or not plain:
             upcoming = UNSET if report.upcoming is None else report.upcoming
-            report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming)
+            report = msgspec.structs.replace(report, kind=UNSET, upcoming=upcoming, segments=report.segments or UNSET)
         return report
 
     def begin(self, compiled: Compiled, start: IterationRunStart, now: datetime) -> KindDecision:
@@ -124,9 +125,8 @@ class IterativeServing(Serving):
         """Return all runs with their states advanced by their reports, as input of policies."""
         before = [one.state.state for one in pending]
         if isinstance(before[0], GivenState):  # from queries, which come by themselves
-            return decide.make_batch(
-                compiled, queries.states(compiled, before), [NONE] * len(before), [NOTHING] * len(before)
-            )
+            state, count = queries.states(compiled, before), len(before)
+            return decide.make_batch(compiled, state, [NONE] * count, [NOTHING] * count, live=False)
         upcoming = [_upcoming(one) for one in pending]
         state = _advance(compiled, pending, upcoming)
         return decide.make_batch(compiled, state, [one.notices for one in before], upcoming)
@@ -172,7 +172,7 @@ class IterativeServing(Serving):
         """
         given = queries.parse_state(compiled, query)
         if isinstance(given, State):
-            return decide.begin(compiled, given)
+            return decide.begin(compiled, given, live=False)
         return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:

@@ -37,7 +37,7 @@ def _csv() -> bytes:
     return "\n".join(rows).encode()
 
 
-REPORTS = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 16.0 + i}} for i in range(3)]
+REPORTS = [{"allocation": {"gpus": 4}, "metrics": {"iteration_seconds": 18.0 + i}} for i in range(3)]
 SAMPLE = json.dumps({"execution": "run-17", "reports": REPORTS})
 EXAMPLE = Example(
     summary="Training on GPUs",

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from pydantic import BaseModel, Field
 
 from app.kinds.contract.engine import DecisionBase, Reason
+from app.kinds.contract.inputs import SMALLEST_NUMBER
 from app.kinds.contract.kind import RunStart
 from app.kinds.fields import Finite, Part, Probability
 from app.kinds.iterative.announced import MOST_UPCOMING
@@ -105,7 +106,9 @@ class IterationSegment(Part, frozen=True):
     """A part of an iteration at one allocation."""
 
     allocation: Annotated[Numbers, Meta(description="Allocation of the segment, by resource.", examples=[{"gpus": 4}])]
-    seconds: Annotated[float, Meta(gt=0, description="Duration, with the change at its beginning.", examples=[12.5])]
+    seconds: Annotated[
+        float, Meta(ge=SMALLEST_NUMBER, description="Duration, with the change at its beginning.", examples=[12.5])
+    ]
 
 
 class IterationReport(Part, frozen=True, omit_defaults=False):
@@ -124,7 +127,7 @@ class IterationReport(Part, frozen=True, omit_defaults=False):
         ),
     ] = UNSET
     segments: Annotated[
-        Annotated[list[IterationSegment], Meta(max_length=MOST_SEGMENTS)] | UnsetType,
+        Annotated[list[IterationSegment], Meta(max_length=MOST_SEGMENTS)] | UnsetType | None,
         Meta(
             description="The parts of an iteration whose allocation changed before its end, in order; the last one's "
             "is `allocation`, and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`.",

@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, Field
+from typing_extensions import override
 
 from app.kinds.columns import Floats, csv_writer, unescape_formula
 from app.kinds.contract.inputs import (
@@ -42,6 +43,7 @@ from app.kinds.records import CSV, ReportCodec, error_value, refuse, report_form
 PARTS = {"allocation": "allocation", "metrics": "metric", "features": "feature"}
 """Parts of a report: names in JSON, and prefixes of CSV columns."""
 ITERATION = "/iteration"
+MOST_MORE_ROWS = 10_000  # of an execution than iterations, for segments
 Parts = Sequence[tuple[Mapping[str, float], float]]
 """Allocation, by resource, and seconds of each segment of an iteration."""
 
@@ -194,7 +196,7 @@ class CsvReader:
 
     def __init__(self, checker: Checker) -> None:
         self._checker = checker
-        self._limit = checker.layout.iterations * MOST_SEGMENTS
+        self._limit = checker.layout.iterations + MOST_MORE_ROWS
         self._names = column_names(checker.layout)
 
     def read(self, blocks: Iterator[bytes]) -> Iterator[Sample | Refused]:
@@ -256,7 +258,7 @@ class CsvReader:
         fault = self._checker.fault(data)
         if fault is not None:
             return Refused(current.name, current.lines[fault.row], fault.issue)
-        return tabular(current.name, current.first, data, {"seconds": self._checker.seconds(data)})
+        return _counted(tabular(current.name, current.first, data, {"seconds": self._checker.seconds(data)}), data)
 
     def _not_a_number(self, rows: list[tuple[str, ...]]) -> tuple[int, FieldIssue]:
         for index, cells in enumerate(rows):
@@ -275,11 +277,18 @@ class _Open:
         self.rows: list[tuple[str, ...]] = []
         self.lines: list[int] = []
         self.refused: Refused | None = None
+        self.alike = 0
 
     def take(self, line: int, cells: tuple[str, ...], limit: int) -> None:
-        """Append the ``cells`` of line number ``line``; refuse the execution if it already has ``limit`` rows."""
-        if len(self.rows) == limit:
-            self.refuse(line, too_many_issue(limit, error_value(cells[0])))
+        """Append the ``cells`` of line number ``line``; refuse the execution if it already has ``limit`` rows, or
+        ``MOST_SEGMENTS`` of this iteration."""
+        self.alike = self.alike + 1 if self.rows and cells[0] == self.rows[-1][0] else 1
+        if self.alike > MOST_SEGMENTS:
+            message = f"must have at most {MOST_SEGMENTS} rows, one for each segment"
+            self.refuse(line, FieldIssue(ITERATION, message, error_value(cells[0])))
+        elif len(self.rows) == limit:
+            message = f"must be within the first {limit:,} rows of its execution"
+            self.refuse(line, FieldIssue(ITERATION, message, error_value(cells[0])))
         else:
             self.rows.append(cells)
             self.lines.append(line)
@@ -326,7 +335,7 @@ class SampleSegment(msgspec.Struct, forbid_unknown_fields=True):
     """A part of an iteration in JSON."""
 
     allocation: dict[str, float]
-    seconds: Annotated[float, msgspec.Meta(gt=0)]
+    seconds: Annotated[float, msgspec.Meta(ge=SMALLEST_NUMBER)]
 
 
 class SampleReport(msgspec.Struct, forbid_unknown_fields=True):
@@ -392,7 +401,7 @@ _REPORT: dict[str, Any] = {
                 "required": ["allocation", "seconds"],
                 "properties": {
                     "allocation": {"type": "object", "additionalProperties": {"type": "number"}},
-                    "seconds": {"type": "number", "exclusiveMinimum": 0},
+                    "seconds": {"type": "number", "minimum": SMALLEST_NUMBER},
                 },
             },
         },
@@ -428,6 +437,10 @@ class IterationSamples(ReportCodec):
     def width(self) -> int:
         """Number of columns C of the table."""
         return self.checker.columns
+
+    @override
+    def pack(self, name: str, line: int, table: Floats) -> Sample:
+        return _counted(super().pack(name, line, table), table)
 
     def seconds(self, table: Floats) -> float:
         """Return the sum of the ``iteration_seconds`` of an execution [n, C], in seconds."""
@@ -492,6 +505,11 @@ class IterationSamples(ReportCodec):
         name = csv_writer()([execution.name]).removesuffix("\n")
         for values in self.unpack(execution.data).tolist():
             yield f"{name},{','.join([repr(value).removesuffix('.0') for value in values])}\n"
+
+
+def _counted(sample: Sample, table: Floats) -> Sample:
+    """Return a sample with its number of iterations, of which some have several rows in ``table`` [n, C]."""
+    return sample._replace(iterations=len(table) - int((np.diff(table[:, 0]) == 0).sum()))
 
 
 def _names_issue(part: str, names: Sequence[str], given: Mapping[str, float]) -> FieldIssue:

@@ -67,7 +67,7 @@ class Slice(NamedTuple):
 def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
     """Yield charts of metrics by resource, of the model's errors, and of its uncertainty."""
     projector = compiled.projector
-    samples = np.concatenate([*learnt.samples]) if learnt.samples else None
+    samples = np.concatenate([*map(_unchanged, learnt.samples)]) if learnt.samples else None
     slices = [_slice(projector.layout, position) for position in range(len(projector.layout.resources))]
     known = samples is not None or projector.table.fitted
     for one in slices if known else ():
@@ -77,6 +77,12 @@ def figures(compiled: Compiled, learnt: Learnt) -> Iterator[Figure]:
         yield from errors(learnt.report)
     if projector.table.fitted and projector.members > 1:
         yield from (_doubt(projector, one) for one in slices)
+
+
+def _unchanged(execution: Floats) -> Floats:
+    """Return the rows [n, C] of the iterations whose allocation didn't change before their end."""
+    found: Floats = execution[np.bincount(execution[:, 0].astype(np.intp))[execution[:, 0].astype(np.intp)] == 1]
+    return found
 
 
 def _slice(layout: Layout, resource: int) -> Slice:

@@ -100,9 +100,10 @@ class Epoch:
             return ()
         self._reaction.stop()
         segments = self._reaction.segments
-        scale = self._metrics[SECONDS] / self._reaction.seconds
-        if segments:
-            self._used = segments[-1]["allocation"]
+        if not segments or self._used != self.allocation:  # what the loop says that it used counts
+            return ()
+        scale = self._metrics[SECONDS] / max(self._reaction.seconds, SHORTEST)
+        self._used = segments[-1]["allocation"]
         return [part | {"seconds": part["seconds"] * scale} for part in segments]
 
     def abandon(self) -> None:

@@ -129,8 +129,9 @@ class Run(Live[Decision]):
 
     @property
     def contingencies(self) -> list[Contingency]:
-        """What to do if the next iteration takes longer than expected, by ascending time."""
-        return contingencies_of(self.decision)
+        """What to do if the next iteration takes longer than expected, by ascending time; empty while the decision on
+        the last one isn't known."""
+        return contingencies_of(self.decision) if self.decision.iteration == self.iteration else []
 
     def react(self, apply: Apply) -> Reaction:
         """Context manager around the next iteration that applies the decision's contingencies by ``apply``, in a

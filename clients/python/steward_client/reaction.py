@@ -59,12 +59,13 @@ class Timetable:
         if dict(allocation) != self.allocation:
             self._segments.append((dict(allocation), now - self._began))
 
-    def segments(self, seconds: float) -> list[dict[str, Any]]:
-        """The segments of the iteration, whose duration is given, as in a report; empty if nothing was changed.
+    def segments(self, seconds: float, ended: float | None = None) -> list[dict[str, Any]]:
+        """The segments of the iteration, as in a report; empty if nothing was changed within it.
 
-        Changes after the iteration's end are left out.
+        ``seconds`` is its duration; ``ended`` the time of its end on the same clock, if it began later than this
+        timetable. Changes after the end are left out, those before the beginning are in effect from it on.
         """
-        kept = self._until(seconds)
+        kept = self._within(seconds, ended)
         if len(kept) < 2:
             return []
         ends = [*(begun for _, begun in kept[1:]), seconds]
@@ -73,12 +74,17 @@ class Timetable:
             for (allocation, begun), end in zip(kept, ends, strict=True)
         ]
 
-    def allocation_at(self, seconds: float) -> dict[str, float]:
-        """The allocation in effect so many seconds after the beginning."""
-        return dict(self._until(seconds)[-1][0])
+    def allocation_at_end(self, seconds: float, ended: float | None = None) -> dict[str, float]:
+        """The allocation in effect at the end of the iteration, given as in ``segments``."""
+        return dict(self._within(seconds, ended)[-1][0])
 
-    def _until(self, seconds: float) -> list[tuple[dict[str, float], float]]:
-        return [segment for segment in self._segments if segment[1] < seconds] or self._segments[:1]
+    def _within(self, seconds: float, ended: float | None) -> list[tuple[dict[str, float], float]]:
+        late = 0.0 if ended is None else max(ended - seconds - self._began, 0.0)
+        moved = [(allocation, max(begun - late, 0.0)) for allocation, begun in self._segments]
+        kept = [segment for segment in moved if segment[1] < seconds] or moved[:1]
+        return [
+            segment for segment, after in zip(kept, [*kept[1:], None], strict=True) if after is None or after[1] > 0
+        ]
 
 
 class Reaction:
@@ -136,7 +142,7 @@ class Reaction:
     @property
     def allocation(self) -> dict[str, float]:
         """The allocation in effect, or at the iteration's end."""
-        return self._timetable.allocation_at(self.seconds)
+        return self._timetable.allocation_at_end(self.seconds)
 
     @property
     def segments(self) -> list[dict[str, Any]]:
@@ -149,7 +155,7 @@ class Reaction:
                 return
             now = self._clock()
             due = self._timetable.due(now)
-            if due is None:
+            if due is None or self._over.is_set():
                 continue
             try:
                 self._apply(due.allocation)

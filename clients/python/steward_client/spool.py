@@ -129,4 +129,5 @@ def left_behind(workload: str, service: str) -> Iterator[Spool]:
 
 def _reports(lines: list[Line]) -> Iterator[StoredReport]:
     most, least = len(StoredReport._fields), len(StoredReport._fields) - len(StoredReport._field_defaults)
-    return (StoredReport(*line[REPORT]) for line in lines if least <= len(line.get(REPORT, ())) <= most)
+    found = (StoredReport(*line[REPORT]) for line in lines if least <= len(line.get(REPORT, ())) <= most)
+    return (report._replace(segments=tuple(report.segments)) for report in found)

@@ -46,8 +46,9 @@ class Epochs:
             try:
                 yield epoch
             except GeneratorExit:
-                epoch.abandon()
+                await asyncio.to_thread(epoch.abandon)
                 raise
+            await asyncio.to_thread(epoch.abandon)  # an allocation that is being applied may need this loop
             done, seconds = self._loop.end(epoch)
             await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
 

@@ -82,13 +82,16 @@ export type Segment = Schemas["IterationSegment"];
 
 /** An iteration that runs under a decision's contingencies, until `stop`. */
 export interface Reaction {
-  /** Ends the iteration; nothing is applied after this. What its report says of it, `iteration_seconds` included. */
-  stop(): { allocation: Record<string, number>; seconds: number; segments: Segment[] };
+  /** Ends the iteration, after a change in progress. What its report says of it, `iteration_seconds` included. */
+  stop(): Promise<{ allocation: Record<string, number>; seconds: number; segments: Segment[] }>;
 }
+
+const LONGEST_TIMER_SECONDS = 2_000_000;
 
 /**
  * Begins an iteration: calls `apply` with another allocation if the iteration isn't over after as many seconds as the
- * decision says, also while the service is away. Where `apply` throws, what was set before stays.
+ * decision says, also while the service is away. Where `apply` throws, what was set before stays. `stop` must be called
+ * at the iteration's end, also where it fails.
  */
 export function react(
   decision: Pick<Decision, "allocation" | "contingencies">,
@@ -98,30 +101,35 @@ export function react(
   const since = (): number => (performance.now() - began) / 1000;
   const changes = [{ allocation: decision.allocation, at: 0 }];
   let over = false;
-  const timers = (decision.contingencies ?? []).map(({ after_seconds, allocation }) =>
-    setTimeout(async () => {
-      const at = since();
-      try {
-        await apply(allocation);
-      } catch (error) {
-        console.error("an allocation could not be applied within the iteration; what is set stays", error);
-        return;
-      }
-      if (!over) {
-        changes.push({ allocation, at });
-      }
-    }, after_seconds * 1000),
-  );
+  let applied = Promise.resolve();
+  const change = async (allocation: Record<string, number>): Promise<void> => {
+    const at = since();
+    if (over) return;
+    try {
+      await apply(allocation);
+      changes.push({ allocation, at });
+    } catch (error) {
+      console.error("an allocation could not be applied within the iteration; what is set stays", error);
+    }
+  };
+  const timers = (decision.contingencies ?? [])
+    .filter(({ after_seconds }) => after_seconds < LONGEST_TIMER_SECONDS)
+    .map(({ after_seconds, allocation }) =>
+      setTimeout(() => {
+        applied = applied.then(() => change(allocation));
+      }, after_seconds * 1000),
+    );
   return {
-    stop() {
+    async stop() {
       const seconds = since();
       over = true;
       for (const timer of timers) {
         clearTimeout(timer);
       }
-      const ends = [...changes.slice(1).map(({ at }) => at), seconds];
-      const parts = changes.map(({ allocation, at }, i) => ({ allocation, seconds: (ends[i] ?? seconds) - at }));
-      const last = changes.at(-1)?.allocation ?? decision.allocation;
+      await applied;
+      const kept = changes.filter(({ at }) => at < seconds);
+      const parts = kept.map(({ allocation, at }, i) => ({ allocation, seconds: (kept[i + 1]?.at ?? seconds) - at }));
+      const last = kept.at(-1)?.allocation ?? decision.allocation;
       return { allocation: last, seconds, segments: parts.length > 1 ? parts : [] };
     },
   };

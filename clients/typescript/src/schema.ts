@@ -2660,7 +2660,7 @@ export interface components {
              * @description The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`, and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`.
              * @default []
              */
-            segments?: components["schemas"]["IterationSegment"][];
+            segments?: components["schemas"]["IterationSegment"][] | null;
             /**
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}

@@ -19,7 +19,8 @@ from app.database.tables import Iteration, Run
 from app.errors import Conflict, NotFound, Unavailable
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative import engine
-from app.kinds.iterative.state import State, advance
+from app.kinds.iterative.contingencies import advance_in_segments
+from app.kinds.iterative.state import State
 from app.runs import deciding, repository, waiting
 from app.runs import deciding as writing
 from app.runs.reporter import Reporter
@@ -187,12 +188,12 @@ def test_a_run_that_can_not_be_advanced_fails_alone(database: Database, monkeypa
     runs = [start(database) for _ in range(3)]
     taker = reporter(database)
 
-    def choosy(projector: Any, state: Any, levels: Any, metrics: Any, features: Any) -> State:
+    def choosy(projector: Any, state: Any, levels: Any, metrics: Any, *more: Any) -> State:
         if (metrics == 13.0).any():
             raise FloatingPointError("thirteen")
-        return advance(projector, state, levels, metrics, features)
+        return advance_in_segments(projector, state, levels, metrics, *more)
 
-    monkeypatch.setattr(engine, "advance", choosy)
+    monkeypatch.setattr(engine, "advance_in_segments", choosy)
     bodies = [report(), report(13.0), report()]
 
     async def go() -> Sequence[object]:

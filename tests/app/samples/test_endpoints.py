@@ -86,6 +86,7 @@ def test_columns_may_stand_in_any_order(client: TestClient, workload: str) -> No
         "allocation": {"gpus": 3},
         "metrics": {"iteration_seconds": 12.25},
         "features": {"batch": 64},
+        "segments": [],
     }
 
 

@@ -155,10 +155,18 @@ def test_nothing_is_applied_within_an_iteration_where_a_change_restarts_the_comm
         "resources",
         lambda self: {name: replace(one, restarts=True) for name, one in found(self).items()},
     )
+    applied, apply = list[Allocation](), LocalProcesses.apply
+
+    def told(self: LocalProcesses, allocation: Allocation) -> Allocation:
+        applied.append(allocation)
+        return apply(self, allocation)
+
+    monkeypatch.setattr(LocalProcesses, "apply", told)
     handler = with_contingencies(forwarded, contingency(0.2, cpu=40))
-    assert run(serve(handler).url, "--", sys.executable, script(folder, SLOW)) == 0
+    assert run(serve(handler).url, "--policy", "hold", "--", sys.executable, script(folder, SLOW)) == 0
     (one,) = runs(client)
     assert not [item for item in iterations(client, one["id"]) if item["report"].get("segments")]
+    assert {"cpu": 40.0} not in [dict(allocation) for allocation in applied]
 
 
 def test_what_is_really_given_is_reported(

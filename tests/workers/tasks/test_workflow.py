@@ -79,11 +79,20 @@ class Planted:
     predictors: ClassVar[list[Predictor | None]] = []
 
     def __init__(
-        self, spec: Spec, traces: Any, seed: int, budget: int, *, champion: Any, margin: float, predictor: Any
+        self,
+        spec: Spec,
+        traces: Any,
+        seed: int,
+        budget: int,
+        *,
+        champion: Any,
+        margin: float,
+        predictor: Any,
+        force: bool,
     ) -> None:
         self.predictors.append(predictor)
         assert [(name, trace.tasks) for name, trace in traces] == [("log", 300)]
-        assert (spec.name, budget, champion, margin) == ("pool", 5_000, None, 0.01)
+        assert (spec.name, budget, champion, margin, force) == ("pool", 5_000, None, 0.01, False)
         self.seed, self.chunks = seed, 0
         self.stages = (Stage("planting", 1.0, self.advance, lambda: self.chunks / 2),)
 

@@ -81,7 +81,9 @@ def _whole(layout: Layout, projector: Projector, data: Floats) -> Floats:
             worked = own[:, 1 + resources + layout.seconds] - pauses_before(projector, levels, before)
             measured, features = row[1 + resources :][:metrics], row[1 + resources + metrics :]
             number = np.array([int(row[0])])
-            row[1 + resources :][:metrics] = as_one(projector, levels, worked, measured, features[None], number)
+            found = as_one(projector, levels, worked, measured, features[None], number)
+            found[layout.seconds] += (levels[-1] != before) @ projector.change_seconds  # as of a change before it
+            row[1 + resources :][:metrics] = found
         rows.append(row)
     return np.array(rows).reshape(len(rows), data.shape[1])
 

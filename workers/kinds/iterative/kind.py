@@ -134,7 +134,8 @@ class Iterative(SimulatedKind):
         """Estimate returns by replay under the domain model and importance sampling, as ``off_policy.score``.
 
         The result is ``{"reason": …}`` with fewer than two finished runs. Runs are left out whose reports don't fit the
-        present spec, or whose allocation changed within an iteration, as agents don't choose that.
+        present spec, or whose allocation changed within an iteration, as agents don't choose that; the number of the
+        latter, which were slower than others, is in ``changed_within_iterations``.
 
         Raises:
             IncompatibleArtifact: the artifact can't be read.
@@ -145,18 +146,20 @@ class Iterative(SimulatedKind):
         from app.kinds.iterative.policies import load
         from workers.kinds.iterative.off_policy import TooFewRuns, score
 
-        layout, logs = Layout(workload.spec), []
+        layout, logs, changed = Layout(workload.spec), [], 0
         for run in runs:
             if any(report.get("segments") for report in run.reports):
+                changed += 1
                 continue
             try:
                 logs.append(from_reports(layout, run.reports, dict(run.start.get("targets", {}))))
             except InvalidInput:  # the spec has changed since the run
                 continue
         try:
-            return score(layout, _table(workload), load(artifact), logs)
+            found = score(layout, _table(workload), load(artifact), logs)
         except TooFewRuns as error:
-            return {"reason": str(error)}
+            found = {"reason": str(error)}
+        return found | {"changed_within_iterations": changed} if changed else found
 
 
 def _table(workload: Workload) -> ModelTable:

@@ -174,30 +174,28 @@ class Governed:
     def _after(self, iteration: Iteration) -> None:
         before, row = self._set(), self._row(iteration)
         when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
+        reported = False
         if self._by_itself(iteration):
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds
                 self.run.take_up(self.run.id)
         else:
             self._settle(iteration)
-            if row is not None and self._reportable(row):
-                timetable = self._timetable or Timetable(before, (), 0.0)
-                given = timetable.allocation_at(row.seconds), self._metrics_of(row), self._features_of(row)
-                self.run.report(self.run.iteration, *given, segments=timetable.segments(row.seconds))
+            reportable = row is not None and self._reportable(row)
+            if row is not None and reportable:
+                given = row.allocation, self._metrics_of(row), self._features_of(row)
+                self.run.report(self.run.iteration, *given, segments=row.segments)
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
+            reported = (reportable or row is None) and self._followed is None
         self._apply(when, before, self._decided_allocation())
-        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if self._in_order() else None
-
-    def _in_order(self) -> bool:
-        """Whether the last decision is for the iteration that runs now, and the launcher is who reports it."""
-        return self._settled and not self.run.unsent and self._followed is None
+        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if reported else None
 
     def _react(self) -> None:
         """Apply the contingency whose time has come in the running iteration, if any."""
         if self._timetable is None:
             return
         due = self._timetable.due(time.monotonic())
-        if due is None or due.allocation == self._timetable.allocation:
+        if due is None or due.allocation == self._timetable.allocation or self._beyond_bounds(due.allocation):
             return
         if self.watched.apply(due.allocation):
             self._timetable.changed(self._set(), time.monotonic())
@@ -209,10 +207,14 @@ class Governed:
             return None
         decision = self.run.decision
         predicted = decision.predicted.additional_properties.get(SECONDS)
-        band = (None, None) if predicted is None else (predicted.low, predicted.high)
+        low, high = (None, None) if predicted is None else (predicted.low, predicted.high)
         source = HELD if self.run.unsent else decision.source
-        told = iteration.metrics, iteration.features
-        self.rows.append(Row(iteration.index, iteration.seconds, self._set(), *told, source, *band))
+        allocation, segments = self._set(), list[Any]()
+        if self._timetable is not None:
+            allocation = self._timetable.allocation_at_end(iteration.seconds, iteration.at)
+            segments = self._timetable.segments(iteration.seconds, iteration.at)
+        told = allocation, iteration.metrics, iteration.features
+        self.rows.append(Row(iteration.index, iteration.seconds, *told, source, low, high, segments))
         return self.rows[-1]
 
     def _by_itself(self, iteration: Iteration) -> bool:
@@ -261,6 +263,12 @@ class Governed:
     def _decided_allocation(self) -> Allocation:
         """The decided allocation, if it is within the workload's bounds; otherwise the last one that was."""
         found = self.run.allocation
+        if not self._beyond_bounds(found):
+            self._allowed = {name: found[name] for name in self._resources}
+        return self._allowed
+
+    def _beyond_bounds(self, found: Allocation) -> bool:
+        """Whether a decided allocation is beyond the workload's bounds, which is said once."""
         wrong = [
             f"{name} {found.get(name)} ({one.minimum:g} to {one.maximum:g} is accepted)"
             for name, one in self._resources.items()
@@ -268,9 +276,7 @@ class Governed:
         ]
         if wrong:
             self._once(f"not set: a decision has {', '.join(wrong)}; what was decided before holds")
-        else:
-            self._allowed = {name: found[name] for name in self._resources}
-        return self._allowed
+        return bool(wrong)
 
     def _reportable(self, row: Row) -> bool:
         if self.run.iteration >= self.spec["iterations"]:
@@ -295,13 +301,13 @@ class Governed:
         self.watched.tell(decision.iteration, decided, decision.reason.text)
         if all(abs(decided[name] - before[name]) <= one.step / 2 for name, one in self._resources.items()):
             return
-        if not self.watched.apply(decided):
-            return
-        self._changes += 1
-        if self._changes <= MOST_CHANGES_SHOWN:
+        if self.watched.apply(decided):
             self._show(when, decided, decision.reason.text, decision.source)
 
     def _show(self, when: str, allocation: Allocation, reason: str, source: str) -> None:
+        self._changes += 1
+        if self._changes > MOST_CHANGES_SHOWN:
+            return
         texts = [f"{name} {value:g} {self._resources[name].unit}".strip() for name, value in allocation.items()]
         self._tell(f"{when}: {', '.join(texts)} ({source}: {reason})")
 
@@ -339,10 +345,7 @@ class Governed:
     def sample(self) -> Json:
         """The run as a sample of its workload (the API's JSON), without iterations measured before it."""
         rows = [row for row in self.rows if row.source != PROFILE and not self._lacking(row)][: self.spec["iterations"]]
-        reports = [
-            {"allocation": row.allocation, "metrics": self._metrics_of(row), "features": self._features_of(row)}
-            for row in rows
-        ]
+        reports = [row.report | {"metrics": self._metrics_of(row), "features": self._features_of(row)} for row in rows]
         return {"execution": f"run-{self.run.id}", "reports": reports}
 
 

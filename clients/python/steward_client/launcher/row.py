@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 PROFILE = "profile"  # not decided but moved to, for the sake of measuring
 HELD = "held"  # the last decision, while the service is away
@@ -14,7 +15,8 @@ class Row:
     """One iteration: index from 0, duration in seconds, allocation, metrics and features by name.
 
     ``source`` is what decided the allocation (``profile``: measuring, ``held``: the last decision while the service was
-    unreachable); ``low`` and ``high`` bound the predicted seconds, None: no prediction.
+    unreachable); ``low`` and ``high`` bound the predicted seconds, None: no prediction. ``segments`` are its parts, as
+    in a report, if the allocation changed before its end; ``allocation`` is then the last one.
     """
 
     index: int
@@ -25,3 +27,14 @@ class Row:
     source: str
     low: float | None = None
     high: float | None = None
+    segments: Sequence[Mapping[str, Any]] = ()
+
+    def spent(self, resource: str) -> float:
+        """Amount of a resource times seconds."""
+        parts = self.segments or [{"allocation": self.allocation, "seconds": self.seconds}]
+        return float(sum(part["allocation"][resource] * part["seconds"] for part in parts))
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Its allocation, and its segments if it has any, as in a report."""
+        return {"allocation": self.allocation} | ({"segments": list(self.segments)} if self.segments else {})

@@ -53,7 +53,7 @@ def _cost(governed: Governed) -> list[str]:
     parts, cost, dearest = [], 0.0, 0.0
     for resource in resources:
         name = resource["name"]
-        hours = (start * rows[0].allocation[name] + sum(row.allocation[name] * row.seconds for row in rows)) / HOUR
+        hours = (start * rows[0].allocation[name] + sum(row.spent(name) for row in rows)) / HOUR
         unit, amount = AMOUNTS.get(name, (f"{resource.get('unit') or name}-hours", 1.0))
         parts.append(f"{name} {hours / amount:.4g} {unit}")
         cost += hours * resource["price_per_hour"]

@@ -34,7 +34,7 @@ class IterationReport:
     upcoming: list[UpcomingIteration] | None | Unset = UNSET
     """ The iterations right after this one, in order, as far as known: at most as many as are left. Replaces what
     was announced before; an empty list withdraws it; if omitted, it still holds. """
-    segments: list[IterationSegment] | Unset = UNSET
+    segments: list[IterationSegment] | None | Unset = UNSET
     """ The parts of an iteration whose allocation changed before its end, in order; the last one's is `allocation`,
     and their seconds add up to `iteration_seconds`. Omitted: it ran at `allocation`. """
     kind: Literal["iterative"] | Unset = "iterative"
@@ -60,12 +60,17 @@ class IterationReport:
         else:
             upcoming = self.upcoming
 
-        segments: list[dict[str, Any]] | Unset = UNSET
-        if not isinstance(self.segments, Unset):
+        segments: list[dict[str, Any]] | None | Unset
+        if isinstance(self.segments, Unset):
+            segments = UNSET
+        elif isinstance(self.segments, list):
             segments = []
-            for segments_item_data in self.segments:
-                segments_item = segments_item_data.to_dict()
-                segments.append(segments_item)
+            for segments_type_0_item_data in self.segments:
+                segments_type_0_item = segments_type_0_item_data.to_dict()
+                segments.append(segments_type_0_item)
+
+        else:
+            segments = self.segments
 
         kind = self.kind
 
@@ -130,14 +135,27 @@ class IterationReport:
 
         upcoming = _parse_upcoming(d.pop("upcoming", UNSET))
 
-        _segments = d.pop("segments", UNSET)
-        segments: list[IterationSegment] | Unset = UNSET
-        if _segments is not UNSET:
-            segments = []
-            for segments_item_data in _segments:
-                segments_item = IterationSegment.from_dict(segments_item_data)
+        def _parse_segments(data: object) -> list[IterationSegment] | None | Unset:
+            if data is None:
+                return data
+            if isinstance(data, Unset):
+                return data
+            try:
+                if not isinstance(data, list):
+                    raise TypeError()
+                segments_type_0 = []
+                _segments_type_0 = data
+                for segments_type_0_item_data in _segments_type_0:
+                    segments_type_0_item = IterationSegment.from_dict(segments_type_0_item_data)
 
-                segments.append(segments_item)
+                    segments_type_0.append(segments_type_0_item)
+
+                return segments_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(list[IterationSegment] | None | Unset, data)
+
+        segments = _parse_segments(d.pop("segments", UNSET))
 
         kind = cast(Literal["iterative"] | Unset, d.pop("kind", UNSET))
         if kind != "iterative" and not isinstance(kind, Unset):
