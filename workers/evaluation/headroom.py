@@ -105,6 +105,7 @@ class Headroom:
     why: str = ""
     knows: str = LAW
     best: str = TUNED
+    published: bool = True
 
     @classmethod
     def of(
@@ -120,6 +121,7 @@ class Headroom:
         why: str = "",
         knows: str = LAW,
         best: str = TUNED,
+        published: bool = True,
     ) -> Self:
         """Compare returns [E] on the same E episodes; a rule need not use what it knows.
 
@@ -129,7 +131,7 @@ class Headroom:
             margin: margin of practical equivalence, as a share of the tuned rule's mean return.
             beyond: upper bounds less the tuned rule's return, of any episodes; None: there is no bound.
             clusters: index of each episode's group of dependent episodes; None: all are independent.
-            why, knows, best: attributes of the result.
+            why, knows, best, published: attributes of the result.
         """
         known = known if known.mean() > tuned.mean() else tuned
 
@@ -148,16 +150,25 @@ class Headroom:
             why=why,
             knows=knows,
             best=best,
+            published=published,
         )
 
     @property
+    def most(self) -> float | None:
+        """Most that anything can gain over what training publishes without learning, the tuned rule or what is served
+        (upper 95 % bound); None: there is no bound."""
+        if self.beyond is None:
+            return None
+        return self.beyond["high"] + (0.0 if self.published else max(self.gain["high"], 0.0))
+
+    @property
     def is_exhausted(self) -> bool:
-        """Whether even hindsight gains less than the margin over the tuned rule (upper 95 % bound)."""
-        return self.beyond is not None and self.beyond["high"] < self.margin
+        """Whether even hindsight gains less than the margin over what training publishes without learning."""
+        return self.most is not None and self.most < self.margin
 
     def text(self) -> str:
         """The headroom in one line."""
-        size = abs(self.tuned["mean"])
+        size = abs(self.tuned["mean"]) or 1.0
         gain, left = (f"{percent(part['mean'] / size)}" for part in (self.gain, self.left))
         tuned = f"tuned by {gain} over {self.rule}"
         if self.best != TUNED:
@@ -169,11 +180,12 @@ class Headroom:
 
     def nothing_to_win(self) -> str:
         """Why training can't gain anything that counts; empty if it can."""
-        if not self.is_exhausted or self.beyond is None:
+        if not self.is_exhausted or self.most is None:
             return ""
-        size = abs(self.tuned["mean"])
-        most, margin = (percent(max(part, 0.0) / size) for part in (self.beyond["high"], self.margin))
-        return f"there is nothing to win here: all noise known, the tuned rule loses at most {most}, less than {margin}"
+        size = abs(self.tuned["mean"]) or 1.0
+        most, margin = (percent(max(part, 0.0) / size) for part in (self.most, self.margin))
+        rule = "the tuned rule" if self.published else self.rule
+        return f"there is nothing to win here: all noise known, {rule} loses at most {most}, less than {margin}"
 
     def report(self) -> dict[str, Any]:
         """The headroom as JSON values."""

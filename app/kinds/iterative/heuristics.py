@@ -454,7 +454,7 @@ class ImprovedRulePolicy:
 
     def __init__(self, config: dict[str, Any], arrays: Arrays) -> None:
         self.config, self.arrays = config, arrays
-        self.rule = TunedPolicy.build({"algorithm": config["algorithm"], "numbers": config["numbers"]}, {})
+        self.rule = TunedPolicy.build({"algorithm": config["algorithm"], "numbers": config.get("numbers")}, {})
 
     @property
     def name(self) -> str:
@@ -477,8 +477,8 @@ class ImprovedRulePolicy:
         reads = [arrays[f"{layer}.weight"].shape[1] for layer in _LAYERS]
         if reads != widths or arrays["scale"].shape != arrays["centre"].shape:
             raise IncompatibleArtifact(f"layers of {widths} numbers can't be read by layers that read {reads}")
-        if not math.isfinite(config["hysteresis"]):
-            raise IncompatibleArtifact(f"the hysteresis must be a finite number, not {config['hysteresis']}")
+        if not math.isfinite(config.get("hysteresis", math.nan)):
+            raise IncompatibleArtifact(f"the hysteresis must be a finite number, not {config.get('hysteresis')}")
         return cls(config, {name: np.ascontiguousarray(array, np.float32) for name, array in arrays.items()})
 
     def act(self, situation: Situation) -> Choice:
@@ -497,10 +497,10 @@ class ImprovedRulePolicy:
         choice = self.rule.act(situation)
         assert choice.values is not None  # noqa: S101 - it computes values of all actions
         values, runs = np.where(mask, choice.values, -np.inf), np.arange(len(mask))
+        values *= RETURN_SCALE
         # The rule takes what is ahead by more than rounding: the action that it takes has the highest value.
         values[runs, choice.action] = np.nextafter(values.max(axis=1), np.inf, dtype=values.dtype)
-        values[:, situation.projector.layout.noop] += self.config["hysteresis"]
-        values *= RETURN_SCALE
+        values[:, situation.projector.layout.noop] += self.config["hysteresis"] * RETURN_SCALE
         relative = np.maximum(values - values.max(axis=1, keepdims=True), -_WORST)
         deviation = np.log(np.maximum(state.variance, 1e-12)) / 2
         parts = [situation.view.observation, relative, state.trend, deviation, state.errors]

@@ -32,6 +32,11 @@ ROUNDS = 24  # of rollouts and learning
 WINDOW = 12  # rounds whose states are learned from
 ROLLED = 27  # steps of rollouts for each environment step of the budget: they take so much less time than learning
 FEWEST = 8  # states of a round at each iteration
+LARGEST_BUDGET = 2_000_000  # of which use is made
+CHEAP = 20  # actions above which a step's time is in proportion to their number
+MOST_CALLS = 250_000  # steps of all branches at once: of runs longer than some 100 iterations they are too many
+MOST_BRANCHED = 20_000_000  # entries of an array of all branches
+MOST_KEPT = 50_000_000  # numbers of the states in the window
 PASSES, MINIBATCH = 2, 512  # over as many states as a round has
 WIDTH = 32  # of the two hidden layers
 RATE, LAST_RATE, LONGEST = 2e-3, 0.05, 1.0  # of Adam: the rate, its share at the end, the largest norm of a gradient
@@ -62,17 +67,25 @@ class Labelled(NamedTuple):
 def improve(spec: Spec, table: ModelTable, tuned: bytes, seed: int, budget: int) -> bytes | None:
     """Learn corrections of the rule in the artifact ``tuned``; return the improved rule's artifact.
 
-    ``budget``: environment steps of the training; None if they are too few.
+    ``budget``: environment steps of the training, of which at most ``LARGEST_BUDGET`` count. None if they are too few,
+    or runs too long, or actions too many: time (about 80 s) and memory (some hundred MB) are bounded.
 
     Raises:
         IncompatibleArtifact: ``tuned`` can't be read.
     """
     layout, made = Layout(spec), load(tuned)
     decisions, members = layout.iterations - 1, 1 if table.members is None else len(table.members)
-    trials = len(layout.deltas) * layout.iterations / 2 * members  # steps of the rollouts of all actions from a state
-    each = int(ROLLED * budget / trials / ROUNDS) // max(decisions, 1)
-    if each < FEWEST or decisions == 0:
+    actions, size = len(layout.deltas), layout.observation_size
+    trials = actions * layout.iterations / 2 * members  # steps of the rollouts of all actions from a state
+    rolled = ROLLED * min(budget, LARGEST_BUDGET) / max(1.0, actions / CHEAP)
+    each = min(
+        int(rolled / trials / ROUNDS) // max(decisions, 1),
+        2 * MOST_BRANCHED // (actions * max(actions, size)),
+        MOST_KEPT // (WINDOW * max(decisions, 1) * (size + 3 * actions)),
+    )
+    if each < FEWEST or decisions == 0 or ROUNDS * layout.iterations**2 > MOST_CALLS:
         return None
+    torch.set_num_threads(1)  # more gain nothing for networks of this size
     first, *seeds = np.random.SeedSequence([seed, 2]).generate_state(1 + 2 * ROUNDS).tolist()
     random = np.random.default_rng(first)
     simulators = [Branching(layout, table, 1, seeds[0], ranges, shaped=False) for ranges in (Ranges(), ELSEWHERE)]

@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import override
 
 from app.kinds.contract.policy import Policy
-from app.kinds.iterative.heuristics import HEURISTICS, TunedPolicy
+from app.kinds.iterative.heuristics import HEURISTICS, ImprovedRulePolicy, TunedPolicy
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.policies import check, load, save
@@ -131,7 +131,7 @@ class IterativeTraining(TrainingProblem):
         Raises:
             IncompatibleArtifact: the artifact can't be read.
         """
-        if isinstance(load(artifact).policy, TunedPolicy):  # whose hysteresis is tuned with it
+        if isinstance(load(artifact).policy, (TunedPolicy, ImprovedRulePolicy)):  # whose hysteresis is tuned with it
             return artifact
         return calibrate_hysteresis(self.spec, self.fewer, artifact, seed=self.seed + 2)
 

@@ -103,6 +103,7 @@ def measure(
         beyond=None if bounds is None else bounds - tuned,
         why=rivals.why,
         knows=rivals.knows,
+        published=False,
     )
     numbers = dict(rivals.named(found.point))
     how = {"numbers": numbers, "generations": found.generations, "converged": found.converged}

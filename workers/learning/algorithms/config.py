@@ -151,8 +151,9 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
 
     @property
     def own_gradients(self) -> bool:
-        """Whether all components of its losses have gradients of their own: not cores with memory, nor scorers."""
-        return self.recurrent is None and self.network.scorer is None
+        """Whether all components of its losses have gradients of their own: not cores with memory, scorers, or what
+        another package adds in a subclass."""
+        return type(self) is ActorCritic and self.recurrent is None and self.network.scorer is None
 
 
 A2C = ActorCritic(entropy=Entropy(start=0.005), optimiser=Optimiser(rate=3e-3, clip=0.5), rollout=8)

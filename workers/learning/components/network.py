@@ -7,7 +7,7 @@ Arrays have a leading dimension B of examples in addition.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from graphlib import TopologicalSorter
 from typing import Any, ClassVar, Literal
 
@@ -98,6 +98,13 @@ def pull_linear(name: str, slope: Array, inputs: Array) -> dict[str, Array]:
     return {f"{name}.weight": slope.T @ inputs, f"{name}.bias": np.ones(len(slope), slope.dtype) @ slope}
 
 
+SLOPES: Mapping[Callable[[Any], Any], Callable[[Any], Any]] = {
+    functions.relu: lambda after: after > 0,  # at 0 torch has 1, which no continuous input meets
+    functions.tanh: lambda after: 1.0 - after * after,
+}
+"""Derivatives of activations, by their values; components with another one learn in torch."""
+
+
 class Trunk(Component):
     """Multi-layer perceptron: observation [D] → features [H].
 
@@ -110,7 +117,6 @@ class Trunk(Component):
 
     def __init__(self, layers: tuple[int, ...], activation: str = "relu") -> None:
         self.layers, self.activation = layers, functions.ACTIVATIONS[activation]
-        self._rectified = self.activation is functions.relu
 
     def output_spaces(self, inputs: Spaces) -> Spaces:
         """Return the space of the features, a vector of the last layer's width; raises SpaceError for no vector."""
@@ -132,6 +138,11 @@ class Trunk(Component):
             features = self.activation(apply(f"trunk.{index}", variables, features))
         return {"features": features}
 
+    @property
+    @override
+    def differentiable(self) -> bool:
+        return super().differentiable and self.activation in SLOPES
+
     @override
     def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:
         features = [inputs["observation"]]
@@ -142,7 +153,7 @@ class Trunk(Component):
             found, slope = {}, slopes["features"]
             for index in reversed(range(len(self.layers))):
                 after = features[index + 1]
-                slope = slope * (after > 0 if self._rectified else 1.0 - after * after)
+                slope = slope * SLOPES[self.activation](after)
                 found.update(pull_linear(f"trunk.{index}", slope, features[index]))
                 if index:
                     slope = slope @ variables[f"trunk.{index}.weight"]

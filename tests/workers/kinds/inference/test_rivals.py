@@ -21,7 +21,6 @@ from workers.kinds.inference.evaluation.problem import requests_of
 from workers.kinds.inference.kind import KIND, LearnedInference
 from workers.kinds.inference.rivals import KnowingRule, Truth
 from workers.kinds.inference.simulator.arrivals import RecordedArrivals
-from workers.kinds.simulated.headroom import measure
 from workers.kinds.simulated.training import SimulatedTraining
 from workers.learning.training.driver import Training
 from workers.learning.training.request import Request, Untrainable
@@ -92,8 +91,9 @@ def test_to_know_the_rates_is_worth_something_where_they_vary_and_nothing_where_
     usual = going_on(np.zeros(2))
     usual[:, WEIGHT] = 0.0  # the forecast is the usual rate, whatever came
     steady = replace(BURSTS, variation=np.zeros(2), forecast=np.stack([usual, usual], axis=1))
-    room, _ = measure(KIND.rivals(replace(WORKLOAD, model=steady.to_bytes())), 1, 8, generations=0)
-    assert abs(room.left["mean"]) < 0.01 * abs(room.tuned["mean"])
+    rivals, point = KIND.rivals(replace(WORKLOAD, model=steady.to_bytes())), np.zeros(5)
+    played = rivals.play(point[None], 11, 32)[0]
+    assert abs((rivals.play_knowing(point, 11, 32) - played).mean()) < 0.01 * abs(played.mean())
     with pytest.raises(RuntimeError, match="watch"):
         KnowingRule(np.zeros(5)).act(world(SYSTEM, BURSTS, 2))
 

@@ -214,7 +214,7 @@ def rate_path(load: Load, streams: Words, factors: Floats, b: int, u: int, seed:
             now -= np.log(uniform(streams, b, u)) / path[place]
             if now < end:
                 continue
-        if end >= load.until:
+        if end >= load.until or place + 1 == len(path):  # products of the window are rounded
             return path
         now = end
         place += 1

@@ -254,6 +254,7 @@ class SchedulerTrainer:
             beyond=np.array([-least_loss(one) for one in unseen]) - tuned,
             knows="the true run times",
             best=best,
+            published=False,
         )
         return Compared(room, tuned, knowing)
 
@@ -273,7 +274,8 @@ class SchedulerTrainer:
         return {"ratio": ratio, "steps": tried}
 
     def _search(self) -> bool:
-        if self.compared.room.nothing_to_win() and not self.force:
+        over = self.spent >= self.budget  # as in a checkpoint from the search's end
+        if over or (self.compared.room.nothing_to_win() and not self.force):
             return True
         self.search.advance()
         self.spent += (POPULATION + 1) * SEQUENCES * self.length
