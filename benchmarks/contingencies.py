@@ -4,7 +4,7 @@ Planted worlds of two to six iterations of some ten minutes, of which about one 
 duration, in the eight past executions, too. Both sides play the same episodes by the service's engine in this process,
 without HTTP; one of them changes the allocation as decisions say beforehand and reports the segments, the other lets
 iterations end. ``even``: twelve iterations, where none are offered. Intervals are over worlds, of
-seeds on which nothing was chosen (100 to 131 were used for that). Some five minutes on one core.
+seeds on which nothing was chosen (100 to 115 were used for that). Some five minutes on one core.
 """
 
 from __future__ import annotations

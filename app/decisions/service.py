@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 import msgspec
-from pydantic.fields import FieldInfo
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.agents import repository as agents
@@ -159,17 +159,23 @@ class Shadows:
 # Stored decisions, and decisions for a given state; read-only.
 
 
-def default_of(field: FieldInfo) -> Any:
-    """The value of a field that decisions stored by earlier versions lack; None if it has no default."""
-    return None if field.is_required() else field.get_default(call_default_factory=True)
+@cache
+def _lacking(kind: str) -> dict[str, Any]:
+    """A kind's fields of decisions in the order of its schema, with the values that they have where one that is stored
+    lacks them."""
+    fields = KINDS[kind].decision.model_fields.items()
+    return {
+        name: None if field.is_required() else field.get_default(call_default_factory=True)
+        for name, field in fields
+        if name not in ADDED
+    }
 
 
 def encode_decision(decision: dict[str, Any]) -> bytes:
     """A stored decision as JSON, with its members in the order of its kind's schema."""
     kind = str(decision.get("kind", DEFAULT))
     known = {**decision, "kind": kind}
-    fields = {name: field for name, field in KINDS[kind].decision.model_fields.items() if name not in ADDED}
-    own = {name: known.get(name, default_of(field)) for name, field in fields.items()}
+    own = {name: known.get(name, otherwise) for name, otherwise in _lacking(kind).items()}
     return msgspec.json.encode(own | {name: known[name] for name in ADDED if known.get(name)})
 
 

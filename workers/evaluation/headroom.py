@@ -92,6 +92,7 @@ class Headroom:
         why: why there is no bound in hindsight; empty if there is.
         knows: what the knowable reference knows, as an object of "knowing".
         best: name of the tuned rule; other than ``TUNED``, the best of the heuristics, which have no numbers to tune.
+        published: whether a training publishes the tuned rule where that is better than what it learned.
     """
 
     rule: str
@@ -127,13 +128,13 @@ class Headroom:
 
         Args:
             rule, served, tuned: name of the served heuristic, its returns, and the tuned rule's.
-            known: returns of the tuned rule that knows; where their mean is lower than ``tuned``, that counts.
+            known: returns of the tuned rule that knows, of which ``knowable_returns`` count.
             margin: margin of practical equivalence, as a share of the tuned rule's mean return.
             beyond: upper bounds less the tuned rule's return, of any episodes; None: there is no bound.
             clusters: index of each episode's group of dependent episodes; None: all are independent.
             why, knows, best, published: attributes of the result.
         """
-        known = known if known.mean() > tuned.mean() else tuned
+        known = knowable_returns(known, tuned)
 
         def mean(values: Floats) -> dict[str, float]:
             return mean_interval(values.astype(np.float64), clusters if len(values) == len(tuned) else None)
@@ -193,6 +194,12 @@ class Headroom:
         values = {name: None if part is None else dict(part) for name, part in parts.items()}
         words = {name: getattr(self, name) for name in ("rule", "best", "knows", "margin", "why")}
         return {**words, **values, "text": self.text()}
+
+
+def knowable_returns(known: Floats, tuned: Floats) -> Floats:
+    """Return the returns [E] of the tuned rule that knows, or ``tuned`` [E] where the mean of these is higher: it need
+    not use what it knows."""
+    return known if known.mean() > tuned.mean() else tuned
 
 
 def share_won(agent: Floats, tuned: Floats, known: Floats) -> dict[str, float] | None:

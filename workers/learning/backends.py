@@ -185,7 +185,7 @@ def backend_of(place: DeviceConfig, *, own_gradients: bool = False) -> Backend:
     """Return the backend to learn with on a config's device, which must not be `auto`.
 
     It is torch; but NumPy on the CPU for a graph whose components have gradients of their own (``own_gradients``):
-    at usual sizes an update then takes a half to a quarter of the time, most of which torch spends between operations.
+    at usual sizes an update then takes less time, most of which torch spends between operations.
 
     Raises:
         BackendError: the device or, for `compiled`, a compiler is unavailable.

@@ -30,7 +30,7 @@ Levels = NDArray[np.integer]
 
 MOST_SEGMENTS = 16
 TOLERANCE = 0.01  # relative, of the sum of their seconds
-LEAST_WORKED = 1e-3  # seconds of a segment without those of its change
+LEAST_WORKED = 0.05  # of a segment's seconds, whatever its change takes
 
 
 class Segment(NamedTuple):
@@ -107,46 +107,46 @@ def advance_in_segments(
 def _whole(
     projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment]
 ) -> tuple[Floats, float]:
-    """Return the metrics [M] of one run's iteration as if it had run at its last allocation throughout, after a change
-    to it, and the cost of the segments."""
+    """Return one run's metrics ``as_one`` [M], and the cost of the segments."""
     at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
-    begun = int(state.iteration[0]) > 0
-    pauses = pauses_before(projector, at, state.levels[0] if begun else at[0])
-    found = as_one(projector, at, took - pauses, metrics, features, state.iteration)
-    if begun:
-        found[projector.layout.seconds] += float((at[-1] != state.levels[0]) @ projector.change_seconds)
+    before = state.levels[0] if int(state.iteration[0]) else None
     cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
-    return found, float(cost.sum())
-
-
-def pauses_before(projector: Projector, levels: Levels, before: Levels) -> Floats:
-    """Return the seconds of the change before each of n segments at ``levels`` [n, R], [n]; ``before`` [R]: the levels
-    before the first one."""
-    moved = np.diff(np.vstack([before, levels]), axis=0) != 0
-    return np.asarray(moved @ projector.change_seconds, np.float64)
+    return as_one(projector, at, took, before, metrics, features, state.iteration), float(cost.sum())
 
 
 def as_one(
-    projector: Projector, levels: Levels, worked: Floats, metrics: Floats, features: Floats, iteration: Levels
+    projector: Projector,
+    levels: Levels,
+    took: Floats,
+    before: Levels | None,
+    metrics: Floats,
+    features: Floats,
+    iteration: Levels,
 ) -> Floats:
-    """Return the metrics of an iteration as if all of it had run at its last allocation, [M].
+    """Return the metrics of an iteration as if it had begun with a change to its last allocation and kept it, [M].
 
-    A segment does work in proportion to its seconds over those of the whole iteration at its allocation.
+    A segment does work in proportion to its seconds, without those of its change, over those of the whole iteration at
+    its allocation.
 
     Args:
         projector: the workload's domain model, by which durations at different allocations are compared.
         levels: allocations of the n segments, [n, R].
-        worked: their seconds without those of changes, [n].
+        took: their seconds, with the change at their beginning, [n].
+        before: the allocation before the iteration, [R]; None: it is the first, which begins without a change.
         metrics: metrics of the iteration as measured, [M].
         features: its features, [1, F].
         iteration: its number, [1].
     """
     layout, n = projector.layout, len(levels)
+    begun = levels[0] if before is None else before
+    pauses = (np.diff(np.vstack([begun, levels]), axis=0) != 0) @ projector.change_seconds
     point = projector.point(features.repeat(n, axis=0))
     logs = projector.log_mean(layout.index(levels), point, iteration.repeat(n)).astype(np.float64)  # [n, M]
-    shares = np.maximum(worked, LEAST_WORKED) * np.exp(-logs[:, layout.seconds])
+    shares = np.maximum(took - pauses, LEAST_WORKED * took) * np.exp(-logs[:, layout.seconds])
     found = metrics * np.exp(logs[-1] - shares @ logs / shares.sum())
     found[layout.seconds] = shares.sum() * np.exp(logs[-1, layout.seconds])
+    if before is not None:
+        found[layout.seconds] += (levels[-1] != before) @ projector.change_seconds
     return np.asarray(found, np.float64)
 
 
@@ -154,14 +154,13 @@ def as_one(
 
 
 MOST_ITERATIONS = 10  # of a run: where there are more, decisions between them are soon enough
-MOST_OUTLOOKS = 2_000  # actions times members: some 35 ms
+MOST_OUTLOOKS = 2_000  # actions times members, as the time of a decision grows with them
 SHORTEST = 5.0  # seconds of an iteration
 DURATIONS, CANDIDATES = 16, 6
 FASTER = 0.02  # least logarithm by which a candidate shortens an iteration
 CHECKS = ((0.0, 0.2, 0.4, 0.6, 0.75, 0.875), (0.3, 0.6, 0.8), (0.3, 0.6, 0.8))
 # quantiles of the durations that are left at which each contingency is tried
-THRIFT = 0.3  # weight of money against that of targets, relative to their weights: chosen on seeds 100 to 111 of
-# benchmarks/contingencies.py, where full weight helped late runs half as often at as little cost
+THRIFT = 0.3  # share of the weight of money that counts here; chosen on other seeds than the benchmark's
 WORTH = 2e-4  # least gain in return
 STUDENT = np.array([  # quantiles above the median of Student's t with 4 degrees of freedom, at (j + ½) / 32, j from 16
     0.0417, 0.1254, 0.2102, 0.2970, 0.3866, 0.4801, 0.5788, 0.6845,
@@ -234,7 +233,7 @@ class _Iteration:
 
     def __init__(self, projector: Projector, state: State, levels: Levels, pause: float, high: float) -> None:
         self.projector, self.state, self.levels, self.layout = projector, state, levels, projector.layout
-        second, layout = self.layout.seconds, self.layout
+        layout, second = self.layout, self.layout.seconds
         upcoming = state.upcoming[:, 0] if state.upcoming.shape[1] else state.features
         features = np.where(np.isnan(upcoming), state.features, upcoming)
         legal = layout.legal(levels[None])[:, 0]
@@ -244,8 +243,8 @@ class _Iteration:
         rank = np.argsort(-there)
         rank = rank[there[rank] < -FASTER]
         if len(rank) > CANDIDATES:
-            spread = np.linspace(there[rank[0]], there[rank[-1]], CANDIDATES)
-            rank = rank[np.unique(np.abs(there[rank] - spread[:, None]).argmin(axis=1))]
+            even = np.linspace(there[rank[0]], there[rank[-1]], CANDIDATES)
+            rank = rank[np.unique(np.abs(there[rank] - even[:, None]).argmin(axis=1))]
         self.candidates, self.factors = grid[rank], np.exp(there[rank])
         spread = max(np.log(high) - here[second], 1e-6) / STUDENT_95
         durations = np.exp(here[second] + spread * STUDENT)

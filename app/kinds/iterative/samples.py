@@ -473,10 +473,10 @@ class IterationSamples(ReportCodec):
         fault = self.checker.fault(data)
         if fault is not None:
             raise _at_report(*fault)
-        changed = {first + index: self._parts(index, report) for index, report in enumerate(reports) if report.segments}
+        changed = {first + i: self._segments(i, report) for i, report in enumerate(reports) if report.segments}
         return self.checker.table(each, first, changed) if changed else data
 
-    def _parts(self, index: int, report: SampleReport) -> Parts:
+    def _segments(self, index: int, report: SampleReport) -> Parts:
         levels, metrics, _ = self.layout.encode_report(report.allocation, report.metrics, report.features)
         try:
             encode_segments(self.layout, report.segments, levels, metrics)

@@ -106,8 +106,8 @@ class Epoch:
         self._used = segments[-1]["allocation"]
         return [part | {"seconds": part["seconds"] * scale} for part in segments]
 
-    def abandon(self) -> None:
-        """End what reacts to the epoch's duration, without a report."""
+    def stop_reacting(self) -> None:
+        """End what changes the allocation if the epoch takes longer than expected."""
         if self._reaction is not None:
             self._reaction.stop()
 

@@ -78,7 +78,7 @@ def upload(
 ) -> Uploaded:
     """Upload a frame's rows as samples of a workload; executions that are already stored count as duplicates.
 
-    For kind ``iterative`` a row is an iteration, with the columns ``execution``, ``iteration``,
+    For kind ``iterative`` a row is an iteration or a segment of one, with the columns ``execution``, ``iteration``,
     ``allocation.<resource>``, ``metric.<name>`` and ``feature.<name>``; the rows of an execution must be contiguous.
     The frame is converted and sent ``PIECE_ROWS`` rows at a time.
 

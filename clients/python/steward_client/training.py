@@ -35,7 +35,7 @@ class Epochs:
             try:
                 yield epoch
             except GeneratorExit:
-                epoch.abandon()
+                epoch.stop_reacting()
                 raise
             done, seconds = self._loop.end(epoch)
             wait([done], seconds)
@@ -46,9 +46,9 @@ class Epochs:
             try:
                 yield epoch
             except GeneratorExit:
-                await asyncio.to_thread(epoch.abandon)
+                await asyncio.to_thread(epoch.stop_reacting)
                 raise
-            await asyncio.to_thread(epoch.abandon)  # an allocation that is being applied may need this loop
+            await asyncio.to_thread(epoch.stop_reacting)  # an allocation that is being applied may need this loop
             done, seconds = self._loop.end(epoch)
             await asyncio.wait([asyncio.wrap_future(done)], timeout=seconds)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from app.kinds.iterative.contingencies import as_one, pauses_before
+from app.kinds.iterative.contingencies import as_one
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable, locate, weighted_sum
 from app.kinds.iterative.projection import course_places
@@ -77,13 +77,10 @@ def _whole(layout: Layout, projector: Projector, data: Floats) -> Floats:
         row = own[-1].copy()
         if len(own) > 1:
             levels = np.rint((own[:, 1 : 1 + resources] - minima) / steps).astype(np.int16)
-            before = np.rint((data[max(int(begin) - 1, 0), 1 : 1 + resources] - minima) / steps).astype(np.int16)
-            worked = own[:, 1 + resources + layout.seconds] - pauses_before(projector, levels, before)
-            measured, features = row[1 + resources :][:metrics], row[1 + resources + metrics :]
-            number = np.array([int(row[0])])
-            found = as_one(projector, levels, worked, measured, features[None], number)
-            found[layout.seconds] += (levels[-1] != before) @ projector.change_seconds  # as of a change before it
-            row[1 + resources :][:metrics] = found
+            before = np.rint((data[begin - 1, 1 : 1 + resources] - minima) / steps) if begin else None
+            took, measured = own[:, 1 + resources + layout.seconds], row[1 + resources :][:metrics]
+            features, number = row[None, 1 + resources + metrics :], np.array([int(row[0])])
+            row[1 + resources :][:metrics] = as_one(projector, levels, took, before, measured, features, number)
         rows.append(row)
     return np.array(rows).reshape(len(rows), data.shape[1])
 

@@ -68,7 +68,7 @@ def improve(spec: Spec, table: ModelTable, tuned: bytes, seed: int, budget: int)
     """Learn corrections of the rule in the artifact ``tuned``; return the improved rule's artifact.
 
     ``budget``: environment steps of the training, of which at most ``LARGEST_BUDGET`` count. None if they are too few,
-    or runs too long, or actions too many: time (about 80 s) and memory (some hundred MB) are bounded.
+    or runs too long, or actions too many: time and memory are bounded.
 
     Raises:
         IncompatibleArtifact: ``tuned`` can't be read.

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.evaluation.headroom import MOST, Headroom, Search, cross_entropy
+from workers.evaluation.headroom import MOST, Headroom, Search, cross_entropy, knowable_returns
 from workers.evaluation.statistics import MARGIN
 
 Floats = NDArray[np.float64]
@@ -107,6 +107,5 @@ def measure(
     )
     numbers = dict(rivals.named(found.point))
     how = {"numbers": numbers, "generations": found.generations, "converged": found.converged}
-    knowable = known if known.mean() > tuned.mean() else tuned
-    returns = {"tuned": tuned.tolist(), "knowable": knowable.tolist()}
+    returns = {"tuned": tuned.tolist(), "knowable": knowable_returns(known, tuned).tolist()}
     return room, {"report": how | room.report(), "seed": own, **returns}

@@ -174,7 +174,7 @@ class Governed:
     def _after(self, iteration: Iteration) -> None:
         before, row = self._set(), self._row(iteration)
         when = "after the first iteration" if row is None else f"after iteration {row.index} ({row.seconds:.3g} s)"
-        reported = False
+        decided = False  # for the iteration that begins now
         if self._by_itself(iteration):
             with suppress(StewardError, Unreachable):  # away just now: the last decision holds
                 self.run.take_up(self.run.id)
@@ -186,9 +186,9 @@ class Governed:
                 self.run.report(self.run.iteration, *given, segments=row.segments)
             if self._followed is not None:
                 self._followed.move(self.run.id, self.run.iteration)
-            reported = (reportable or row is None) and self._followed is None
+            decided = (reportable or row is None) and self._followed is None
         self._apply(when, before, self._decided_allocation())
-        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if reported else None
+        self._timetable = Timetable(self._set(), self.run.contingencies, iteration.at) if decided else None
 
     def _react(self) -> None:
         """Apply the contingency whose time has come in the running iteration, if any."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fastapi.testclient import TestClient
 
+from app.decisions.service import encode_decision
 from app.kinds.contract.engine import Pending, Snapshot
 from app.kinds.contract.inputs import InvalidInput
 from app.kinds.iterative.contingencies import MOST, Segment, advance_in_segments, encode_segments, offers
@@ -243,6 +244,13 @@ def test_no_segments_are_as_an_empty_list_of_them(client: TestClient) -> None:
     none: list[dict[str, Any]] = [{}, {"segments": []}, {"segments": None}]
     for segments in none:
         assert client.put(f"/runs/{run}/iterations/0", json=body | segments).status_code in (200, 201)
+
+
+def test_decisions_that_were_stored_without_them_have_none() -> None:
+    kinds: list[dict[str, Any]] = [{"kind": "iterative"}, {"kind": "iterative", "contingencies": [1]}]
+    found = [json.loads(encode_decision({"allocation": {"gpus": 8}} | kind)) for kind in kinds]
+    assert [one["contingencies"] for one in found] == [[], [1]]
+    assert (found[0]["chances"], found[0]["run"], found[0]["shadow"]) == ({}, None, None)
 
 
 def test_rows_of_one_iteration_must_be_at_different_allocations(client: TestClient) -> None:

@@ -16,7 +16,7 @@ from app.kinds.workflow.scheduling.planning import AGEING, PREDICTION, SAF, WEIG
 from app.kinds.workflow.scheduling.rules import RULES
 from app.kinds.workflow.spec import AGENT, Spec
 from app.kinds.workflow.trace import Seconds, Trace, select_tasks
-from workers.evaluation.headroom import Headroom, share_won
+from workers.evaluation.headroom import Headroom, knowable_returns, share_won
 from workers.evaluation.statistics import MARGIN, mean_interval
 from workers.inputs import Samples
 from workers.kinds.workflow.evaluation.episodes import distort_estimates
@@ -239,8 +239,8 @@ class SchedulerTrainer:
         best = min(RULES, key=lambda name: float(np.concatenate([before[name], self._rule_losses[name]]).mean()))
         rule, unseen = StrategyPolicy({"rule": best}), self._pieces(2)
         known = [one._replace(trace=distort_estimates(one.trace, 0.0)) for one in unseen]
-        tuned, knowing = -measure_losses(rule, unseen), -measure_losses(rule, known)
-        knowing = knowing if knowing.mean() > tuned.mean() else tuned
+        tuned = -measure_losses(rule, unseen)
+        knowing = knowable_returns(-measure_losses(rule, known), tuned)
         name = self.spec.strategy if self.spec.strategy in RULES else best  # as in the verdict
         served: Scheduler = StrategyPolicy({"rule": name})
         if self.spec.strategy == AGENT:
