@@ -1,4 +1,4 @@
-"""`python -m workers`: a worker with its processes. `steward worker` and `steward serve` start it."""
+"""Command `python -m workers`: run a worker with its child processes, as `steward worker` and `steward serve` do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SINGLE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 
 def main() -> None:
-    """Parse the command line and run a worker until SIGTERM; exit with status 2 on a refused start-up check.
+    """Parse the command line and run a worker until SIGTERM; exit with status 2 if a start-up check fails.
 
     Numeric libraries are limited to one thread per process (environment variables) before any of them is imported.
     """

@@ -37,7 +37,9 @@ class ParquetArchive:
         self._folder = folder
 
     def keep(self, workload: Workload, batch: Batch) -> None:
-        """Write a batch to its Parquet file, and sync file and folder to disk before returning; replace an equal file.
+        """Write a batch to its Parquet file, and sync file and folder to disk before returning.
+
+        An existing file of the same name, which holds the same rows, is replaced.
 
         Raises:
             OSError: the folder or the file cannot be written.
@@ -72,7 +74,7 @@ def _column(values: Iterable[Any], kind: str) -> pa.Array:
 
 
 def _name(batch: Batch) -> str:
-    """Return a batch's file name without suffix: its first row's time (if any), and a SHA-256 prefix of all keys."""
+    """Return a batch's file name without suffix: its first row's time, if any, and a SHA-256 prefix of its keys."""
     known = [[row.get(name) for name in ("id", "run_id", "iteration", "job_id", "sequence")] for row in batch.rows]
     first = next((row[name] for row in batch.rows[:1] for name in ("created_at", "reported_at") if name in row), None)
     moment = "" if first is None else f"{first:%Y%m%dT%H%M%S}-"

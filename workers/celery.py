@@ -34,7 +34,7 @@ TASKS_PER_CHILD = 100
 LOST_SECONDS = 1.0
 """Seconds to wait for the result of a killed child before its slot takes another message."""
 SETTLED_SECONDS = 2.0
-"""Age in seconds from which a new connection counts as consuming; one that may not consume fails at once."""
+"""Age in seconds from which a broker connection counts as consuming; one that is refused consumption fails earlier."""
 LOOK_SECONDS, LOOKS = 1.0, 3
 """Seconds between two checks of the message slots, and the number of failed checks in a row before reconnecting."""
 EXIT_STATUS = 1
@@ -61,13 +61,13 @@ def is_stopping() -> bool:
 
 
 def _check_places(consumer: Any) -> None:
-    """Check that a message slot is free or used by a task; count the checks in a row that find it lost.
+    """Check that this worker has a free message slot or a reserved task; otherwise count one more failed check.
 
-    If the broker goes away as a task ends, the failed acknowledgement is logged by kombu (5.7,
-    ``Message.ack_log_error``) and never repeated: the slot stays taken, and nothing is consumed any more.
+    If the broker goes away as a task ends, kombu (5.7, ``Message.ack_log_error``) logs the failed acknowledgement and
+    never repeats it: the slot stays taken, and the worker consumes nothing any more.
 
     Raises:
-        ConnectionResetError: 3 checks in a row found such a slot; Celery then reconnects.
+        ConnectionResetError: 3 checks in a row failed; Celery then reconnects.
     """
     qos = consumer.task_consumer.channel.qos
     taken = state.reserved_requests or qos.can_consume()
@@ -78,12 +78,12 @@ def _check_places(consumer: Any) -> None:
 
 
 class Consumption(bootsteps.StartStopStep):  # type: ignore[misc]  # Celery has no types
-    """Celery step that records since when this worker consumes messages; starts and stops with each broker connection.
+    """Celery bootstep that records since when this worker consumes messages; it starts with each broker connection.
 
     Attributes:
         since: monotonic seconds at which consumption started; −inf for the first connection; None while not consuming.
         began: whether any connection has been made.
-        lost: number of checks in a row that found a lost slot.
+        lost: number of checks in a row that found neither a free slot nor a task.
         watch: timer of ``_check_places``; None while not consuming, or with a broker without event loop.
     """
 
@@ -112,7 +112,7 @@ celery.steps["consumer"].add(Consumption)
 
 
 def is_consuming() -> bool:
-    """Return whether this worker has consumed messages for 2 seconds, or consumes on its first connection."""
+    """Return whether this worker has consumed messages for at least 2 seconds, or consumes on its first connection."""
     since = Consumption.since
     return since is not None and time.monotonic() - since >= SETTLED_SECONDS
 

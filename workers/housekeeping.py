@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 
 class Overdue:
-    """Kills child processes that do not end a cancelled job, or do not stop with the worker, within 4 seconds.
+    """Watchdog that kills child processes which do not end a cancelled job, or stop with the worker, in 4 seconds.
 
     Args:
         is_stopping: function that returns whether this worker has received SIGTERM.
@@ -77,7 +77,7 @@ class Overdue:
 def _end(database: Database, found: Mapping[str, psutil.Process]) -> None:
     """Release the jobs of children (by process name), so that they do not count as lost, and kill the children.
 
-    Waits at most 2 seconds for the database, and 5 seconds for the processes to end.
+    The function waits at most 2 seconds for the database, and 5 seconds for the processes to end.
     """
     if not found:
         return
@@ -124,7 +124,7 @@ class Housekeeper:
     Args:
         settings: intervals in seconds, and the database.
         name: name of this process.
-        is_consuming: function that returns whether messages are consumed; a worker without sends no heartbeat.
+        is_consuming: function that returns whether the worker consumes messages; otherwise it sends no heartbeat.
         is_stopping: function that returns whether this worker has received SIGTERM.
     """
 
@@ -146,7 +146,7 @@ class Housekeeper:
         self._renewal = Renewal()
 
     def start(self) -> None:
-        """Start the background thread; RuntimeError if it was started before."""
+        """Start the background thread; raise RuntimeError if it was started before."""
         queue.use(self.settings)
         self._thread.start()
 

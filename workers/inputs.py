@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from app.kinds.contract.engine import Chain, Member
 
 Samples = Sequence[tuple[str, Any]]
-"""Executions, oldest first: name, and the value decoded by the kind's sample codec."""
+"""Executions, oldest first, as pairs of name and value; the kind's sample codec has decoded the value."""
 
 
 class ExogenousSeries(NamedTuple):
-    """An exogenous forecast series: for each time the value issued last.
+    """A series of n times of an exogenous quantity, each with the forecast that was issued last, in the series' unit.
 
     Attributes:
         time: seconds since 1970 (UTC), ascending, [n].
@@ -87,7 +87,7 @@ class Conditions(NamedTuple):
 
 
 class LoggedRun(NamedTuple):
-    """A finished run: its reports in order, and the request that started it, as JSON values."""
+    """A finished run: the JSON values of its reports, in order, and of the request that started it."""
 
     reports: Sequence[dict[str, Any]]
     start: Mapping[str, Any]
@@ -98,8 +98,8 @@ class HoldOut:
     """Request for the samples that an evaluation holds out.
 
     Attributes:
-        executions: names of the executions to hold out; None: a share of all.
-        share: share of all executions to hold out without ``executions``, 0 to 1.
+        executions: names of the executions to hold out; None: a share of all executions.
+        share: share (0 to 1) of all executions to hold out if ``executions`` is None.
         unseen: names of the executions that no candidate has learned from.
         of: unit that is held out: executions, or another unit of the kind.
     """

@@ -1,4 +1,4 @@
-"""Plug-ins from entry points: found by name, imported on first use."""
+"""Plug-ins from entry points: they are looked up by name and imported on first use."""
 
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -8,7 +8,7 @@ LEARNED_KINDS = "steward.learned_kinds"
 
 
 class PluginError(LookupError):
-    """The plug-in is not installed, or cannot be imported; the message names group, plug-in and package."""
+    """Raised if a plug-in is not installed or cannot be imported; the message names entry-point group and plug-in."""
 
 
 def names(group: str) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ class Inbox(SimpleQueue):
     """A pipe of messages whose lock is held only while a message is read."""
 
     def get_payload(self) -> bytes:
-        """Return the next message as bytes, waiting for one; EOFError if the pipe was closed."""
+        """Wait for the next message and return it as bytes; raise EOFError if the pipe was closed."""
         while True:
             if self._reader.poll(LOOK_SECONDS):
                 with self._rlock:
@@ -47,7 +47,7 @@ class Processes(TaskPool):
     _pool: Any
 
     def on_stop(self) -> None:
-        """Wait for running tasks; without any, kill the processes at once, which would take billiard three seconds."""
+        """Stop the pool: wait for running tasks; without any, kill the processes at once (billiard takes 3 seconds)."""
         pool, idle = self._pool, not (self._pool and self._pool._cache)  # noqa: SLF001 - tasks that have not ended
         if pool is None or not idle:
             super().on_stop()

@@ -1,4 +1,4 @@
-"""`python -m workers.prune`: archive and delete rows past their retention; for workers and `steward db prune`.
+"""Command `python -m workers.prune`: archive and delete rows past their retention; for workers and `steward db prune`.
 
 It is a separate process, since it may take long, and keeps the archive's libraries out of the caller's memory.
 """
@@ -34,9 +34,10 @@ def archive(settings: Settings) -> Archive:
 
 
 def main() -> int:
-    """Run one round of archiving and deletion; return exit status 0, also if another process runs one.
+    """Run one round of archiving and deletion; return the exit status of the process.
 
-    EXIT_STATUS, with a message on standard error, if the Parquet library is missing, or database or archive fail.
+    The status is 0 after the round, or if another process is running one. It is ``EXIT_STATUS``, with a message on
+    standard error, if the Parquet library is missing, or the database or the archive fails.
     """
     settings = get_settings()
     logs.configure(settings)

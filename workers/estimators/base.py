@@ -19,7 +19,7 @@ LARGEST_LOG = 60.0  # predictions are clipped to e^±60
 
 
 class EstimationError(ValueError):
-    """No domain model can be estimated; ``pointer`` is the JSON pointer of the faulty field, empty if there is none."""
+    """Raised if no domain model can be estimated; ``pointer`` is the JSON pointer of the faulty field, or empty."""
 
     def __init__(self, detail: str, pointer: str = "") -> None:
         self.pointer = pointer
@@ -27,7 +27,7 @@ class EstimationError(ValueError):
 
 
 class TooLittleData(EstimationError):
-    """The samples are too few for a domain model; users see it as a state of the workload, not as a failure.
+    """Raised if the samples are too few for a domain model; users see it as a state of the workload, not as a failure.
 
     Attributes:
         needs, has: required and present amounts in words, for example “3 executions at 3 allocations” and “1 at 1”.
@@ -39,7 +39,7 @@ class TooLittleData(EstimationError):
 
 
 class CriterionMissed(EstimationError):
-    """One simulated iteration takes longer than the spec's criterion allows.
+    """Raised if one simulated iteration takes longer than the spec's criterion allows.
 
     Attributes:
         seconds: measured wall-clock duration of one simulated iteration, in seconds.
@@ -56,7 +56,7 @@ class CriterionMissed(EstimationError):
 
 @dataclass(frozen=True)
 class Inputs:
-    """Names of the columns of the design matrix ``X`` [n, R + F]: R resources, then F features.
+    """Names of the columns of the design matrix ``X`` [n, R + F]: n rows; R resources, then F features.
 
     Attributes:
         resources, features: the names, in the order of the columns.
@@ -76,14 +76,14 @@ class Inputs:
         """Check that ``X`` has two dimensions and R + F columns.
 
         Raises:
-            ValueError: the shape of ``X`` is another.
+            ValueError: ``X`` has another shape.
         """
         if X.ndim != 2 or X.shape[1] != self.width:
             raise ValueError(f"X must be [n, {self.width}] for {self.resources + self.features}; got {X.shape}")
 
 
 class Prediction(NamedTuple):
-    """Predicted median (``mean``) and bounds of the 90 % prediction interval in the metric's unit, each [n]."""
+    """Predicted median (``mean``) and bounds of the 90 % interval of n rows, [n] each, in the metric's unit."""
 
     mean: Floats
     low: Floats
@@ -122,7 +122,7 @@ class Estimator(Protocol):
 
 
 class Predictor(Estimator, Protocol):
-    """An estimator whose ``predict`` is as cheap as ``median``, which it therefore implements."""
+    """An estimator with a cheap ``predict``, from which its ``median`` is derived."""
 
     def median(self, X: Floats) -> Floats:
         """Predict the median [m], in the metric's unit, for ``X`` [m, R + F]: the ``mean`` of ``predict``."""
@@ -166,7 +166,10 @@ class Encoder:
         return self
 
     def __call__(self, X: Floats) -> Floats:
-        """Return ``X`` [n, D] encoded, without columns that were constant in ``fit``; logarithms are always finite."""
+        """Return ``X`` [n, D] encoded, without the columns that were constant in ``fit``.
+
+        In a logarithmic column, values below 0.1 % of the least fitted value are raised to it, so the result is finite.
+        """
         encoded: Floats = ((self._log_features(X) - self.centre_) / self.scale_)[:, self.kept_]
         return encoded
 
@@ -200,9 +203,9 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """Return the first row of each of c distinct rows, [c], and each row's index among them, [n].
+    """Return the index of the first of each c distinct rows, [c], and of each row's place among the distinct ones, [n].
 
-    ``columns`` are [n] or [n, d] each.
+    ``columns`` are [n] or [n, d] each, for n rows.
     """
     stacked = np.column_stack([np.asarray(c, np.float64) for c in columns])
     _, first, inverse = np.unique(stacked, axis=0, return_index=True, return_inverse=True)
@@ -210,7 +213,7 @@ def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
 
 
 def collapse(X: Floats, logs: Floats, groups: Integers) -> Cells:
-    """Aggregate rows to a cell per distinct row of ``X`` [n, D]: the median over executions of each one's median.
+    """Aggregate rows to one cell for each distinct row of ``X`` [n, D]: the median over executions of their medians.
 
     A run effect shifts all rows of an execution together, so an execution counts once per input, whatever its length.
     ``logs`` [n] are natural logarithms of the metric, ``groups`` [n] execution indices.
@@ -271,7 +274,7 @@ class Rows(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """Iteration effects: natural-log level and elasticity of I bins, [I] each, and the remaining rows for a family."""
+    """Iteration effects: natural-log level and elasticity of I bins, [I] each, and the rows without these effects."""
 
     level: Floats
     elasticity: Floats
@@ -290,7 +293,8 @@ class Stages(NamedTuple):
 def decompose(rows: Rows, bins: int, form: Form) -> Stages:
     """Estimate levels and elasticities of ``rows``, whose bins are 0 to ``bins`` − 1, for one form of the iterations.
 
-    The returned rows have one entry per execution and input, without iteration effects; with ``none``, all as given.
+    The returned rows have one entry per execution and input, without iteration effects. For the form ``none`` they are
+    the given rows, unchanged.
     """
     if form == "none":
         return Stages(np.zeros(bins), np.ones(bins), rows)

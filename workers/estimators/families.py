@@ -47,7 +47,7 @@ Weighting = Literal["relative", "absolute"]
 def ernest_terms(machines: Floats, share: Floats | float = 1.0) -> Floats:
     """Return Ernest's design matrix [n, 4], columns 1, s/m, m, ln m, for m > 0 ``machines`` [n] and data ``share`` s.
 
-    The share is a scalar or [n], relative to any reference.
+    s is the size of the data relative to any reference, a scalar or [n].
     """
     return np.column_stack([np.ones_like(machines), share / machines, machines, np.log(machines)])
 
@@ -65,10 +65,11 @@ def ernest_parameters(terms: Floats, seconds: Floats, weighting: Weighting = "ab
 
 
 class Ernest(Predictor):
-    """Ernest over resources m: a non-negative sum of 1, s/m, m and ln m of each; s is the first positive feature.
+    """Ernest's model: a non-negative combination of 1, s/m, m and ln m of each resource m, and a data size s.
 
-    A metric that behaves like a throughput (its reciprocal fits clearly better) is modelled by its reciprocal.
-    ``serial`` adds a term proportional to s: work on the data that more machines do not speed up.
+    s is the first feature that is positive in all fitted rows; without one it is 1. If the metric's reciprocal fits
+    clearly better, as a throughput's does, it is modelled instead. ``serial`` adds a term proportional to s: work on
+    the data that more machines do not speed up.
     """
 
     def __init__(self, inputs: Inputs, weighting: Weighting = "relative", *, serial: bool = False) -> None:
@@ -152,10 +153,10 @@ class Mean(Predictor):
 
 
 class LogLinear(Predictor):
-    """Ridge regression of ln y on the encoded inputs; with ``degree`` 2 also on their pairwise products.
+    """Ridge regression of ln y on the encoded inputs; with ``degree`` 2 also on their squares and pairwise products.
 
-    Iteratively reweighted (Huber 1964), so that single disturbed executions have bounded influence. ``ridge`` is the
-    penalty's weight.
+    The fit is by iteratively reweighted least squares (Huber 1964), so that single disturbed executions have bounded
+    influence. ``ridge`` is the penalty's weight.
     """
 
     def __init__(self, inputs: Inputs, degree: int = 1, ridge: float = 1e-3) -> None:
@@ -292,14 +293,14 @@ CHUNK = 4_096
 
 
 class GaussianProcess(Estimator):
-    """Gaussian process on ln y over the encoded inputs, with a length scale each (automatic relevance determination).
+    """Gaussian process on ln y over the encoded inputs, by automatic relevance determination: a length scale per input.
 
     Args:
         inputs: names of the columns.
         shape: ``smooth``, a Matérn 5/2 kernel; ``two_scale``, a squared exponential plus a short-range Matérn 3/2.
         trend: constructor of a parametric family whose residuals are modelled, and to which predictions return outside
             the fitted range; None: a constant.
-        seed: seed of the choice of inputs for search and conditioning.
+        seed: seed of the random subset of inputs: at most 180 for the search, ``inputs.most_cells`` for conditioning.
         kernel: kernel with hyper-parameters; None: they are searched.
     """
 
@@ -397,7 +398,7 @@ CLEAR = 0.9  # least rank correlation for a monotonicity constraint
 class GradientBoosting(Predictor):
     """Histogram gradient boosting of ln y (Friedman 2001; Ke et al. 2017) by ``rounds`` trees.
 
-    Monotone in inputs whose rank correlation with ln y is at least 0.9.
+    The prediction is monotone in each input whose absolute rank correlation with ln y is at least 0.9.
     """
 
     name = "gradient_boosting"

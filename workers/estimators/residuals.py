@@ -20,7 +20,7 @@ ENOUGH_EXECUTIONS = 20  # from here on 5 % of the executions are at least one
 
 
 class Offsets(NamedTuple):
-    """Bounds of the natural-log residual at probability ``level`` (0 to 1), and their cross-validated coverage."""
+    """Bounds of the natural-log residual at probability ``level``, and cross-validated ``coverage`` (both 0 to 1)."""
 
     low: float
     high: float
@@ -45,7 +45,8 @@ def execution_weights(groups: Integers) -> Floats:
 def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[float, float]:
     """Return lower and upper bound of a new execution's natural-log residual at probability ``level`` (0 to 1).
 
-    From 20 executions (``groups`` [n]) on, conformal quantiles of ``residuals`` [n]; below, Student's t.
+    For 20 or more executions (``groups`` [n]) they are conformal quantiles of ``residuals`` [n], which weigh all
+    executions equally; for fewer, symmetric quantiles of Student's t distribution.
     """
     executions = len(np.unique(groups))
     weights = execution_weights(groups)
@@ -61,7 +62,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
 
 
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
-    """Return bounds from held-out natural-log ``residuals`` [n], and their coverage by the other folds' bounds.
+    """Return bounds from held-out natural-log ``residuals`` [n], and the share inside bounds from the other folds.
 
     ``groups`` and ``folds`` are each row's execution and fold, [n].
     """
@@ -93,7 +94,7 @@ FEWEST_SHOWN_TO_DRIFT = 4  # executions: resampling fewer says nothing of chance
 
 
 class Spreads(NamedTuple):
-    """Components of one metric's natural-log residuals.
+    """Components of one metric's natural-log residuals, for n rows of G executions.
 
     Attributes:
         drift_sd: standard deviation of the random-walk drift per iteration; 0 if not significant.
@@ -111,7 +112,8 @@ class Spreads(NamedTuple):
 def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: Integers, seed: int) -> Spreads:
     """Split natural-log residuals ``held_out`` [n] into run effects, drift and noise.
 
-    ``groups``, ``iterations`` and ``folds`` are each row's execution, iteration and fold, [n].
+    ``groups``, ``iterations`` and ``folds`` are each row's execution, iteration and fold, [n]; ``seed`` is that of the
+    bootstrap that tests the drift.
     """
     effects = grouped_median(held_out, groups, int(groups.max()) + 1)
     within = held_out - effects[groups]
@@ -127,7 +129,7 @@ def leave_one_out(within: Floats, groups: Integers) -> Floats:
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Return lower and upper bound of a row's natural-log residual, given its run effect, at probability ``level``."""
+    """Return bounds of a row's residual without its run effect, at probability ``level``; executions ``groups`` [n]."""
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 
@@ -210,8 +212,9 @@ class Measurements(NamedTuple):
 def unexplained_entries(rows: Measurements, spreads: Spreads) -> list[dict[str, Any]]:
     """Return JSON entries of executions, stages and iterations that the model does not explain, at most 100.
 
-    Each entry names its kind, metric and place, the factor measured / expected, and a text. For an iteration, the pace
-    of its own execution is part of the expectation; for a stage, the factor is the 95 % over the 5 % quantile.
+    A stage is one iteration number in all executions. Each entry names its kind, metric and place, the factor of the
+    measured over the expected value, and a text. An iteration's expected value includes its execution's effect. The
+    factor of a stage is the 95 % quantile of its values over their 5 % quantile.
     """
     stages, scale = _stages(rows, spreads.within)
     entries = _executions(rows, spreads) + stages + _iterations(rows, spreads.within, scale)

@@ -45,7 +45,7 @@ BLENDING_NEEDS = 7  # least number of distinct inputs per parameter of the simpl
 Name = TypeVar("Name", bound=str)
 Flags = NDArray[np.bool_]
 Reading = Callable[[Estimator, Floats, Floats], Floats]
-"""Function from a fitted family, its fitted inputs [l, D] and ``X`` [n, D] to the natural log of the median, [n]."""
+"""Function from a fitted family, its l fitted inputs [l, D] and ``X`` [n, D] to the natural log of the median, [n]."""
 
 
 def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: ARG001 - see ``Reading``
@@ -55,7 +55,7 @@ def directly(fitted: Estimator, learned: Floats, X: Floats) -> Floats:  # noqa: 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A family in cross-validation.
+    """Results of one family in cross-validation over n rows.
 
     Attributes:
         family: name of the family.
@@ -76,7 +76,7 @@ class Candidate:
         return np.full(len(logs), np.nan) if self.held_out is None else logs - self.held_out
 
     def report(self, chosen: str) -> dict[str, Any]:
-        """Return the JSON entry of the model's report: family, whether it is ``chosen``, errors or failure's reason."""
+        """Return the JSON entry of the model's report: family, whether it is ``chosen``, and errors or a reason."""
         found: dict[str, Any] = {"family": self.family, "chosen": self.family == chosen}
         if self.held_out is None:
             return found | {"mape": None, "reason": self.reason}
@@ -91,9 +91,9 @@ class Selection:
         family, form: name of the family, and form of the iteration effects.
         stages: levels and elasticities of the iterations.
         estimator: the family fitted on all rows.
-        candidates: all families tried, in order of complexity, their hyper-parameters found without the fold's rows.
-        nested: predictions of rows used neither for the search nor for the choice of a family; those of the chosen
-            family where two executions permit no choice without one of them.
+        candidates: results of all families tried, in order of complexity.
+        nested: results of nested cross-validation, where a row serves neither search nor choice of the family that
+            predicts it. With two executions, or without a report, these are the chosen family's own results.
         offsets: conformal bounds of the natural-log residual, at unmeasured inputs where folds are by input.
         folds: fold of each row when split by execution only, [n].
         residuals: natural-log residuals of nested predictions in these folds, [n].
@@ -133,7 +133,10 @@ class Selection:
 
 
 def execution_folds(groups: Integers, seed: int) -> Integers:
-    """Return the fold [n] of each row by its execution ``groups`` [n]; each of up to 20 executions is its own fold."""
+    """Return the fold [n] of each row by its execution (``groups`` [n]): all rows of an execution have the same fold.
+
+    Each execution is a fold up to 20 executions; there are 10 folds up to 100 executions, and 5 beyond.
+    """
     names, inverse = np.unique(groups, return_inverse=True)
     count = len(names) if len(names) <= MOST_ALONE else MOST_FOLDS if len(names) <= 100 else MOST_FOLDS // 2
     fold = np.random.default_rng(seed).permutation(len(names)) % count
@@ -143,7 +146,8 @@ def execution_folds(groups: Integers, seed: int) -> Integers:
 def input_folds(X: Floats, groups: Integers, seed: int) -> Integers:
     """Return each row's fold [n]: by input, if executions have one input each and inputs repeat, else by execution.
 
-    Errors by input are those at an unmeasured input, as most of an allocation grid is.
+    Folds by input, which need at least 5 distinct inputs, give errors at an unmeasured input, as most of an allocation
+    grid is.
     """
     first, cell = distinct(X)
     runs, _ = distinct(X, groups)
@@ -193,7 +197,7 @@ def select(
 
 
 class _Split(NamedTuple):
-    """Rows with folds [n], and by form the iteration effects: without each fold in turn, and last of all rows."""
+    """n rows, their folds [n], and by form the iteration effects: without each fold in turn, and last on all rows."""
 
     rows: Rows
     folds: Integers
@@ -206,7 +210,7 @@ class _Split(NamedTuple):
 
 @dataclass(frozen=True)
 class _Task:
-    """A selection task: inputs, families, number of iteration bins, and how predictions are read."""
+    """Arguments of a selection: inputs, families, number of iteration bins, and the function that reads predictions."""
 
     inputs: Inputs
     families: Mapping[str, Family]
@@ -237,9 +241,9 @@ class _SearchCache:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Result of one cross-validation: form of the iterations, candidates by name, and errors by execution, [G] each.
+    """Result of one cross-validation: form of the iterations, candidates, and errors [G] of G executions, by family.
 
-    ``complexity`` is the families', ``searched`` holds by fold the families with the hyper-parameters used.
+    ``complexity`` is that of each family. ``searched`` holds for each fold the families with their hyper-parameters.
     """
 
     form: Form
@@ -355,7 +359,7 @@ def _validate(split: _Split, searched: Sequence[_SearchCache], name: str, form: 
 def _predict_fold(
     split: _Split, searched: _SearchCache, name: str, form: Form, fold: int, judged: Flags, reading: Reading
 ) -> Floats:
-    """Predict the natural-log metric of the rows ``judged`` [n] by a family fitted without their fold, as `fit`."""
+    """Predict the natural-log metric of the rows where ``judged`` is true, by a family fitted without their fold."""
     rows, stages = split.rows, split.stages[form][fold]
     fitted = searched.get(name, form).frozen().fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     return stages.compose(reading(fitted, rows.X[split.folds != fold], rows.X[judged]), rows.bins[judged])

@@ -62,9 +62,9 @@ def fit_parameters(
 ) -> Parameters:
     """Fit parameters to step durations ``seconds`` [n], and, unless None, to their ``computing`` parts [n] in seconds.
 
-    Minimises RMSLE + 1e-3 (γ−1)² + 1e-2 Σ (β/α)² over γ and the logarithms of α and β by L-BFGS-B with forward
-    differences, from ``start``, or else from three guesses. Durations are scaled by the longest step, so that the fit
-    does not depend on the unit of time.
+    Each step has ``replicas`` [n] on ``nodes`` [n], and a ``batch`` [n] per replica. The fit minimises RMSLE + 1e-3
+    (γ−1)² + 1e-2 Σ (β/α)² over γ and the logarithms of α and β by L-BFGS-B with forward differences, from ``start``,
+    or else from three guesses. Durations are scaled by the longest step, so that the unit of time does not matter.
     """
     unit = float(seconds.max())
     seconds, computing = seconds / unit, None if computing is None else computing / unit

@@ -28,7 +28,7 @@ class Move(NamedTuple):
 
 
 class Player(Protocol):
-    """Chooses the actions of episodes: a policy alone, or an agent's artifact behind the service's guard."""
+    """Player that chooses the actions of episodes: a policy alone, or an agent's artifact behind the guard."""
 
     def begin(self, world: World, seed: int) -> None:
         """Prepare for episodes of ``world``, before the first step; ``seed`` seeds all random numbers of the player."""
@@ -41,7 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Bare(Player):
-    """A policy without a guard; calls its ``watch(world)`` and ``begin(seed)``, if any, before the first step."""
+    """A policy without a guard; ``begin`` calls the policy's ``watch`` with the world and ``begin`` with the seed."""
 
     policy: Policy
 

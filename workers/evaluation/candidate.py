@@ -53,8 +53,8 @@ class Settings:
         episodes: number of episodes per seed, at least 2.
         seed: seed of all random numbers; also selects the fixed episode of L0.
         confidence: confidence level of all intervals, 0 to 1.
-        equivalence_margin: share of the best heuristic's return by which a candidate may be worse and still count as
-            equally good.
+        equivalence_margin: share (0 to 1) of the best heuristic's return by which a candidate may be worse and still
+            count as equally good.
         trials: number of the tuner's trials.
         tuning_episodes: number of episodes per trial of the tuner.
         demonstrations: number of episodes per demonstrator in the check for state aliasing.

@@ -1,4 +1,7 @@
-"""Headroom: how much tuning, knowledge and foreknowledge would give over the rule that is served, on the same episodes.
+"""Headroom: the return that better rules and more knowledge would add to the served heuristic, on the same episodes.
+
+Four returns are compared: that of the served heuristic; of a rule with tuned numbers; of this rule when it also knows
+what could be known of each run (informed); and, where available, an upper bound in hindsight, with all chance known.
 
 The numbers of a rule are tuned by the cross-entropy method (Rubinstein 1999): numbers are drawn from a normal
 distribution and played on the same episodes, and the distribution is fitted to the best quarter. Its mean is compared
@@ -50,7 +53,13 @@ class Search(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The best numbers found, [D]; generations played; whether the last doubling of these gained almost nothing."""
+    """Result of a search.
+
+    Attributes:
+        point: the best numbers, [D].
+        generations: number of generations played.
+        converged: whether the last comparison gained less than a tenth of the margin of practical equivalence.
+    """
 
     point: Floats
     generations: int
@@ -58,7 +67,7 @@ class Found(NamedTuple):
 
 
 def cross_entropy(search: Search, random: np.random.Generator) -> Found:
-    """Search for the best numbers by the cross-entropy method; the result is never worse in validation than neutral."""
+    """Search for the best numbers by the cross-entropy method; they never validate worse than ``neutral``."""
     centre, spread = search.centre.copy(), search.spread.copy()
     best, most = search.neutral, search.validated(search.neutral)
     played, following, converged = 0, search.first, False
@@ -79,19 +88,19 @@ def cross_entropy(search: Search, random: np.random.Generator) -> Found:
 
 @dataclass(frozen=True)
 class Headroom:
-    """Mean returns with 95 % intervals on the same episodes, and their differences.
+    """Mean returns with 95 % intervals on the same episodes, and their differences, in the reward's unit.
 
     Attributes:
         rule: name of the heuristic that is served.
-        served, tuned: the served heuristic, and the tuned rule.
-        knowable: the tuned rule if it knew what could be known of each run, but not what is chance.
-        gain: tuned less served.
-        left: knowable less tuned.
-        beyond: an upper bound in hindsight, with all chance known, less tuned; None: there is none.
-        margin: margin of practical equivalence, in return.
-        why: why there is no bound in hindsight; empty if there is.
-        knows: what the knowable reference knows, as an object of "knowing".
-        best: name of the tuned rule; other than ``TUNED``, the best of the heuristics, which have no numbers to tune.
+        served, tuned: returns of the served heuristic and of the tuned rule.
+        knowable: return of the informed rule: the tuned rule with all knowledge of a run that is not chance.
+        gain: ``tuned`` minus ``served``.
+        left: ``knowable`` minus ``tuned``.
+        beyond: upper bound in hindsight, with all chance known, minus ``tuned``; None if there is no such bound.
+        margin: margin of practical equivalence, in the reward's unit.
+        why: why there is no bound in hindsight, in words; empty if there is one.
+        knows: what the informed rule knows, as an object of “knowing”.
+        best: ``TUNED``, or the name of the best heuristic, used as the tuned rule if none has numbers to tune.
         published: whether a training publishes the tuned rule where that is better than what it learned.
     """
 
@@ -124,13 +133,13 @@ class Headroom:
         best: str = TUNED,
         published: bool = True,
     ) -> Self:
-        """Compare returns [E] on the same E episodes; a rule need not use what it knows.
+        """Compare returns [E] on the same E episodes.
 
         Args:
             rule, served, tuned: name of the served heuristic, its returns, and the tuned rule's.
-            known: returns of the tuned rule that knows, of which ``knowable_returns`` count.
-            margin: margin of practical equivalence, as a share of the tuned rule's mean return.
-            beyond: upper bounds less the tuned rule's return, of any episodes; None: there is no bound.
+            known: returns of the informed rule; ``knowable_returns`` is applied to them.
+            margin: margin of practical equivalence, as a share (0 to 1) of the tuned rule's mean return.
+            beyond: upper bounds minus the tuned rule's return, of any episodes; None: there is no bound.
             clusters: index of each episode's group of dependent episodes; None: all are independent.
             why, knows, best, published: attributes of the result.
         """
@@ -156,8 +165,10 @@ class Headroom:
 
     @property
     def most(self) -> float | None:
-        """Most that anything can gain over what training publishes without learning, the tuned rule or what is served
-        (upper 95 % bound); None: there is no bound."""
+        """Upper 95 % bound of the gain over the policy that training publishes without learning; None without a bound.
+
+        That policy is the tuned rule if ``published``, else the served heuristic.
+        """
         if self.beyond is None:
             return None
         return self.beyond["high"] + (0.0 if self.published else max(self.gain["high"], 0.0))
@@ -168,7 +179,7 @@ class Headroom:
         return self.most is not None and self.most < self.margin
 
     def text(self) -> str:
-        """The headroom in one line."""
+        """Return the headroom as one line of text."""
         size = abs(self.tuned["mean"]) or 1.0
         gain, left = (f"{percent(part['mean'] / size)}" for part in (self.gain, self.left))
         tuned = f"tuned by {gain} over {self.rule}"
@@ -180,7 +191,7 @@ class Headroom:
         return f"{known}, and knowing all noise at most {percent(self.beyond['mean'] / size)}"
 
     def nothing_to_win(self) -> str:
-        """Why training can't gain anything that counts; empty if it can."""
+        """Return in words why no training can gain more than the margin; empty if one can, or if there is no bound."""
         if not self.is_exhausted or self.most is None:
             return ""
         size = abs(self.tuned["mean"]) or 1.0
@@ -189,7 +200,7 @@ class Headroom:
         return f"there is nothing to win here: all noise known, {rule} loses at most {most}, less than {margin}"
 
     def report(self) -> dict[str, Any]:
-        """The headroom as JSON values."""
+        """Return the headroom as JSON values by name."""
         parts = {name: getattr(self, name) for name in ("served", "tuned", "knowable", "gain", "left", "beyond")}
         values = {name: None if part is None else dict(part) for name, part in parts.items()}
         words = {name: getattr(self, name) for name in ("rule", "best", "knows", "margin", "why")}
@@ -197,18 +208,20 @@ class Headroom:
 
 
 def knowable_returns(known: Floats, tuned: Floats) -> Floats:
-    """Return the returns [E] of the tuned rule that knows, or ``tuned`` [E] where the mean of these is higher: it need
-    not use what it knows."""
+    """Return the informed rule's returns ``known`` [E], or ``tuned`` [E] if their mean is higher.
+
+    The informed rule could ignore its knowledge, so that its mean return need not be below the tuned rule's.
+    """
     return known if known.mean() > tuned.mean() else tuned
 
 
 def share_won(agent: Floats, tuned: Floats, known: Floats) -> dict[str, float] | None:
-    """Return the agent's gain over the tuned rule as a share of what knowing gives it, with a bootstrap interval.
+    """Return the agent's gain over the tuned rule as a share of the informed rule's gain, with a bootstrap interval.
+
+    The result is None if the informed rule's gain is not significant.
 
     Args:
-        agent, tuned, known: returns [E] of the agent, the tuned rule, and the tuned rule that knows, on E episodes.
-
-    None where knowing gains nothing for certain.
+        agent, tuned, known: returns of the agent, the tuned rule, and the informed rule on the same E episodes, [E].
     """
     share = ratio_interval(agent - tuned, known - tuned)
     return None if share is None else share.as_dict()

@@ -78,7 +78,7 @@ class Judgement:
 
     @property
     def best(self) -> str:
-        """Name of the baseline of the highest mean return; the first of equals."""
+        """Name of the baseline of the highest mean return; the first one if several are equal."""
         return max(self.baselines, key=lambda name: float(self.baselines[name].mean()))
 
     @property
@@ -113,7 +113,7 @@ class Judgement:
 
     @property
     def champion_advantage(self) -> dict[str, float] | None:
-        """Mean paired return of champion minus the baseline that would be in use, as `advantage`; None without one."""
+        """Mean paired return of champion minus the baseline used without it, with `low` and `high`, or None."""
         if self.champion is None:
             return None
         return self._interval(self.champion - self.baselines[self.answering or self.best])
@@ -126,12 +126,12 @@ class Judgement:
 
     @property
     def as_good(self) -> bool:
-        """Whether the agent is at least as good as the best baseline, up to the equivalence margin."""
+        """Whether the agent is at least as good as the best baseline, up to the margin, with ``confidence``."""
         return self.equivalence.as_good(self.advantage)
 
     @property
     def better(self) -> bool:
-        """Whether the agent is better than the policy in use by more than the margin."""
+        """Whether the agent is better than the policy in use by more than ``needed``, with ``confidence``."""
         return self.needed.better(self.gain)
 
     @property
@@ -186,7 +186,7 @@ class Judgement:
         return confidence(self.confidence)
 
     def rows(self, *rivals: str) -> list[dict[str, Any]]:
-        """Return name, unit and intervals by policy (``agent`` and the rivals) of each outcome; [] without outcomes."""
+        """Return each outcome's name, unit, and intervals by policy (``agent`` and ``rivals``); [] without outcomes."""
         if self.outcome_values is None:
             return []
         counted = {name: self._of(self.outcome_values.baselines, self.outcome_values.champion, name) for name in rivals}
@@ -236,10 +236,12 @@ class Judgement:
 
 
 def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | None = None) -> str | None:
-    """Return a reason in words why a supposed optimum is none: another policy is better with 95 % confidence.
+    """Return in words why a supposed optimum is none: another policy is better with 95 % confidence; None if none is.
 
-    ``optimum`` and ``others`` (by name) are returns on the same E episodes, [E]; ``clusters`` as of ``Judgement``.
-    None: no policy is better.
+    Args:
+        optimum: returns of the supposed optimum on E episodes, [E].
+        others: returns of other policies on the same episodes, by name, [E].
+        clusters: index of each episode's group of dependent episodes; None: all are independent.
     """
     ahead = {name: mean_interval(returns - optimum, clusters) for name, returns in others.items()}
     sure = [name for name, interval in ahead.items() if interval["low"] > ROUNDING * abs(float(optimum.mean()))]
@@ -253,7 +255,7 @@ def refute(optimum: Floats, others: Mapping[str, Floats], clusters: Clusters | N
 
 
 def gap(agent: Floats, optimum: Floats) -> float:
-    """Return the optimum's mean return minus the agent's, as a share of the former's magnitude; both [E]."""
+    """Return how far the agent's mean return is below the optimum's, as a share of the latter's magnitude; both [E]."""
     best = float(optimum.mean())
     return (best - float(agent.mean())) / max(abs(best), 1e-12)
 

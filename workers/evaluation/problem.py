@@ -31,7 +31,7 @@ class DisturbedWorld:
     Attributes:
         same: whether all B episodes are the single one of the seed.
         random: generator of all random numbers.
-        factors: multipliers of parameters by name, [V] each.
+        factors: multipliers of parameters by name, [V] each, for the V = min(B, 64) parameter sets among the episodes.
         model: index of the held-out model of each episode, [B]; None: the world's own model.
     """
 
@@ -176,7 +176,10 @@ class SimulatedWorld(DisturbedWorld):
         return self.observe(self._state)
 
     def step(self, actions: NDArray[np.integer]) -> Step:
-        """Take the actions [B], an index per episode; all episodes restart together after the last step."""
+        """Take the actions [B], one index per episode; all episodes restart together after the last step.
+
+        ``reset`` must have been called before.
+        """
         self._state, terms = self.advance(self._state, actions, self.conditions())
         self._taken += 1
         last = terms, -(terms @ self.weights)
@@ -215,7 +218,7 @@ class LevelOptimum(NamedTuple):
         exact: whether the policy is the optimum up to ``error``, rather than the best plan available.
         expected: expected return of the policy; None if unknown.
         error: bound on the error of ``expected``, in units of return; None if unknown.
-        reason: why there is no optimum, or why it is not exact; None if it is.
+        reason: why there is no optimum, or why it is not exact, in words; None for an exact one.
     """
 
     policy: Policy | None = None
@@ -319,7 +322,7 @@ class Problem(Protocol):
         ...
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """Return how a contender observes situations; None where it reads the whole state."""
+        """Return the encoder by which a contender observes situations; None where it reads the whole state."""
         ...
 
     def labels(self) -> tuple[str, Policy] | None:

@@ -37,7 +37,7 @@ DEFAULT = Settings()
 
 
 class Unit(NamedTuple):
-    """A unit of work: "playing" a policy at a level under the ``seed``-th seed, or "tuning", "checking" without one."""
+    """A unit of work: “playing” a policy at a level under the seed with this index, “tuning”, or “checking”."""
 
     phase: str
     level: Level | None = None
@@ -229,7 +229,7 @@ NOT_REQUESTED = "not asked for"
 
 
 class HeldOutChoice(NamedTuple):
-    """Names of the held-out executions (or other units ``of``); no candidate learned from ``unseen`` of them."""
+    """Names of the held-out executions (or other units ``of``), and how many of them no candidate has learned from."""
 
     names: tuple[str, ...]
     unseen: int
@@ -272,7 +272,8 @@ def choose(
         seed: seed of the random order.
         fewest: least number of executions, if the request gives a share.
         most: largest number of executions; None: no limit.
-        carries: whether executions of these names suffice for a model; a share grows until they do, up to half of all.
+        carries: function that returns whether executions of these names suffice for a model; a share grows until they
+            do, up to half of all.
     """
     if request.executions is not None:
         chosen = [name for name in request.executions if name in set(names)]

@@ -35,7 +35,7 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A mean, its standard error, and the error's degrees of freedom (of a single cluster: infinite, and 0)."""
+    """A mean, its standard error, and the error's degrees of freedom; for a single cluster these are inf and 0."""
 
     mean: float
     error: float
@@ -49,7 +49,8 @@ class Estimate(NamedTuple):
     def detectable(self, confidence: float = 0.95, power: float = POWER) -> float:
         """Return the smallest true mean whose interval lies above 0 with probability ``power``; inf for ``freedom`` 0.
 
-        The sum of two quantiles of Student's t, times the standard error (Bloom 1995, "Minimum detectable effects").
+        It is the standard error times the sum of two quantiles of Student's t (Bloom 1995, "Minimum detectable
+        effects").
         """
         return self._errors((1 + confidence) / 2) + self._errors(power)
 
@@ -160,7 +161,7 @@ RESAMPLES = 2_000
 def ratio_interval(parts: Floats, wholes: Floats, confidence: float = 0.95) -> Interval | None:
     """Return the ratio of the means of paired values [E] with its bootstrap interval (percentiles; Efron 1979).
 
-    None where the mean of ``wholes`` isn't above 0 with that confidence, so that the ratio says nothing.
+    None where the mean of ``wholes``, the denominator, is not above 0 with that confidence.
     """
     if estimate(wholes).interval(confidence).low <= 0:
         return None

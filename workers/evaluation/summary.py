@@ -65,7 +65,7 @@ class Evaluation:
     - ``profiles``: by level ``tau`` and for each policy ``share``, ``low``, ``high`` of the episodes whose normalised
       score is above;
     - ``pictures``: plots of what policies did, null where the kind draws none;
-    - ``tuner``: result of the tuner, by ``candidate.Tuned.as_dict``.
+    - ``tuner``: result of the tuner, by ``candidate.TuningResult.as_dict``.
     """
 
     document: dict[str, Any]
@@ -213,7 +213,7 @@ class LevelScores:
 
 
 class Summary:
-    """Builds the JSON document of an evaluation.
+    """Builder of the JSON document of an evaluation.
 
     Args:
         problem: the workload.

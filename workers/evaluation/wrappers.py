@@ -202,7 +202,7 @@ class Wrapper(Simulator, Disturbance):
 
 
 class Capacity(Wrapper):
-    """Reduces the capacity during a random period in a share of the episodes.
+    """Wrapper that reduces the capacity during a random period in a share of the episodes.
 
     Attributes:
         affected: share (0 to 1) of episodes with such a period.
@@ -239,7 +239,7 @@ class Capacity(Wrapper):
 
 
 class Drift(Wrapper):
-    """Adds a random walk to the natural log of all measurements, and in a share of the episodes one permanent shift.
+    """Wrapper that adds a random walk to the natural log of all measurements, and to some episodes one permanent shift.
 
     Attributes:
         per_episode: standard deviation of the walk at the episode's end, in natural log units.
@@ -279,7 +279,7 @@ class Drift(Wrapper):
 
 
 class Failures(Wrapper):
-    """Makes each step fail with probability ``rate``; a uniformly drawn share (0 to 1) of its work is repeated."""
+    """Wrapper that makes each step fail with probability ``rate``; a random share (0 to 1) of its work is repeated."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "failures"
@@ -296,7 +296,7 @@ class Failures(Wrapper):
 
 
 class HeldOut(Wrapper):
-    """Lets every episode follow one of the held-out models, while policies keep using their own model."""
+    """Wrapper that lets every episode follow one of the held-out models, while policies keep using their own model."""
 
     level: ClassVar[Level] = Level.COMPOSITION
     name: ClassVar[str] = "held_out"
@@ -325,7 +325,7 @@ LARGEST = 10.0  # largest |t| of the noise
 
 
 class Noise(Wrapper):
-    """Multiplies every measurement by exp(``scale`` · t), t from Student's t (3 degrees of freedom) clipped at ± 10."""
+    """Wrapper that multiplies measurements by exp(``scale`` · t), with Student's t (3 degrees of freedom) in ± 10."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "noise"
@@ -355,7 +355,7 @@ def of_groups(parameters: Sequence[str], groups: Collection[str]) -> list[str]:
 
 
 class Parameters(Wrapper):
-    """Multiplies each parameter by a factor drawn log-uniformly from its group's range (lowest, highest factor)."""
+    """Wrapper that multiplies each parameter by a factor drawn log-uniformly from its group's range of factors."""
 
     level: ClassVar[Level] = Level.PARAMETERS
     name: ClassVar[str] = "parameters"
@@ -374,7 +374,7 @@ class Parameters(Wrapper):
 
 
 class Seeds(Wrapper):
-    """Draws every episode anew; without it all episodes are the single one of the world's seed."""
+    """Wrapper that draws every episode anew; without it all episodes are the single one of the world's seed."""
 
     level: ClassVar[Level] = Level.SEEDS
     name: ClassVar[str] = "seeds"
@@ -388,7 +388,7 @@ class Seeds(Wrapper):
 
 
 class Load(Wrapper):
-    """Multiplies the parameters of the groups in ``loads`` by the group's fixed factor."""
+    """Wrapper that multiplies the parameters of the groups in ``loads`` by the group's fixed factor."""
 
     level: ClassVar[Level] = Level.ENVIRONMENT
     name: ClassVar[str] = "load"

@@ -71,7 +71,7 @@ class Agent:
     def act(self, observation: Observations, mask: Masks, progress: float, rng: np.random.Generator) -> ActResult:
         """Choose the actions [B] of B environments with exploration, by observations [B, D] and legal actions [B, N].
 
-        ``progress`` (0 to 1) sets ε or temperature, ``rng`` draws.
+        ``progress`` (0 to 1) sets ε or temperature; ``rng`` draws the exploration.
         """
         strayed = self.schedule.epsilon(progress, len(observation))
         acted = self.learner.act(self.learned, observation, mask, strayed, rng, self._carry)

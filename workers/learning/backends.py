@@ -24,7 +24,7 @@ Array = Any
 
 
 class BackendError(Exception):
-    """The backend cannot do what is requested, for instance differentiate or use a device."""
+    """Raised if the backend cannot do what is requested, for instance differentiate or use a device."""
 
 
 Views = Mapping[str, Array]

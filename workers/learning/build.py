@@ -41,27 +41,27 @@ class BuildError(Exception):
 
 
 class ComposeError(BuildError):
-    """The graph refers to a node or wire outside of it, or has two nodes of one name."""
+    """Raised if the graph refers to a node or wire outside of it, or has two nodes of one name."""
 
 
 class CompleteError(BuildError):
-    """The spaces of the graph's wires cannot be determined."""
+    """Raised if the spaces of the graph's wires cannot be determined."""
 
 
 class IncompleteInputError(CompleteError):
-    """A component's input has no source, or its source has no space."""
+    """Raised if a component's input has no source, or its source has no space."""
 
 
 class DeadLockError(CompleteError):
-    """Components depend on each other's outputs in a circle."""
+    """Raised if components depend on each other's outputs in a circle."""
 
 
 class SpaceMismatchError(CompleteError):
-    """A component does not support the space of one of its inputs."""
+    """Raised if a component does not support the space of one of its inputs."""
 
 
 class BindError(BuildError):
-    """The completed graph cannot be put on the backend, or a wire cannot be computed."""
+    """Raised if the completed graph cannot be put on the backend, or a wire cannot be computed."""
 
 
 # First stage: join components by wires, and replace composites by their inner calls.
@@ -154,7 +154,7 @@ class _ComposeState:
                 self.aliases[f"{path}.{port}"] = source
 
     def source(self, wire: str) -> str:
-        """Return the wire that computes a wire: of an inner node for a composite's output, else the wire itself."""
+        """Return the inner node's wire that computes ``wire`` if that is a composite's output, else ``wire``."""
         seen = set()
         while wire in self.aliases and wire not in seen:
             seen.add(wire)

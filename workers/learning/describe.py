@@ -255,13 +255,14 @@ def _roots(description: Description) -> dict[str, str]:
 
 
 class WrongInput(Exception):
-    """A command-line argument is invalid; the message gives the reason."""
+    """Raised if a command-line argument is invalid; the message gives the reason."""
 
 
 def main(arguments: list[str]) -> int:
     """Print the graph built from a config; return 0, or 2 with a message if the arguments cannot be read or built.
 
-    SystemExit, from argparse, for an unknown option.
+    Raises:
+        SystemExit: argparse refuses an option.
     """
     wanted = _parser().parse_args(arguments)
     try:

@@ -59,7 +59,7 @@ class TorchBackend(Backend):
         return {name: view.detach().requires_grad_() for name, view in super().cut(layout, flat).items()}
 
     def compile(self, function: Function) -> Function:
-        """Return the function, compiled if ``compiled``; numbers become tensors: new values do not recompile."""
+        """Return the function, compiled if ``compiled``; numbers become tensors, so new values do not recompile."""
         return _compile_function(function, self.device) if self.compiled else function
 
     def gradient(

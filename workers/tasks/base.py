@@ -97,11 +97,11 @@ PUBLISH_ATTEMPTS = 5
 
 
 class Cancelled(Exception):
-    """A caller has cancelled the job that this process runs."""
+    """Raised if a caller has cancelled the job that this process runs."""
 
 
 class WorkerStopping(Exception):
-    """This worker is stopping; the job was returned to the queue with a checkpoint."""
+    """Raised if this worker is stopping, after the job was returned to the queue with a checkpoint."""
 
 
 def never() -> bool:
@@ -114,7 +114,7 @@ class RunningJob:
 
     Args:
         database: database with the job.
-        settings: intervals of heartbeat, progress and checkpoints, in seconds.
+        settings: intervals between heartbeats, progress reports and checkpoints, in seconds.
         lease: lease of the job, with its fence token and checkpoint.
         is_stopping: function that returns whether the worker has received SIGTERM.
     """
@@ -196,7 +196,11 @@ class RunningJob:
         self.report(write, checkpoint)
 
     def report(self, write: Callable[[bytes | None], bool], checkpoint: Callable[[], bytes]) -> None:
-        """Report progress when due: ``write`` takes a checkpoint or None, and returns whether the job is cancelled.
+        """Call ``write`` if ``progress_seconds`` have passed since the last report; log an unavailable database.
+
+        Args:
+            write: function that stores a report with a checkpoint or None, and returns whether the job was cancelled.
+            checkpoint: function that serialises the job's state; called every ``checkpoint_seconds``, or on SIGTERM.
 
         Raises:
             LeaseLost, Cancelled: as ``check``.
@@ -267,7 +271,7 @@ def _database(_pid: int, url: str) -> Database:
 
 
 def run_job(job_id: str, work: Callable[[RunningJob], None]) -> None:
-    """Run a job in this worker process under a lease, as ``perform``; do nothing in a stopping worker."""
+    """Run a job in this worker process under a lease, as ``perform`` does; do nothing in a stopping worker."""
     from workers.celery import is_stopping
 
     settings = get_settings()
@@ -285,7 +289,10 @@ def perform(
 ) -> None:
     """Claim a job, run ``work``, and record its outcome; do nothing if the job is not free.
 
-    Errors of the work are recorded and not raised; SQLAlchemyError where the database fails at the claim.
+    Errors of ``work`` are recorded as the job's failure and not raised.
+
+    Raises:
+        SQLAlchemyError: the database is unavailable when the job is claimed.
     """
     lease = leases.claim(database, job_id, process_name(), settings)
     if lease is None:

@@ -53,7 +53,7 @@ class EvaluateInput(NamedTuple):
 
 
 class EvaluationCheckpoint(NamedTuple):
-    """Checkpoint of an evaluation (``run``), valid for one version of the spec and one of the judge's rules."""
+    """Checkpoint of an evaluation (``run``), valid for these versions of the spec and of the judge's rules only."""
 
     spec_version: int
     run: bytes
@@ -108,7 +108,9 @@ def _agent(session: Session, row: tables.Workload, version: int) -> _Agent:
 def evaluate(job: RunningJob) -> None:
     """Run the evaluation from the last checkpoint, render the page, and publish both.
 
-    LookupError: domain model or agent were deleted; LeaseLost, Cancelled, WorkerStopping: the attempt ends.
+    Raises:
+        LookupError: the domain model or an agent has been deleted.
+        LeaseLost, Cancelled, WorkerStopping: the attempt ends.
     """
     given = load(job)
     problem, held_out = _evaluation(job, given)
@@ -198,7 +200,7 @@ def finite(value: Any) -> Any:
 
 
 class PromotionTerms(NamedTuple):
-    """Training request, and the champions when it began: version by role (None: a heuristic)."""
+    """Training request, and the champions when the training began: version by role (None: a heuristic)."""
 
     request: TrainRequest
     rivals: Mapping[str, int | None]

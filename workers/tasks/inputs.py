@@ -26,7 +26,7 @@ from workers.inputs import STEADY, Drifts, ExogenousSeries, HoldOut, LoggedRun, 
 
 
 class Model(NamedTuple):
-    """A stored domain model, its version and serialised data; ``NO_MODEL`` and empty data where there is none."""
+    """Version and serialised data of a stored domain model; without a model, ``NO_MODEL`` and empty data."""
 
     version: int = NO_MODEL
     data: bytes = b""
@@ -43,7 +43,7 @@ def workload(
     with_samples: bool,
     until: datetime | None = None,
 ) -> Workload:
-    """Return a workload; samples, exogenous series and drifts (up to ``until``; None: all) only if ``with_samples``."""
+    """Return a workload; with samples, exogenous series and drifts up to ``until`` (None: all) if ``with_samples``."""
     spec = read_spec(row.spec)
     told = members.describe_members(session, row.tenant, spec)
     if not with_samples:

@@ -59,7 +59,7 @@ class ContinualState(msgspec.Struct, frozen=True):
     looks: int = 0
 
     def look(self, rival: int | None) -> int:
-        """Return the number, from 1, of the next verdict against ``rival`` (None: heuristic), for its confidence."""
+        """Return the number, from 1, of the next verdict on ``rival`` (None: heuristic), for ``confidence_at``."""
         return self.looks + 1 if rival == self.rival else 1
 
 
@@ -106,7 +106,7 @@ def window(job: RunningJob, kind: Online, given: TrainInput) -> None:
 
 
 def _past(job: RunningJob, settings: OnlineSettings, kept: ContinualState) -> tuple[datetime, list[LoggedRun]]:
-    """Return the end of the past window, and the runs with their reports in it; after missed windows, the last one."""
+    """Return the end of the past window, and the runs with their reports in it; missed windows are skipped."""
     length = timedelta(seconds=settings.window_seconds)
     with job.database.reading() as session:
         until = database_time(session)

@@ -55,7 +55,7 @@ def do(job: RunningJob) -> None:
 
 
 def take(job_id: str) -> None:
-    """Run the announced job or, if another one is next in turn, that; do nothing if no job is free."""
+    """Run the announced job, or another one if that is next in turn; do nothing if no job is free."""
     run_job(job_id, do)
 
 

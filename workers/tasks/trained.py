@@ -55,7 +55,7 @@ class TrainInput(NamedTuple):
 
 
 def load(session: Session, row: tables.Workload, request: dict[str, Any]) -> TrainInput:
-    """Read spec, model or samples, champion, and the agent to start from.
+    """Return the inputs of a training: spec, model or samples, champions, and the agent to start from.
 
     Raises:
         LookupError: the domain model or the agent to start from has been deleted.
@@ -99,7 +99,8 @@ def _request(session: Session, workload_id: str, train_request: TrainRequest) ->
 def publish(session: Session, workload_id: str, given: TrainInput, trained: TrainedAgent) -> dict[str, Any]:
     """Store the agent, and promote it if the verdict permits; return the job's result, ``{"agent": version}``.
 
-    NoResultFound: the workload was deleted.
+    Raises:
+        NoResultFound: the workload was deleted.
     """
     workload = session.get_one(tables.Workload, workload_id, with_for_update=True)
     promote, reason = verdict(
@@ -132,7 +133,9 @@ def publish(session: Session, workload_id: str, given: TrainInput, trained: Trai
 def fit(job: RunningJob) -> None:
     """Fit a domain model to all samples of the job's workload, and publish it.
 
-    EstimationError where the samples permit none; LeaseLost, Cancelled as ``RunningJob.publish``.
+    Raises:
+        EstimationError: the samples permit no domain model.
+        LeaseLost, Cancelled: as ``RunningJob.publish``.
     """
     with job.database.reading() as session:
         workload = session.get_one(tables.Workload, job.lease.workload_id)
@@ -154,7 +157,7 @@ def fit(job: RunningJob) -> None:
 
 
 class SweepStart(NamedTuple):
-    """Spec, its version, and plan at a sweep's start, which stay in force for all its steps."""
+    """Spec, its version, and plan at a sweep's start, which apply to all steps of the sweep."""
 
     spec: Any
     spec_version: int

@@ -70,7 +70,7 @@ def forecaster(
     Args:
         name: name of the series.
         series: counts of at least 24 intervals (`FEWEST`).
-        horizons: numbers of intervals; those longer than an eighth of the series are left out.
+        horizons: numbers of intervals; only those shorter than an eighth of the series are used, at least one.
         seed: seed of networks and trees.
         names: names of the families to try; the hybrid needs the ARIMA.
     """
@@ -106,9 +106,9 @@ def build_forecaster(
 def choose(families: Mapping[str, HorizonForecasts], ahead: int, *, daily: bool) -> str:
     """Return the name of the family for a horizon of ``ahead`` intervals, from their medians on the choosing folds.
 
-    Of the families whose mean absolute error is within one standard error of the least (Breiman et al. 1984): the
-    ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The standard error is that of the
-    difference to the best family, over blocks of origins no shorter than the horizon.
+    The candidates are the families whose mean absolute error is within one standard error of the least (Breiman et al.
+    1984). Of these it is the ARIMA + GRU hybrid if ``daily``, else the simplest in the order of ``SIMPLICITY``. The
+    standard error is that of the difference to the best family, over blocks of origins no shorter than the horizon.
     """
     best = min(families.values(), key=HorizonForecasts.error)
     near = [name for name, one in families.items() if not _clearly_worse(one, best, ahead)]
@@ -125,7 +125,7 @@ def _clearly_worse(one: HorizonForecasts, best: HorizonForecasts, ahead: int) ->
 
 
 def daily_course(series: Series) -> float:
-    """Return the share (at most 1) of the scaled counts' variance, in a series' second half, by the time of day.
+    """Return the share (at most 1) of the scaled counts' variance, in a series' second half, due to the time of day.
 
     Harmonics are fitted to the first half. 0 where the series is too short for a daily season; negative for a bad fit.
     """
@@ -264,9 +264,9 @@ def count_by_class(times: Floats, classes: NDArray[Any], names: Sequence[str]) -
 
 
 def forecasters(series: Mapping[str, Series], seed: int) -> tuple[NDArray[np.uint8], dict[str, Any]]:
-    """Fit a forecaster to each series; return all as serialised bytes, uint8 [n] (n = 0 without series), and reports.
+    """Fit a forecaster to each series; return all as serialised bytes, uint8 [n], and their JSON reports by name.
 
-    Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
+    n is 0 without series. Networks and trees are tried for the 4 series (`MOST_TRAINED`) with the most arrivals only.
     """
     busiest = sorted(series, key=lambda name: -float(series[name].counts.sum()))[:MOST_TRAINED]
     found = [forecaster(name, one, HORIZONS, seed, ALL if name in busiest else QUICK) for name, one in series.items()]

@@ -29,7 +29,7 @@ class FitTask(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Function that fits a forecasting family, given those fitted before it, and the fewest intervals that it needs."""
+    """Function that fits a forecasting family, given task and earlier fitted ones, and the fewest intervals needed."""
 
     fit: Callable[[FitTask, dict[str, Forward]], Forward]
     needs: int
@@ -199,7 +199,7 @@ class HorizonForecasts(NamedTuple):
         return float(np.concatenate(each if folds is None else [each[fold] for fold in folds]).mean())
 
     def errors(self, folds: Sequence[int]) -> Floats:
-        """Return the interval's offsets and the mean's slope and intercept, [4], from the folds of these indices."""
+        """Return the calibration [4] from these folds: the interval's two offsets, the mean's slope and intercept."""
         medians, came = (np.concatenate([part[fold] for fold in folds]) for part in (self.medians, self.came))
         return errors(medians, came, self.unit)
 
@@ -207,9 +207,9 @@ class HorizonForecasts(NamedTuple):
 def errors(medians: Floats, came: Floats, unit: float) -> Floats:
     """Calibrate a family from its medians [m] and the actual values [m], both scaled; return an array [4].
 
-    Its entries: offsets of the median for the lower and upper bound (scaled), and slope and intercept of the mean
-    (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below 5 counts per
-    interval the median is mostly 0; the mean is then a regression line of the counts on the median.
+    Its entries: offsets of the median for the lower and upper bound of the 90 % interval (scaled), and slope and
+    intercept of the mean (counts). The mean is a multiple of the median, which keeps its daily and weekly course. Below
+    5 counts per interval the median is mostly 0; the mean is then a regression line of the counts on the median.
     """
     apart, count = np.sort(came - medians), len(came)
     outside = (1 - LEVEL) / 2 * (count + 1)
@@ -233,8 +233,8 @@ LEAST = 0.01
 def stacking_weights(families: Mapping[str, HorizonForecasts], folds: Sequence[int]) -> Floats:
     """Return F families' stacking weights [F] (≥ 0, sum 1) of least mean absolute error of counts in some folds.
 
-    They are the multipliers of that linear programme's dual, which has as few constraints as there are families.
-    Weights below 0.01 become 0; all are equal where the solver fails.
+    They are the Lagrange multipliers of the dual linear programme, which has only one constraint per family. Weights
+    below 0.01 become 0; all are equal where the solver fails.
     """
     told, came = _counts(families, folds)
     rows, count = told.shape

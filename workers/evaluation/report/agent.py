@@ -28,7 +28,7 @@ DONE, REFUSED = 0, 1
 
 
 class RenderedReport(NamedTuple):
-    """Rendered plots of a training's report, which take seconds; the texts around them can still change.
+    """Rendered plots of a training's report, which take seconds to render; ``page`` adds the texts.
 
     Attributes:
         workload: name of the workload.

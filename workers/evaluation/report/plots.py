@@ -67,7 +67,7 @@ def page(title: str, pictures: Sequence[Json]) -> str:
 
 
 def summary(pictures: Sequence[Json]) -> Markup:
-    """Return an HTML table of every schedule's figures: slowdown, wait and makespan (seconds), misses, and so on."""
+    """Return an HTML table of every schedule's figures: slowdown, wait and makespan (s), misses, utilisation, cost."""
     head = ["strategy", "tasks", "mean bounded slowdown", "mean wait (s)", "makespan (s)"]
     rows = []
     for picture in pictures:
@@ -111,7 +111,7 @@ def schedule_charts(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> lis
 
 
 def points(pictures: Sequence[Json], costs: Sequence[Json] = ()) -> list[Json]:
-    """Return dicts with ``name``, ``cost`` and ``makespan`` (seconds); [] for a single one, or costs that are all 0."""
+    """Return all points as dicts of ``name``, ``cost`` and ``makespan`` (s); [] for a single one, or if costs are 0."""
     own = [{"name": p["name"], **{k: p["figures"][k] for k in ("cost", "makespan")}} for p in pictures]
     names = {point["name"] for point in own}
     all_points = [*own, *(point for point in costs if point["name"] not in names)]

@@ -25,7 +25,7 @@ BINS = 80  # most bins of a line
 
 
 class Clock:
-    """Converts seconds to the unit (days, hours, minutes or seconds) that suits a time span.
+    """Conversion of seconds to the unit (days, hours, minutes or seconds) that suits a time span.
 
     Args:
         first, last: ends of the span, in seconds.
@@ -36,7 +36,7 @@ class Clock:
         _, self.seconds, self.unit = next(scale for scale in SCALES if last - first >= scale[0])
 
     def elapsed(self, seconds: float) -> float:
-        """Return the time since the span's start in the clock's unit; ``seconds`` counts from the same origin as it."""
+        """Return the time from the span's start to ``seconds`` (same origin as ``first``), in the clock's unit."""
         return round((seconds - self.first) / self.seconds, 5)
 
     def axis(self, domain: tuple[float, float] | None = None) -> Json:
@@ -145,7 +145,7 @@ def rank_pictures(pictures: Sequence[Json]) -> list[Json]:
 
 
 def choose_pictures(pictures: Sequence[Json]) -> list[Json]:
-    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first and the best others, in order."""
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts, the first and the best others, as ranked."""
     others = rank_pictures(pictures[1:])[: MOST_LINES - 1]
     return rank_pictures([*pictures[:1], *others])
 

@@ -315,7 +315,7 @@ class ActorCriticLearner(NetworkLearner):
     def update(self, state: State, batch: BaseBatch, rng: np.random.Generator) -> tuple[State, LearnStats]:
         """Run the config's epochs of minibatch steps on a rollout; return the new state, and statistics.
 
-        They end early once the KL divergence from the behaviour policy exceeds 1.5 · ``config.stop`` nats.
+        The epochs end early once the KL divergence from the behaviour policy exceeds 1.5 · ``config.stop`` nats.
         """
         examples, config, progress = self.examples(batch.arrays), self.config, batch.progress
         rate, weight = learning_rate(config.optimiser, progress), self._weight(progress)

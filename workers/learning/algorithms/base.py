@@ -108,7 +108,7 @@ class LearnStats:
 
 
 class Buffer(Protocol):
-    """Collects transitions until they make batches.
+    """A store of transitions that turns them into the batches of updates.
 
     Attributes:
         slabs: number of slabs (a step in each environment) per entry.
@@ -132,7 +132,7 @@ class Buffer(Protocol):
         """Store an entry that `collect` returned here or in another process."""
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield the batches of the updates that are due at ``progress`` (0 to 1), each drawn after `correct`."""
+        """Yield the batches of the updates due at ``progress`` (0 to 1), each drawn after `correct` of the previous."""
 
     def correct(self, batch: Batch, stats: LearnStats) -> None:
         """Update the priorities of a batch's examples by the errors in an update's statistics, if both exist."""
@@ -148,7 +148,7 @@ class Buffer(Protocol):
 
 
 class Learner(Protocol):
-    """Acts and learns by pure functions of a ``State``.
+    """Interface of algorithms, which act and learn by pure functions of a ``State``.
 
     Attributes:
         backend: the numeric library of the state's arrays.

@@ -232,10 +232,10 @@ FIRST = "trunk.0.weight"
 
 
 class Coordinates:
-    """Converts flat vectors [P] of P parameters between published coordinates and those of standardised observations.
+    """Conversion of flat vectors [P] of P parameters between published and standardised observation coordinates.
 
     Args:
-        network: has `centre` and `scale` of the observations; without them the conversion is the identity.
+        network: config with `centre` and `scale` of the observations; without them the conversion is the identity.
         layout: slice and shape of each variable in the vector; a layer's bias follows its weight.
         backend: the numeric library of the vectors.
     """

@@ -16,7 +16,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One network for every candidate of a set in any order: observations [K, F], K candidates of F features → scores.
+    """Config of a network that scores each of K candidates of F features in any order: observation [K, F] → scores [K].
 
     `layers` process each candidate alone; then the `context` of all legal candidates is added: none, their mean
     (Zaheer et al., 2017) or attention to them (Vaswani et al., 2017); then the `joint` layers follow. All are widths.
@@ -28,7 +28,7 @@ class Scorer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Network(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A network Q = head(trunk(observation)), with trunk widths `layers`.
+    """Config of a network head(trunk(observation)), with trunk widths `layers`.
 
     A `scorer` (None: none) replaces trunk and head where an observation is a set of candidates; its output is added to
     the environment's own score of each candidate, if there is one. `centre` and `scale` (mean and standard deviation of
@@ -60,8 +60,8 @@ class Exploration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Optimiser(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Adam with a schedule of the learning rate.
 
-    It rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training, and then
-    falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
+    The rate rises linearly over the first `ramp` updates, is `rate` up to the share `hold` (0 to 1) of the training,
+    and then falls along half a cosine to `rate · end`. `clip` is the largest Euclidean norm of a gradient.
     """
 
     rate: Positive = 1e-3
@@ -151,8 +151,10 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
 
     @property
     def own_gradients(self) -> bool:
-        """Whether all components of its losses have gradients of their own: not cores with memory, scorers, or what
-        another package adds in a subclass."""
+        """Whether all components of its losses have gradients of their own.
+
+        False with a recurrent core or a scorer, and for subclasses, to which other packages may add components.
+        """
         return type(self) is ActorCritic and self.recurrent is None and self.network.scorer is None
 
 
@@ -188,11 +190,11 @@ class Memory(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Imitation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Learning from demonstrations before and during the training (Hester et al., DQfD, 2018).
+    """Settings of learning from demonstrations before and during the training (Hester et al., DQfD, 2018).
 
-    `margin`, in the reward's unit: by how much the expert's action must exceed others; `weight` of that loss relative
-    to the TD loss; `updates` on demonstrations alone before the training; `share` of every later batch drawn from them.
-    The first `capacity` transitions are kept, and never overwritten.
+    `margin`, in the reward's unit: by how much the value of the expert's action must exceed those of others; `weight`
+    of that loss relative to the TD loss; `updates` on demonstrations alone before the training; `share` (0 to 1) of
+    every later batch drawn from them. The first `capacity` transitions are stored, and never overwritten.
     """
 
     margin: NonNegative = 0.05
@@ -213,7 +215,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
     `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
     mean. `average`: weight per update of the exported running average of the parameters, which starts at the share
     `average_from` of the training; 0 exports the last parameters. `centred` subtracts the average level from the
-    rewards, for problems without end (`q_table.centred`).
+    rewards, for problems without end (`q_table.centre_rewards`).
     """
 
     network: Network = Network()
@@ -242,7 +244,8 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
 
     `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
     `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
-    with its visits, from 1 to `rate`. `gamma` is the discount factor per step; `centred` is that of `DQN`.
+    with its visits, from 1 to `rate`, which itself falls linearly over the training, to 1e-4. `gamma` is the discount
+    factor per step; `centred` is that of `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()

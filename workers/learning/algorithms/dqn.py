@@ -97,9 +97,12 @@ def nodes(
     advice: slice | None,
     targets: Callable[[DQN, Component], list[Node]],
 ) -> list[Node]:
-    """Return the graph's nodes: Q-network, choice, memory, those by ``targets``, loss, optimiser, synchroniser.
+    """Return the graph's nodes: Q-network, action choice, memory, target, loss, optimiser and synchroniser.
 
-    Raises ValueError as `network`.
+    ``targets`` builds the nodes of the regression target from config and Q-network.
+
+    Raises:
+        ValueError: as `network`.
     """
     q, wanted = network(config, int(actions.n), advice), config.memory
     kind, softmax = "quantiles" if config.quantiles else "values", config.exploration.schedule == "softmax"
@@ -249,7 +252,7 @@ class ValueLearner(NetworkLearner):
         return centre_rewards(self.backend.xp, target, ends, target - found["pick.taken"])
 
     def apply(self, state: State, gradient: Array, progress: float) -> State:
-        """Return the state after a step along a gradient [P] of P parameters, at ``progress`` (0 to 1).
+        """Return the state after a step along a gradient [P]; ``progress`` (0 to 1) sets the learning rate.
 
         Target network and running average are updated too.
         """

@@ -60,7 +60,7 @@ EVEN = 1e-3  # relative tolerance of equal spacing
 
 
 class Discretiser:
-    """Maps observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some of D `entries`.
+    """Map from observations [B, D] to cell indices [B], by equal bins from `low` to `high` in some of D `entries`.
 
     Args:
         config: lists of equal length: `entries` (indices), `low`, `high`, and `bins` (their numbers).
@@ -72,10 +72,11 @@ class Discretiser:
 
     @classmethod
     def fit(cls, observations: Observations, entries: tuple[int, ...], at_most: int, bins: int) -> Discretiser:
-        """Choose the bins from observations [n, D]: at most ``bins`` for an entry, or one for each of few values.
+        """Return a discretiser with bins chosen from observations [n, D].
 
-        The latter only while there are at most 2¹⁹ cells. Without ``entries``, the ``at_most`` entries of largest
-        standard deviation are used.
+        An entry of more than ``bins`` distinct values has ``bins`` bins; others have a bin for each value (at most 64),
+        unless the table would exceed 2¹⁹ cells. Without ``entries``, the ``at_most`` entries of largest standard
+        deviation are used.
         """
         if not entries:
             spread = observations.std(axis=0)

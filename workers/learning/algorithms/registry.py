@@ -26,7 +26,7 @@ ALONE = frozenset({"serial"})
 
 
 class UnknownAlgorithm(KeyError):
-    """No installed package provides an algorithm of this name or config type."""
+    """Raised if no installed package provides an algorithm of this name or config type."""
 
 
 class AgentSpaces(NamedTuple):

@@ -76,7 +76,7 @@ HostArrays = Mapping[str, NDArray[Any]]
 
 
 class SpaceError(Exception):
-    """A component does not support the space of one of its inputs; the message names component and input."""
+    """Raised if a component does not support the space of one of its inputs; the message names component and input."""
 
     def __init__(self, component: str, port: str, space: Space, wanted: str) -> None:
         super().__init__(f"component {component!r}: input {port!r} has space {space}, wanted is {wanted}")
@@ -165,7 +165,7 @@ class Component(ABC):
 
     @property
     def differentiable(self) -> bool:
-        """Whether it has a `differentiate` of its own: one that it inherits does not belong to a `run` of its own."""
+        """Whether the class that defines its `run` also defines `differentiate`, so that both compute the same."""
         return "differentiate" in next(vars(kind) for kind in type(self).__mro__ if "run" in vars(kind))
 
     def differentiate(self, variables: Arrays, inputs: Arrays) -> tuple[Arrays, Pullback]:

@@ -91,9 +91,10 @@ def apply(name: str, variables: Arrays, inputs: Array) -> Array:
 
 
 def pull_linear(name: str, slope: Array, inputs: Array) -> dict[str, Array]:
-    """Return gradients by weight and bias of a linear layer of ``inputs`` [B, in]; ``slope`` [B, out]: by its outputs.
+    """Return gradients by weight and bias of a linear layer, from its inputs [B, in] and gradient ``slope`` [B, out].
 
-    The sum over B is a product with ones, which takes a third of the time of `sum`.
+    ``slope`` is the gradient by the outputs. The sum over B is a product with ones, which takes a third of the time of
+    `sum`.
     """
     return {f"{name}.weight": slope.T @ inputs, f"{name}.bias": np.ones(len(slope), slope.dtype) @ slope}
 
@@ -234,7 +235,7 @@ class QNetwork(Composite):
 
 
 class Pick(Component):
-    """Select the taken action's value: values [N], index `action` → one number, `taken`."""
+    """Selection of the taken action's value: values [N], index `action` → one number, `taken`."""
 
     takes: ClassVar = ("values", "action")
 
@@ -525,7 +526,7 @@ class Adam(Component):
 
 
 class Synchroniser(Component):
-    """Blend vectors [P]: target + share · (online − target), with a share from 0 to 1.
+    """Blend of vectors [P]: target + share · (online − target), with a share from 0 to 1.
 
     A share of 1 copies (Mnih et al., 2015), a smaller one smooths (Lillicrap et al., 2016).
     """

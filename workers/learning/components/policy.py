@@ -108,7 +108,7 @@ def discount_backwards(xp: Any, terms: Array, factor: Array) -> Array:
 
 
 class Normalise(Component):
-    """Standardise `advantage`, one number per example, over the batch to mean 0 and standard deviation 1."""
+    """Standardisation of `advantage`, one number per example, over the batch to mean 0 and standard deviation 1."""
 
     takes: ClassVar = ("advantage",)
 
@@ -141,7 +141,7 @@ def values_at(xp: Any, values: Array, action: Array) -> Array:
 
 
 class Draw(Component):
-    """Draw an action: logits [N], mask [N], noise [N] → index `action`, and `log_prob`, its probability's natural log.
+    """Random choice: logits [N], mask [N], noise [N] → index `action`, and `log_prob`, its probability's natural log.
 
     Gumbel trick: the maximum of logit + Gumbel noise (Gumbel, 1954); the noise given is uniform in [0, 1).
     """
@@ -168,7 +168,7 @@ class Draw(Component):
 
 
 class LogProbability(Component):
-    """Rate an action: logits [N], mask [N], index `action` → its `log_prob` and the policy's `entropy`, in nats."""
+    """Log probability: logits [N], mask [N], index `action` → its `log_prob` and the policy's `entropy`, in nats."""
 
     takes: ClassVar = ("logits", "mask", "action")
     pulls: ClassVar = ("logits",)
@@ -295,7 +295,7 @@ class NegativeLogLikelihood(Component):
 class ValueLoss(Component):
     """Half the squared difference of `value` and `target`, one number each.
 
-    With `clip`, the maximum of that and of the same with the value's change from `old` limited to ± `clip`; None: not.
+    With `clip` it is the maximum of that and of the same for a value whose change from `old` is limited to ± `clip`.
     """
 
     takes: ClassVar = ("value", "target", "old")

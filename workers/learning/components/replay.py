@@ -55,7 +55,7 @@ class Replay(Memory):
         return places
 
     def draw(self, count: int, progress: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Draw indices [count] and importance weights [count], all 1; `progress` (0 to 1) is ignored."""
+        """Draw indices [count] and importance weights [count], all 1; ValueError if empty; ``progress`` is ignored."""
         del progress
         return self.rng.integers(0, self.size, count), np.ones(count, np.float32)
 
@@ -189,7 +189,7 @@ KEPT = ("observation", "mask", "action", "reward", "done", "log_prob")
 
 
 class Rollout(Memory):
-    """Collects `steps` consecutive slabs of the same B environments to trajectories [B, steps, …].
+    """Memory that joins `steps` consecutive slabs of the same B environments to trajectories [B, steps, …].
 
     `last_observation` and `last_mask` [B, …] follow the last step. While incomplete, outputs are empty, [0, steps, …].
     `discount` is that of the slabs, 1 for slabs without one. ``steps`` below 1 raises ValueError.

@@ -130,7 +130,8 @@ class QuantileHead(Component):
 class DuelingQuantileHead(QuantileHead):
     """Dueling head for quantiles: features [H], mask [N] → quantiles [N, K]; initially 0.
 
-    For each quantile, state value plus advantages minus their mean over legal actions (Wang et al., 2016, eq. 9).
+    Each quantile is the state's value plus the action's advantage minus the mean advantage of the legal actions (Wang
+    et al., 2016, eq. 9).
     """
 
     @override
@@ -185,7 +186,7 @@ class QuantileNetwork(Composite):
 
 
 class PickQuantiles(Component):
-    """Select the taken action's quantiles: quantiles [N, K], index `action` → `taken` [K]."""
+    """Selection of the taken action's quantiles: quantiles [N, K], index `action` → `taken` [K]."""
 
     takes: ClassVar = ("quantiles", "action")
 
@@ -377,8 +378,8 @@ class NStep(Memory):
 class LargeMargin(Component):
     """Large-margin loss: max over legal a of [Q(s, a) + margin·[a ≠ a_E]] − Q(s, a_E), times `expert` (0 or 1) (eq. 1).
 
-    Inputs: values Q(s, ·) [N], mask [N], the expert's `action` a_E. The loss is 0 once that exceeds all others by the
-    margin (in units of value). Without it, actions that occur in no demonstration would keep arbitrary values.
+    Inputs: values Q(s, ·) [N], mask [N], the expert's `action` a_E. The loss is 0 once Q(s, a_E) exceeds all others by
+    the margin (in units of value). Without it, actions that occur in no demonstration would keep arbitrary values.
     """
 
     takes: ClassVar = ("values", "mask", "action", "expert")

@@ -17,7 +17,7 @@ from workers.learning.algorithms.buffers import part
 
 
 class ExecutionError(Exception):
-    """The executor cannot run this training; the message gives the reason."""
+    """Raised if the executor cannot run a training; the message gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Live:
 
 
 class Executor(Protocol):
-    """Runs one agent's training in chunks.
+    """Interface of executors, which run one agent's training in chunks.
 
     Attributes:
         agent: an `Agent`, or `IndependentAgents`, with the present parameters.
@@ -102,7 +102,7 @@ class Executor(Protocol):
         ...
 
     def advance(self) -> Live:
-        """Run one chunk of the training; return its statistics. ExecutionError if actors end repeatedly."""
+        """Run one chunk of the training; return its statistics. Raises ExecutionError if actors end repeatedly."""
         ...
 
     def checkpoint(self) -> bytes:
@@ -192,7 +192,7 @@ FORMAT = 1
 
 
 class CheckpointError(Exception):
-    """The bytes are no checkpoint of this format."""
+    """Raised if bytes are no checkpoint of this format."""
 
 
 def pack(arrays: Mapping[str, NDArray[Any]], values: Mapping[str, Any]) -> bytes:

@@ -274,10 +274,11 @@ class Gradients(Product):
 
 
 def learns_more_than_it_acts(config: Config, batch: int, lanes: int) -> bool:
-    """Return whether actors should deliver gradients: one learner is slower than ``lanes`` − 1 actors, and they can.
+    """Return whether actors should deliver gradients rather than buffer entries.
 
-    An actor has ``batch`` environments. Learning from an example costs about twice as much as an environment step.
-    Demonstrations, and data used for several epochs, require entries instead.
+    They should if learning takes one learner longer than acting takes ``lanes`` − 1 actors, each of ``batch``
+    environments; learning from an example costs about twice as much as an environment step. Demonstrations, and data
+    used for several epochs, require entries instead.
     """
     if isinstance(config, ActorCritic):
         one_step = config.surrogate == "gradient" and config.epochs == 1 and config.batch is None

@@ -100,7 +100,8 @@ def act(job: Job, buffer: ParameterBuffer, ring_file: int, free: int, filled: in
 def main(descriptors: list[str]) -> None:
     """Run an actor; ``descriptors`` are the files of message, parameter buffer, ring, free slots and filled slots.
 
-    SystemExit with status 0 where the learner has ended.
+    Raises:
+        SystemExit: with status 0, if the learner has ended.
     """
     job_file, board_file, ring_file, free, filled = (int(descriptor) for descriptor in descriptors)
     job = read_job(job_file)
@@ -129,7 +130,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Actor:
     """An actor process as the learner holds it: the process, its ring, and the pipes with the numbers of slots.
 
-    Starts the process; OSError where that fails.
+    The constructor starts the process; it raises OSError if that fails.
     """
 
     def __init__(self, job: Job, delivered: Fields, buffer: ParameterBuffer) -> None:

@@ -48,13 +48,16 @@ class RemoteActor:
 
 
 class RayFleet:
-    """Actors on a Ray cluster; ExecutionError if Ray is not installed.
+    """Actors on a Ray cluster.
 
     Args:
         config: settings of the agent, as JSON.
         simulator: description of the actors' environment.
         posts: position of each actor.
         slots: number of requests in flight per actor.
+
+    Raises:
+        ExecutionError: Ray is not installed.
     """
 
     def __init__(self, config: bytes, simulator: SimulatorSpec, posts: list[Post], slots: int) -> None:
@@ -164,7 +167,7 @@ def make(
     *,
     actors: int | None = None,
 ) -> OnRay:
-    """Make the executor, with ``actors`` on the cluster (None: one per CPU but one).
+    """Make the executor, with ``actors`` actors on the cluster (None: one per CPU, less one for the learner).
 
     Raises:
         ExecutionError, BuildError: as `make_executor`; ExecutionError also where Ray is not installed.

@@ -21,7 +21,7 @@ from workers.learning.simulator import JointSimulator, Simulator, SimulatorSpec
 
 
 class Collector:
-    """Steps B environments by an agent, and counts ended episodes.
+    """Collector of transitions: it steps B environments by an agent, and counts ended episodes.
 
     Attributes:
         observation: present observations [B, D] of D entries, and `mask` of legal actions [B, N].

@@ -282,7 +282,7 @@ def _others(problem: TrainingProblem, planned: PlannedPolicy | None) -> Mapping[
 
 
 def _paid(simulator: Situated, policy: Policy, most: int) -> float | None:
-    """Return the mean return of each first episode that ends in ``most`` steps; None if none, or an illegal action."""
+    """Return the mean return of first episodes that end in ``most`` steps; None if none, or for an illegal action."""
     _, mask = simulator.reset()
     returns, over = np.zeros(simulator.batch), np.zeros(simulator.batch, np.bool_)
     for _ in range(most):

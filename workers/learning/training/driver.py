@@ -243,7 +243,7 @@ class TrainingProblem(Protocol):
 
         Args:
             budget: environment steps for the tuning of a rule; 0: none is tuned.
-            margin: the equivalence margin of ``Request``, for the headroom.
+            margin: equivalence margin, a share of the best baseline's return, for the headroom.
         """
         ...
 

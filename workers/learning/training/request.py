@@ -77,11 +77,11 @@ class Bracket:
         self.work = sum(n * (share - last) for n, share, last in zip(self.field, self.shares, before, strict=False))
 
     def budget(self, whole: float) -> float:
-        """Return each trial's largest budget, at most 1, such that all together use ``whole``, in trial budgets."""
+        """Return each trial's share (0 to 1) of a full budget, so that all together use at most ``whole`` budgets."""
         return min(1.0, whole / self.work)
 
     def decide(self, records: Sequence[TrialRecord]) -> Decision:
-        """Choose which of the running trials, all of which have reached the same rung, continue; rank by score."""
+        """Choose by score which of the running trials continue; all of these must have reached the same rung."""
         present = [i for i, record in enumerate(records) if record.ended is None]
         if not present:
             return Decision((), {})
@@ -122,7 +122,7 @@ FEWEST_OBSERVATIONS = 64  # fewest observations to choose a table's bins
 
 
 class Untrainable(ValueError):
-    """The request cannot give an agent; the message gives the reason."""
+    """Raised if a request cannot give an agent; the message gives the reason."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ CHUNK_STEPS = 1 << 17
 def environments(steps: int, length: int) -> int:
     """Return the number of environments in lock-step for ``steps`` steps in all, with episodes of ``length`` decisions.
 
-    At most so many that each completes an episode: unfinished episodes would hide the late effects of decisions.
+    Beyond 16 it is limited so that each environment completes an episode: unfinished episodes would hide the late
+    effects of decisions.
     """
     return min(ENVIRONMENTS, max(steps // SHORTEST, 1), max(steps // max(length, SHORTEST), FEWEST))
 
