@@ -32,7 +32,7 @@ class ExogenousSeries(NamedTuple):
 
 
 class Drifts(NamedTuple):
-    """Drifts of a workload, now and at the time of each measurement.
+    """Drifts of a workload: ratios of measured over expected values, now and at the time of each measurement.
 
     Attributes:
         now: drifts up to now.
@@ -75,7 +75,7 @@ class Conditions(NamedTuple):
         seed: seed of all random numbers.
         purpose: ``learning``: episodes restart as they end, and rewards are of order 1; ``evaluation``: a ``World``
             with unscaled returns, open to disturbances, all B episodes equal until it is reseeded.
-        held_out: models for the episodes of L3, as made by the kind's problem from held-out samples.
+        held_out: models for the episodes of evaluation level L3, made by the kind's problem from held-out samples.
         options: plain values that the kind interprets, by name.
     """
 

@@ -53,8 +53,8 @@ class Processes(TaskPool):
             super().on_stop()
             return
         self._pool = None
-        pool._terminate.cancel()  # noqa: SLF001 - what would be done at the end of this process
-        pool._worker_handler.terminate()  # noqa: SLF001 - who starts others for those that end
+        pool._terminate.cancel()  # noqa: SLF001 - the finaliser that this process would run at its end
+        pool._worker_handler.terminate()  # noqa: SLF001 - the thread that replaces ended processes
         for process in pool._pool:  # noqa: SLF001
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)

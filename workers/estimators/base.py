@@ -1,4 +1,7 @@
-"""Interface of the estimators, encoding of inputs, aggregation of replicates, and iteration effects."""
+"""Interface of the estimators, encoding of inputs, aggregation of replicates, and iteration effects.
+
+Shapes: n or m rows, D columns, R resources, F features, c distinct inputs, I iteration bins.
+"""
 
 from __future__ import annotations
 
@@ -130,7 +133,7 @@ class Predictor(Estimator, Protocol):
 
 
 def from_logs(mean: Floats, sd: Floats | float) -> Prediction:
-    """Return the log-normal prediction for mean [n] and deviation (scalar or [n]) of the metric's natural logarithm."""
+    """Return the log-normal prediction from mean [n] and standard deviation (scalar or [n]) of the metric's log."""
     centre = np.clip(mean, -LARGEST_LOG, LARGEST_LOG)
     half = NORMAL_90 * np.clip(sd, 0.0, 10.0)
     return Prediction(np.exp(centre), np.exp(centre - half), np.exp(centre + half))
@@ -203,7 +206,7 @@ def grouped_median(values: Floats, index: Integers, size: int) -> Floats:
 
 
 def distinct(*columns: Floats | Integers) -> tuple[Integers, Integers]:
-    """Return the index of the first of each c distinct rows, [c], and of each row's place among the distinct ones, [n].
+    """Return the index of the first occurrence of c distinct rows, [c], and each row's index among these c rows, [n].
 
     ``columns`` are [n] or [n, d] each, for n rows.
     """
@@ -338,7 +341,7 @@ def _elasticity(logs: Floats, effect: Floats, weight: Floats, place: Integers, b
 
 
 def _shrunk(level: Floats, residual: Floats, place: Integers, bins: int) -> Floats:
-    """Return the levels [I] shrunk towards their median in proportion to sampling noise (James and Stein 1961)."""
+    """Return I bins' levels [I], shrunk towards their median in proportion to sampling noise (James and Stein 1961)."""
     counts = np.maximum(np.bincount(place, minlength=bins), 1)
     _, noise = _weights(residual)
     sampling = np.pi / 2 * noise / counts

@@ -1,4 +1,7 @@
-"""Regression families of domain models: parametric, composed, and non-parametric."""
+"""Regression families of domain models: parametric, composed, and non-parametric.
+
+Shapes: n or m rows, R resources, F features, T terms of a linear model; y is the metric.
+"""
 
 from __future__ import annotations
 

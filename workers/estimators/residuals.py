@@ -1,4 +1,7 @@
-"""Residuals of domain models: prediction intervals, run effects, drift, and unexplained measurements."""
+"""Residuals of domain models: prediction intervals, run effects, drift, and unexplained measurements.
+
+Shapes: n rows (measurements), G executions.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +67,7 @@ def bounds(residuals: Floats, groups: Integers, level: float = LEVEL) -> tuple[f
 def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float = LEVEL) -> Offsets:
     """Return bounds from held-out natural-log ``residuals`` [n], and the share inside bounds from the other folds.
 
-    ``groups`` and ``folds`` are each row's execution and fold, [n].
+    ``groups`` and ``folds`` are each row's execution and fold, [n]; ``level`` is the bounds' probability.
     """
     inside = np.zeros(len(residuals))
     for fold in np.unique(folds):
@@ -90,7 +93,7 @@ def calibrate(residuals: Floats, groups: Integers, folds: Integers, level: float
 TAIL = 4.0  # robust standard deviations beyond which a residual is an outlier
 MOST_LAGS = 8
 RESAMPLES = 200
-FEWEST_SHOWN_TO_DRIFT = 4  # executions: resampling fewer says nothing of chance
+FEWEST_SHOWN_TO_DRIFT = 4  # executions, below which a bootstrap is meaningless
 
 
 class Spreads(NamedTuple):
@@ -123,13 +126,16 @@ def decompose(held_out: Floats, groups: Integers, iterations: Integers, folds: I
 
 
 def leave_one_out(within: Floats, groups: Integers) -> Floats:
-    """Return residuals [n], rescaled to first order as if each run effect had been estimated without the row itself."""
+    """Return residuals ``within`` [n], rescaled to first order as if each run effect were estimated without the row."""
     counts = np.bincount(groups)[groups]
     return np.asarray(within * counts / np.maximum(counts - 1, 1), np.float64)
 
 
 def run_bounds(spreads: Spreads, groups: Integers, level: float) -> tuple[float, float]:
-    """Return bounds of a row's residual without its run effect, at probability ``level``; executions ``groups`` [n]."""
+    """Return bounds, at probability ``level``, of a row's natural-log residual without its run effect.
+
+    ``groups`` [n] are the executions of the rows in ``spreads``.
+    """
     return bounds(leave_one_out(spreads.within, groups), groups, level)
 
 

@@ -181,7 +181,7 @@ def select(
         bin_count: number of bins.
         seed: seed of the folds.
         families: families to try, by name; None: the registry's.
-        reading: function that reads the scored predictions from a fitted family.
+        reading: function that computes the predictions to be scored from a fitted family.
         reported: whether to run nested cross-validation for unbiased errors, at about half as much work again.
 
     Raises:
@@ -282,7 +282,7 @@ def _select(task: _Task, rows: Rows, folds: Integers, by_execution: Integers, re
     estimator = Blend(task.inputs, made) if family == BLEND else made[0]
     estimator.fit(stages.rows.X, np.exp(stages.rows.logs), stages.rows.groups)
     found = without = choice.candidates[family]
-    if family == MEAN:  # as a candidate it ignores iterations, but not where it answers
+    if family == MEAN:  # its candidate ignores iterations, the fitted model does not
         found = without = _validate(split, choice.searched, family, choice.form, task.reading)
     if nested:
         found = without = _score_candidate(family, _predict_nested(task, split, nested, parts, able), rows.logs)

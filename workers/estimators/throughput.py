@@ -1,6 +1,7 @@
 """Throughput of data-parallel training: gradient computation and synchronisation, partly overlapping.
 
-Source: Qiao et al., “Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning”, OSDI 2021.
+Shapes: n measured steps. Source: Qiao et al., “Pollux: Co-adaptive Cluster Scheduling for Goodput-Optimized Deep
+Learning”, OSDI 2021.
 """
 
 from typing import Literal, NamedTuple, Self

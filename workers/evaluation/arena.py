@@ -41,7 +41,7 @@ class Player(Protocol):
 
 @dataclass(frozen=True)
 class Bare(Player):
-    """A policy without a guard; ``begin`` calls the policy's ``watch`` with the world and ``begin`` with the seed."""
+    """A policy without a guard; ``begin`` calls its own ``watch(world)`` and ``begin(seed)``, if it defines them."""
 
     policy: Policy
 

@@ -6,7 +6,7 @@ what could be known of each run (informed); and, where available, an upper bound
 The numbers of a rule are tuned by the cross-entropy method (Rubinstein 1999): numbers are drawn from a normal
 distribution and played on the same episodes, and the distribution is fitted to the best quarter. Its mean is compared
 on validation episodes whenever the number of generations has doubled, until that gains less than a tenth of the margin
-of practical equivalence.
+of practical equivalence. Shapes: E episodes, D numbers of a rule, R points of a generation.
 """
 
 from __future__ import annotations

@@ -60,7 +60,8 @@ class Judgement:
         champion: the current champion's returns, [E]; None where a baseline is in use.
         equivalence_margin: difference that counts as none, as a share of the best baseline's mean return.
         outcome_values: outcomes in users' units, which the reason states before returns; None: no outcomes.
-        clusters: index of each episode's group of dependent episodes, [E] or [E, 2]; None: all are independent.
+        clusters: index of each episode's group of dependent episodes, [E], or of two crossed groups, [E, 2]; None: all
+            are independent.
         confidence: confidence level of the verdict and of all intervals, 0 to 1.
         gain_margin: margin that the gain over the incumbent must exceed, as a share like ``equivalence_margin``, which
             is its default.
@@ -108,7 +109,7 @@ class Judgement:
 
     @property
     def detectable(self) -> float:
-        """Smallest true gain in return over the policy in use that such a verdict finds with probability 0.8."""
+        """Smallest true gain in return over the policy in use that such a verdict would detect with probability 0.8."""
         return self._detectable(self._of(self.baselines, self.champion, self.incumbent), self.needed)
 
     @property
@@ -339,8 +340,9 @@ def check(
         resolution: grid to which floating-point observations are rounded; 0: only equal ones are merged.
 
     Returns:
-        ``checked``, ``reason``, ``labels`` and ``encoder``; if checked, also counts of states and observations,
-        ``value_lost`` (return per episode), ``share_lost`` (0 to 1), ``aliased`` and examples.
+        ``checked``, ``reason`` (if not checked), ``labels`` (the teacher's name) and ``encoder`` (its name); if
+        checked, also counts of states and observations, ``value_lost`` (return per episode), ``share_lost`` (0 to 1),
+        ``aliased`` and examples.
 
     Raises:
         ValueError: the teacher gives no action values.
@@ -395,7 +397,7 @@ def _count_aliasing(
 
 
 def _groups(rows: NDArray[np.generic], masks: NDArray[np.bool_], resolution: float) -> tuple[NDArray[np.intp], int]:
-    """Return each row's group (equal observation [S, E] and legal actions [S, N]), [S], and the number of groups."""
+    """Return each row's group [S], by observation [S, E] and legal actions [S, N] of S situations, and their number."""
     if resolution and rows.dtype.kind == "f":
         rows = np.rint(rows.astype(np.float64) / resolution).astype(np.int64)
     parts = (np.ascontiguousarray(part) for part in (rows, np.packbits(masks, axis=1)))

@@ -1,4 +1,7 @@
-"""Base classes of evaluation worlds, and the interface between the evaluation protocol and a kind of workload."""
+"""Base classes of evaluation worlds, and the interface between the evaluation protocol and a kind of workload.
+
+Shapes: B episodes, D or E observation entries, N actions, T reward terms, O outcomes, V parameter sets.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Statistics of paired returns: confidence intervals, equivalence, records of an evaluation, and its levels."""
+"""Statistics of paired returns: confidence intervals, equivalence, records of an evaluation, and its levels.
+
+Shapes: E episodes (values), G clusters, T thresholds, O outcomes.
+"""
 
 from __future__ import annotations
 
@@ -159,9 +162,9 @@ RESAMPLES = 2_000
 
 
 def ratio_interval(parts: Floats, wholes: Floats, confidence: float = 0.95) -> Interval | None:
-    """Return the ratio of the means of paired values [E] with its bootstrap interval (percentiles; Efron 1979).
+    """Return mean(``parts``) / mean(``wholes``) of paired values [E] with its bootstrap interval (Efron 1979).
 
-    None where the mean of ``wholes``, the denominator, is not above 0 with that confidence.
+    None where the mean of ``wholes`` is not above 0 with that confidence.
     """
     if estimate(wholes).interval(confidence).low <= 0:
         return None
@@ -197,7 +200,8 @@ def profile(
 ) -> Floats:
     """Return the share of ``scores`` [E] above each of ``tau`` [T], its lower, and its upper bound, as rows of [3, T].
 
-    Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of the statistical precipice".
+    The bounds are those of ``share_interval``. Source: Agarwal et al. 2021, "Deep reinforcement learning at the edge of
+    the statistical precipice".
     """
     above = (scores[None] > np.asarray(tau)[:, None]).astype(np.float64)
     return np.array([share_interval(row, clusters, confidence) for row in above]).T

@@ -397,7 +397,7 @@ class Summary:
 
 
 def _unbeaten(found: LevelOptimum, scored: LevelScores) -> LevelOptimum:
-    """Return the optimum, as not exact where another policy beats it on the level's episodes (`judge.refute`)."""
+    """Return the optimum, marked as not exact if another policy beats it on the level's episodes (`judge.refute`)."""
     if not found.exact or OPTIMUM not in scored.scores:
         return found
     others = {name: values.ravel() for name, values in scored.scores.items() if name != OPTIMUM}

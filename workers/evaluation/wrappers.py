@@ -1,4 +1,7 @@
-"""Disturbances of evaluation worlds, by level: seeds, parameters, noise, drift, failures, load, capacity."""
+"""Disturbances of evaluation worlds, by level: seeds, parameters, noise, drift, failures, load, capacity.
+
+Shapes: B episodes, C channels (measured quantities), V parameter sets, T reward terms, O outcomes.
+"""
 
 from __future__ import annotations
 

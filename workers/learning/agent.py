@@ -87,7 +87,7 @@ class Agent:
         return self.learner.values(self.learned, observation, mask)
 
     def collect(self, experience: Experience) -> Host | None:
-        """Add the slab of B transitions after `act`; return the buffer entry that it completes, or None."""
+        """Add the slab of B transitions that follow `act`; return the buffer entry that it completes, or None."""
         batch, before = len(experience.reward), self._carry
         if self._acted is not None and (before is None or len(before) != batch):
             before = np.zeros((batch, self._acted.shape[1]), np.float32)
@@ -96,7 +96,7 @@ class Agent:
         return entry
 
     def remember(self, experience: Experience) -> None:
-        """Add the slab of B transitions after `act` to the buffer."""
+        """Add the slab of B transitions that follow `act`, and store the buffer entry that it completes, if any."""
         entry = self.collect(experience)
         if entry is not None:
             self.buffer.insert(entry)

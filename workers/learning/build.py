@@ -461,7 +461,7 @@ class Bound:
                 )
             learned.add(node.name)
 
-        # what a gradient by a name is of: a variable of the set, or a wire, whose names have no slash before them
+        # names of gradients: a variable of the set has a slash before its own name, a wire has none
         names = {node.name: {name: f"/{full}" for name, full in self._names[node.name]} for node in plan}
         steps = [(node, names[node.name] | dict(node.inputs), node.name in learned) for node in plan]
 

@@ -311,7 +311,7 @@ def read_config(name: str) -> Config:
 
 
 def _show_spaces(wanted: argparse.Namespace) -> tuple[spaces.Box, spaces.Discrete, slice | None]:
-    """Return observation space, action space, and slice of the advice (None: none); raises WrongInput."""
+    """Return observation space, action space and advice slice (None: none); raise WrongInput for invalid arguments."""
     if wanted.workload is not None:
         if wanted.observation is not None or wanted.actions is not None:
             raise WrongInput("give either --workload, or --observation and --actions")

@@ -30,8 +30,8 @@ class Step(NamedTuple):
         final_observation: observation before that reset; equal to ``observation`` where no episode ended, [B, D].
         discount: factor (0 to 1) on later rewards besides the learner's γ, for decisions of unequal duration, [B];
             None: 1.
-        truncated: whether the ended episode was only cut off by time, [B]: rewards continue with ``observation``, the
-            first of the next episode, to which ``final_observation`` is equal; None: for none.
+        truncated: whether the episode was only cut off by a time limit, [B]; rewards then continue with
+            ``observation``, the first of the next episode, which equals ``final_observation``. None: no episode was.
     """
 
     observation: NDArray[np.float32]

@@ -19,7 +19,7 @@ PROGRAMS = 64
 class TorchBackend(Backend):
     """Backend of tensors on one device; on the CPU they share memory with NumPy arrays.
 
-    One thread by default: at these sizes a second one gains little, and takes a core from another process.
+    One thread by default: for networks of usual size a second one gains little, and takes a core from another process.
 
     Args:
         device: "cpu" or "cuda".

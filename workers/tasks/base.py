@@ -205,6 +205,7 @@ class RunningJob:
         Raises:
             LeaseLost, Cancelled: as ``check``.
             WorkerStopping: the worker is stopping; the job was returned with a checkpoint.
+            SQLAlchemyError: the database refused the report.
         """
         self.check()
         if self._is_stopping():

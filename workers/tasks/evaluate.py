@@ -61,7 +61,7 @@ class EvaluationCheckpoint(NamedTuple):
 
 
 def load(job: RunningJob) -> EvaluateInput:
-    """Read agents, spec and evaluation data of a job.
+    """Return the inputs of an evaluation: the agents, the spec and the evaluation data of its job.
 
     Raises:
         LookupError: the domain model or an agent has been deleted.

@@ -3,6 +3,8 @@
 The first folds choose the family for each horizon (``choose``) and the weights of a stack; the later folds, which had
 no part in either, give its error and the coverage of its interval. The interval is conformal (Vovk et al. 2005;
 Papadopoulos 2008): quantiles of the errors at origins that no fit had used.
+
+Shapes: H horizons, F families, m intervals.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ class BackTest(NamedTuple):
 
     @property
     def needed(self) -> set[str]:
-        """Names of the families to fit for the chosen ones: members of the stacks, and the ARIMA of a hybrid."""
+        """Names of the families to fit: the chosen ones, the members of a chosen stack, and the ARIMA of a hybrid."""
         members, stacks = [*self.families[0]], np.array([name == STACKED for name in self.names])
         found = {members[place] for place in np.flatnonzero(self.weights[stacks].any(axis=0))}
         found |= {*self.names} - {STACKED}
@@ -149,7 +151,7 @@ def _answering(asked: FitTask, tested: BackTest, every: Mapping[str, Forward]) -
 
 
 def history_length(series: Series) -> int:
-    """Return how many last intervals of a series a forecaster keeps, enough for every family's features and lags."""
+    """Return the number of last intervals of a series that a forecaster needs for every family's features and lags."""
     day, week = (round(span / series.seconds) for span in (DAY, WEEK))
     return max(LEAST_KEPT, (DAYS + 2) * day, 2 * week)
 

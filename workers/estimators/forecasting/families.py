@@ -1,4 +1,7 @@
-"""Forecasting families: fitting, errors in a back-test, and stacking."""
+"""Forecasting families: fitting, errors in a back-test, and stacking.
+
+Shapes: m intervals of a fold, n of several folds, F families, T trees of N nodes. Scaled: ln(1 + count / unit).
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class FitTask(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Function that fits a forecasting family, given task and earlier fitted ones, and the fewest intervals needed."""
+    """A forecasting family: ``fit`` takes a task and the families fitted before; ``needs`` is its fewest intervals."""
 
     fit: Callable[[FitTask, dict[str, Forward]], Forward]
     needs: int

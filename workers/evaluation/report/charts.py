@@ -108,7 +108,7 @@ class Palette:
         self.own = own
 
     def colour(self, names: Sequence[str], *, legend: bool = True) -> Json:
-        """Return the Vega-Lite colour channel of the field ``policy``, restricted to ``names``."""
+        """Return the Vega-Lite colour channel of the field ``policy``, restricted to ``names``; ``legend``: show it."""
         shown = [name for name in self.names if name in set(names)]
         scale = {"domain": shown, "range": [self.colours[name] for name in shown]}
         key = {"orient": "right", "labelLimit": 220, "symbolLimit": 40, "symbolOpacity": 1} if legend else None

@@ -187,7 +187,7 @@ def _profiles(report: Json, palette: Palette) -> list[Markup]:
 
 
 def _fewer(found: Json, level: Json, palette: Palette) -> Json:
-    """Return a profile without all but the ``MOST_LINES`` heuristics of the highest return at its level."""
+    """Return a profile whose only heuristics are the ``MOST_LINES`` ones of the highest return at its level."""
     names = [name for name in found["policies"] if palette.roles.get(name) == "heuristic"]
     if len(names) <= MOST_LINES:
         return found

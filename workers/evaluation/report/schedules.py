@@ -145,7 +145,7 @@ def rank_pictures(pictures: Sequence[Json]) -> list[Json]:
 
 
 def choose_pictures(pictures: Sequence[Json]) -> list[Json]:
-    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts, the first and the best others, as ranked."""
+    """Return at most 6 pictures (`MOST_LINES`) for line and Gantt charts: the first, and those of least slowdown."""
     others = rank_pictures(pictures[1:])[: MOST_LINES - 1]
     return rank_pictures([*pictures[:1], *others])
 

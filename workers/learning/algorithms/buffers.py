@@ -1,4 +1,7 @@
-"""Buffers of transitions (replay memory, rollout, latest slab), and parts shared by network learners."""
+"""Buffers of transitions (replay memory, rollout, latest slab), and parts shared by network learners.
+
+Shapes: B environments, T steps of a rollout, n transitions, P parameters; … stands for an array's own shape.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ class ReplayBuffer:
         self.inserted += 1
 
     def batches(self, progress: float) -> Iterator[Batch]:
-        """Yield `updates_per_slab` batches if the warm-up is over and `slabs_per_update` slabs came since the last.
+        """Yield `updates_per_slab` batches after every `slabs_per_update` slabs, once the warm-up is over.
 
         ``progress`` (0 to 1) sets the importance weights' exponent.
         """

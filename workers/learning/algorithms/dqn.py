@@ -1,4 +1,7 @@
-"""The DQN family: graph of components, and learner."""
+"""The DQN family: graph of components, and learner.
+
+Shapes: B environments, n examples, D observation entries, N actions, K quantiles, P parameters.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ INPUTS = (*STEP, "epsilon", "noise", *FLAT, "expert")
 
 
 def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) -> Spaces:
-    """Return the spaces of the graph's root inputs by name; ``noise`` is how many random numbers a choice needs."""
+    """Return the spaces of the graph's root inputs by name; ``noise`` is the number of random numbers per choice."""
     mask = spaces.MultiBinary(int(actions.n))
     return {
         "observation": observation,

@@ -1,4 +1,7 @@
-"""Base class of network learners: flat variable vectors, optimiser, running average, export and warm start."""
+"""Base class of network learners: flat variable vectors, optimiser, running average, export and warm start.
+
+Shapes: P parameters of a network.
+"""
 
 import math
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""Exploration: schedules of ε or temperature, and the choice among legal actions."""
+"""Exploration: schedules of ε or temperature, and the choice among legal actions.
+
+Shapes: B examples (environments), N actions.
+"""
 
 from abc import ABC, abstractmethod
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""Components of policy gradients: advantage estimators, categorical policies, and losses."""
+"""Components of policy gradients: advantage estimators, categorical policies, and losses.
+
+Shapes: B examples (trajectories or steps), T steps of a trajectory, N actions.
+"""
 
 from __future__ import annotations
 

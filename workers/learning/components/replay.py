@@ -1,4 +1,7 @@
-"""Replay memories (uniform and prioritised), and rollouts."""
+"""Replay memories (uniform and prioritised), and rollouts.
+
+Shapes: B environments, n transitions, H recurrent units; … stands for a port's own shape.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class Replay(Memory):
         self.rng, self.size, self.head = rng, 0, 0
 
     def insert(self, batch: Arrays) -> NDArray[np.int64]:
-        """Insert n transitions [n, …], or the last `capacity` of more, over the oldest; return their indices."""
+        """Insert n transitions [n, …] (the last `capacity` at most) over the oldest ones; return their indices."""
         count = min(len(batch["reward"]), self.capacity)
         end = self.head + count
         for port, ring in self.rings.items():

@@ -152,7 +152,7 @@ class PacedTraining:
 
 @dataclass
 class ChunkTotals:
-    """Updates' statistics, number `episodes` of ended episodes, and sum `paid` of their returns in one chunk."""
+    """Totals of a chunk: updates' statistics, number `episodes` of ended episodes, and sum `paid` of their returns."""
 
     learned: list[LearnStats] = field(default_factory=list)
     paid: float = 0.0

@@ -2,7 +2,7 @@
 
 The ratio of updates to environment steps is that of a serial training: fast actors wait (their queues are bounded),
 and a fast learner collects a slab of its own. So no core is idle, and the seconds in which actors start are used too.
-Every actor, and the learner's own collector, has its own exploration rates.
+Every actor, and the learner's own collector, has its own exploration rates. Shapes: P parameters, U updates per entry.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ class Gradients(Product):
             out["figures"][:] = (stats.updates, stats.loss, stats.rate, stats.exploration or 0.0)
 
     def consume(self, agent: Agent, given: Arrays, progress: float, rng: np.random.Generator) -> LearnStats | None:
-        """Take an optimiser step along each gradient, though of older parameters; return statistics, None if none."""
+        """Take an optimiser step along each gradient, computed at older parameters; return statistics, or None."""
         del rng  # the actor drew the batches
         count = int(given["count"][0])
         if not count:
@@ -381,7 +381,8 @@ def set_exploration(agent: Agent, lane: int, lanes: int) -> None:
 class Post(NamedTuple):
     """Position of an actor: index ``lane`` (from 0) among ``lanes`` workers, learner included.
 
-    ``generation`` counts its predecessors, so that each has other random numbers by the training's ``seed``.
+    ``generation`` counts the actor's predecessors at its position; ``seed`` is the training's. Both, with ``lane``,
+    determine the actor's random numbers.
     """
 
     lane: int

@@ -64,7 +64,7 @@ class RayFleet:
         self.ray, self.config, self.simulator, self.posts, self.slots = _ray(), config, simulator, posts, slots
         self.replaced, self._stillborn = 0, 0
         self.actors: dict[int, Any] = {}
-        self._in_flight: dict[Any, int] = {}  # what is in flight → lane
+        self._in_flight: dict[Any, int] = {}  # request → lane
         self._delivered: set[int] = set()
         self._parameters = np.zeros(0, np.float32)
         self._shown: Any = None

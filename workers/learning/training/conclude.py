@@ -192,7 +192,7 @@ def take_over(agent: Agent, problem: TrainingProblem, request: Request) -> None:
 def imitate(
     agent: Agent, problem: TrainingProblem, request: Request, seed: int, planned: PlannedPolicy | None
 ) -> dict[str, Any] | None:
-    """Let an agent imitate the request's expert; return its name, and updates and loss, or None without an expert.
+    """Let an agent imitate the request's expert; return the expert's name, updates and mean loss, or None without one.
 
     Raises:
         Untrainable: the expert is unknown, or this algorithm cannot imitate.
@@ -254,8 +254,8 @@ def yardsticks(
 ) -> dict[str, float]:
     """Return the mean returns, in the learners' reward, of experts and plan in the learners' simulator, by name.
 
-    Policies that cannot act there, or come after 3 seconds (`SECONDS`) by ``clock``, processor seconds, are left out;
-    empty for a short training.
+    Policies that cannot act there are left out, and so are those that come after 3 processor seconds (`SECONDS`) by
+    ``clock``. Empty for a short training.
     """
     if not worthwhile(request):
         return {}
@@ -277,7 +277,7 @@ def _others(problem: TrainingProblem, planned: PlannedPolicy | None) -> Mapping[
     found = dict(reversed(list(several.values())))
     if planned is None or not planned.artifact:
         return found
-    # No optimum here: it is that of the domain model, and learners' simulators disturb runs and shape what they pay.
+    # No optimum here: it is that of the domain model, but learners' simulators disturb runs and shape the rewards.
     return {"plan" if planned.name == PLANNER else planned.name: problem.load(planned.artifact), **found}
 
 

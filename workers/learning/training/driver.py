@@ -178,9 +178,9 @@ class PlannedPolicy:
 
     Attributes:
         artifact: serialised policy; empty without one.
-        score: its mean return on the validation episodes.
-        exact: whether it is the optimum.
-        why_not: reason in words why there is none; empty with one.
+        score: the policy's mean return on the validation episodes.
+        exact: whether the policy is the optimum.
+        why_not: why there is no policy, in words; empty if there is one.
         details: plain values that the kind's verdict uses.
         nothing_to_win: why learning is in vain; empty: it may gain something, or that is unknown.
         name: name in reports.
