@@ -92,7 +92,7 @@ def from_samples(row: tables.Workload) -> bool:
 def model(session: Session, row: tables.Workload, version: int | None) -> Model:
     """Return the domain model of that version, or the newest (None).
 
-    Where agents learn from samples alone, it only serves planning: without a version, an empty model is returned.
+    Where agents learn from samples alone, a domain model only serves planning: without a version it is empty.
 
     Raises:
         LookupError: there is no such domain model any more.

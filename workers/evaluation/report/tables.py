@@ -107,7 +107,7 @@ def _label_policy(name: str, best: str | None) -> Markup:
 
 
 def scores(level: Json, roles: dict[str, str]) -> Markup:
-    """Return a table of every policy's scores at one level, by descending return; ``roles`` by policy's name."""
+    """Return a table of every policy's scores at one level, by descending return; ``roles`` names candidates."""
     policies = _rank_policies(level)
     rows = [
         [

@@ -180,7 +180,7 @@ class Learner(Protocol):
         """Choose an action for each of B environments.
 
         Args:
-            state: what was learned so far.
+            state: the learner's present state.
             observation: [B, D].
             mask: true for the legal ones of N actions, [B, N].
             exploration: ε or temperature by environment, [B].

@@ -39,7 +39,7 @@ class ReplayBuffer:
         config: update frequency, batch size and warm-up.
         window: turns slabs into n-step transitions.
         memory: replay memory of the agent's transitions.
-        demonstrations: memory of an expert's transitions, a share of every batch; None: without.
+        demonstrations: memory of an expert's transitions, a share of every batch; None: no demonstrations.
     """
 
     slabs = 1

@@ -115,12 +115,12 @@ class ActorCritic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="
     `estimator`: `gae`, with λ = `trace`; `vtrace`, for data of older policies, whose probability ratios are truncated
     at `rho` and `cut`. `surrogate`: the plain policy gradient, or PPO's, clipped at 1 ± `clip`. Each rollout is used
     for `epochs` passes in random minibatches of `batch` examples (None: all at once), until the KL divergence exceeds
-    1.5 · `stop` nats (None: never). `value_clip` bounds the change of the critic's values (None: not), `value_weight`
+    1.5 · `stop` nats (None: never). `value_clip` limits changes of the critic's values (None: no limit), `value_weight`
     is the weight of their loss. `normalise`: standardise advantages. `asynchronous`: actors may compute gradients and
     apply them to shared parameters (A3C).
 
     `recurrent`: number of GRU units (None: no memory); gradients flow back through one rollout, and the memory at its
-    start is a constant. `average`, `average_from` and `centred` are those of `DQN`. `place` is the device.
+    start is a constant. `average`, `average_from` and `centred` act as in `DQN`. `place` is the device.
     """
 
     network: Network = Network()
@@ -209,7 +209,7 @@ class DQN(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="dqn"):
 
     `double`: Double DQN's target. Returns are over `n_step` steps with the discount factor `gamma` per step; errors
     above `huber` have a linear loss. `updates_per_slab` updates on `batch` transitions each follow every
-    `slabs_per_update` slabs. `imitation` None: without demonstrations; `place`: the device.
+    `slabs_per_update` slabs. `imitation`: settings of demonstrations (None: no demonstrations); `place`: the device.
 
     `target_share` of the online network is blended into the target every `target_every` updates (1 is a hard copy).
     `quantiles`: number of quantiles of each action's return to learn instead of its mean, which is exported; 0: the
@@ -245,7 +245,7 @@ class QTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="q_tab
     `entries` of the observation are cut into at most `bins` equal intervals each, between the extremes of the first
     `warm_up` observations; empty `entries`: the `at_most` ones of largest variance. The learning rate of a cell falls
     with its visits, from 1 to `rate`, which itself falls linearly over the training, to 1e-4. `gamma` is the discount
-    factor per step; `centred` is that of `DQN`.
+    factor per step; `centred` acts as in `DQN`.
     """
 
     entries: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()

@@ -77,7 +77,7 @@ def root_spaces(observation: Space, actions: spaces.Discrete, noise: int = 2) ->
 def network(config: DQN, actions: int, advice: slice | None) -> Component:
     """Return the Q-network of a config: observation, mask [N] → values [N] of N actions (and K quantiles, [N, K]).
 
-    ``advice`` is the slice of the feature with the environment's score of each candidate; None: without.
+    ``advice`` is the slice of the feature with the environment's score of each candidate; None: no such feature.
 
     Raises:
         ValueError: a scorer together with quantiles or a dueling head.

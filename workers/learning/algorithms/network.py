@@ -41,7 +41,7 @@ class NetworkLearner:
         inputs: names of the graph's root inputs.
         nodes: calls of the graph; the optimiser's is named `optimise`, the blending of parameters `synchronise`.
         given: spaces of the root inputs by name.
-        advice: slice of the feature that scores each candidate; None: without.
+        advice: slice of the feature that scores each candidate; None: no such feature.
         backend: numeric library to run on.
 
     Raises:

@@ -1,9 +1,9 @@
 """Registry of algorithms by the entry-point group `steward.algorithms`: built-in ones and plug-ins.
 
 A plug-in is a package with an entry point in this group, whose name is the algorithm's name in requests and whose value
-is an `Algorithm`. Names are read from the metadata of installed packages; modules are imported on first use. Its
-config is a frozen msgspec Struct with a unique tag, so that it can be stored as JSON; a field `place` of type
-`DeviceConfig` allows learning on a GPU. `examples/munchausen` is one.
+is an `Algorithm`. Names are read from the metadata of installed packages; modules are imported on first use. An
+algorithm's config is a frozen msgspec Struct with a unique tag, so that it can be stored as JSON; a field `place` of
+type `DeviceConfig` allows learning on a GPU. `examples/munchausen` is an example.
 """
 
 from collections.abc import Callable, Iterator

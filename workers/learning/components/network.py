@@ -432,7 +432,7 @@ class Scorer(Component):
 
     Args:
         encoder: gives the features [K, H].
-        advice: index of the feature that scores each candidate in the reward's unit; None: without.
+        advice: index of the feature that scores each candidate in the reward's unit; None: no such feature.
         temperature: divisor of that feature, in the reward's unit.
         output: name of the output.
     """

@@ -182,7 +182,7 @@ class PlannedPolicy:
         exact: whether the policy is the optimum.
         why_not: why there is no policy, in words; empty if there is one.
         details: plain values that the kind's verdict uses.
-        nothing_to_win: why learning is in vain; empty: it may gain something, or that is unknown.
+        nothing_to_win: why learning is in vain, in words; empty if it may gain something, or if that is unknown.
         name: name in reports.
     """
 
@@ -231,7 +231,7 @@ class TrainingProblem(Protocol):
     competing: tuple[str, ...]
 
     def simulator(self, batch: int, seed: int) -> SimulatorSpec:
-        """Return the description of a simulator of ``batch`` environments; it has a ``situation`` for experts."""
+        """Return the description of a simulator of ``batch`` environments, whose ``situation`` experts can act on."""
         ...
 
     def experts(self) -> Mapping[str, Policy]:
@@ -270,7 +270,8 @@ class TrainingProblem(Protocol):
     def evaluate_unguarded(self, artifact: bytes, planned: PlannedPolicy) -> dict[str, Any]:
         """Return a policy's results on fresh episodes without the guard.
 
-        They are the mean ``return``, the ``optimum``'s, and ``gap_to_optimum`` (a share); the latter None if unknown.
+        They are mean and 95 % interval of the ``return`` and of the ``optimum``'s return, and ``gap_to_optimum`` (a
+        share: 0.1 is 10 %); the last two are None if unknown.
         """
         ...
 

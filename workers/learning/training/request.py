@@ -145,7 +145,7 @@ class Request:
         seeds: number of seeds, from `seed` on; None: 3 (`SEEDS`) for `auto`, else 1.
         executor: a name of `workers.learning.execution.EXECUTORS`.
         device: `auto`, `cpu` or `cuda`, for networks.
-        imitate: expert to imitate first: a baseline of the kind, or `planner`; None: nobody.
+        imitate: expert to imitate first: a baseline of the kind, or `planner`; None: no expert.
         start: published agent to start from; None: random parameters.
         equivalence_margin: share of the best baseline's return up to which a difference counts as none in the verdict.
         look: in a continual training, the number of verdicts against the same rival, this one included.
