@@ -124,8 +124,8 @@ def interquartile_mean(values: NDArray[np.floating]) -> float:
 def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
     """Estimate the interquartile mean of ``values`` [E], with ``clusters`` as for ``estimate``.
 
-    The influence of each value is that of winsorised values (Tukey and McLaughlin 1963, "Less vulnerable confidence and
-    significance procedures"), whose dependence is that of the values.
+    The standard error is that of twice the mean of the values winsorised at their quartiles (Tukey and McLaughlin 1963,
+    "Less vulnerable confidence and significance procedures").
     """
     winsorised = np.clip(values, *np.quantile(values, [0.25, 0.75]))
     return estimate(2 * winsorised, clusters)._replace(mean=interquartile_mean(values))
@@ -134,9 +134,9 @@ def interquartile(values: Floats, clusters: Clusters | None = None) -> Estimate:
 def share_interval(values: Floats, clusters: Clusters | None = None, confidence: float = 0.95) -> Interval:
     """Return the mean and its interval, within 0 to 1, of ``values`` [E] in 0 to 1; ``clusters`` as for ``estimate``.
 
-    Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
+    It is Jeffreys's interval (Brown, Cai and DasGupta 2001, "Interval estimation for a binomial proportion") for the
     effective number of independent draws (Korn and Graubard 1998, "Confidence intervals for proportions with small
-    expected number of positive counts estimated from survey data"), valid also where all values are 0 or all are 1.
+    expected number of positive counts estimated from survey data"). It is valid also if all values are 0, or all 1.
     """
     found, tail = estimate(values, clusters), (1 - confidence) / 2
     share = min(max(found.mean, 0.0), 1.0)

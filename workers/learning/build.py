@@ -358,7 +358,7 @@ class BuildReport:
 
 
 class Bound:
-    """A graph on a backend, in which any wires can be computed from any others.
+    """A graph on a backend, which computes wires of the graph from other wires.
 
     Attributes:
         completed: the graph with its spaces.

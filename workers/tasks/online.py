@@ -144,7 +144,7 @@ def _judge_window(
 
 
 def _tell(job: RunningJob, kept: ContinualState, settings: OnlineSettings, trial: Trial | None) -> None:
-    """Report progress within a window, with the checkpoint of the last one: an interrupted window starts anew."""
+    """Report progress within a window, with the last window's checkpoint: an interrupted window starts anew."""
     phase = {"phase": "judging", "algorithm": ONLINE} if trial is None else {"phase": "learning", **trial.live}
     data = {**phase, "windows": kept.windows, "versions": list(kept.versions)}
     job.progress(_progress(settings, kept.windows), None, data, lambda: job.lease.checkpoint or b"")

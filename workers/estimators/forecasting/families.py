@@ -175,7 +175,7 @@ FEW = 5.0
 
 
 class HorizonForecasts(NamedTuple):
-    """One family's medians and the actual values at one horizon, for each fold [m], scaled as ln(1 + count / unit)."""
+    """One family's medians and actual values (``came``) at one horizon, by fold [m], scaled as ln(1 + count / unit)."""
 
     medians: list[Floats]
     came: list[Floats]

@@ -401,9 +401,10 @@ class ActorCriticLearner(NetworkLearner):
         }
 
     def _centre_rewards(self, reward: Array, ends: Array, value: Array, last: Array) -> Array:
-        """Return the rewards [B, T] minus the level at which the mean TD error is 0 (`q_table.centre_rewards`).
+        """Return the rewards [B, T] minus each decision's share of their level (`q_table.centre_rewards`).
 
-        ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], ``last`` [B] the value after the last step.
+        At that level the mean TD error is 0. ``ends`` is 1 − discount [B, T], ``value`` the critic's [B, T], and
+        ``last`` [B] the value after the last step.
         """
         following = self.backend.xp.concat([value[:, 1:], last[:, None]], axis=1)
         gone = 1.0 - self.config.gamma * (1.0 - ends)

@@ -113,7 +113,8 @@ def decode(data: bytes | str) -> Config:
     """Read a config of any installed algorithm from JSON.
 
     Raises:
-        msgspec.DecodeError: the bytes are no JSON; as its subclass ValidationError, which names the field, no config.
+        msgspec.DecodeError: the bytes are no JSON.
+        msgspec.ValidationError: they are no config; the message names the field.
     """
     types = tuple(dict.fromkeys(type(found.config) for found in _all()))
     union: Any = types[0]

@@ -218,7 +218,7 @@ class Rollout(Memory):
         return {**kept, "discount": reals(self.steps), **{port: inputs[port] for port in self.once}, **last}
 
     def allocate(self, inputs: Spaces, rng: np.random.Generator) -> None:
-        """Start empty; storage is allocated with the first slab, which determines the number of environments."""
+        """Delete all slabs; storage is allocated with the first slab, which determines the number of environments."""
         self.spaces, self.slabs, self.filled = dict(inputs), {}, 0
 
     def clear(self) -> None:

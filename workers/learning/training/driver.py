@@ -47,7 +47,7 @@ class Stage(NamedTuple):
 
 
 class Trainer(Protocol):
-    """Stages and conclusion of one kind's training."""
+    """Interface of one kind's training: its stages and its conclusion."""
 
     @property
     def stages(self) -> Sequence[Stage]:
