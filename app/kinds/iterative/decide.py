@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 class PolicyChoice(NamedTuple):
-    """The guard's result ``decided`` for a policy's actions; ``agent`` is None if the heuristic chose."""
+    """The result of the guard (``decided``) and the agent whose policy chose; None: the heuristic chose."""
 
     decided: GuardedChoice
     agent: Artifact | None
@@ -309,13 +309,13 @@ def decision_contexts(
 
 
 def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """Return how critical each metric is where probabilities are required, [B, M]; larger is more critical."""
+    """Return how critical each metric is, [B, M]: 10⁶ + shortfall of its probability, or without one its excess."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 
 
 def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
-    """Return for each of B runs whether any allocation meets all targets with their required probabilities."""
+    """Return for each of B runs whether any allocation meets all targets with the required probabilities."""
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector

@@ -21,7 +21,6 @@ from app.kinds.tensors import read_json, read_tensors, write_tensors
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
 TINY = 1e-30  # lower bound of sums before their logarithm
-"""Lower bound of sums before their logarithm is taken."""
 
 
 class Point(NamedTuple):
@@ -177,7 +176,7 @@ class ModelTable:
 
     @property
     def fitted(self) -> bool:
-        """Whether it was fitted to the workload's samples."""
+        """Whether the table was fitted to samples of the workload itself."""
         return self.informed and not self.prior
 
     @cached_property
@@ -187,19 +186,19 @@ class ModelTable:
 
     @cached_property
     def believed(self) -> Self | None:
-        """Table with the K members' cells in place of C feature cells, [M, A, K · C, I], members slowest; None for a
-        single model."""
+        """Table of all K members side by side, ``log_mean`` [M, A, K · C, I]: cell k · C + c is feature cell c of
+        member k. None for a single model."""
         if self.members is None or len(self.members) < 2:
             return None
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
         return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
 
     def thinned(self, count: int) -> Self:
-        """Return the table with its first ``count`` members at most; any subset is valid, as they are independent."""
+        """Return the table with at most its first ``count`` members; any subset is valid, as draws are independent."""
         return self if self.members is None else replace(self, members=self.members[:count])
 
     def member(self, index: int) -> Self:
-        """Return the table of member ``index``, or the table itself without an ensemble; raises IndexError beyond."""
+        """Return the table of member ``index``, or itself without an ensemble; raises IndexError if there is none."""
         if self.members is None:
             return self
         return replace(self, log_mean=self.log_mean + self.members[index], members=None)

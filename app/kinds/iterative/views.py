@@ -51,7 +51,7 @@ MOST_POINTS = 400
 
 
 class Slice(NamedTuple):
-    """Allocations along one resource, with the others at the initial allocation.
+    """Allocations that differ in one resource alone; the others have their initial amounts.
 
     Attributes:
         resource: position of the resource in the layout.
@@ -178,7 +178,7 @@ ANNOUNCED = "It can't be told of runs that announce what comes: what was announc
 def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
 
-    Returns a text alone without reports, if some are left out, or if the run announced iterations."""
+    Returns only a text without reports, if some reports are missing, or if the run announced iterations."""
     if not history.steps:
         return Hindsight([], NOTHING_YET)
     if len(history.steps) < history.iterations - history.start.get("first_iteration", 0):

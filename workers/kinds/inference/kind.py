@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LearnedInference(SimulatedKind, Online):
-    """The learning half of kind ``inference``: one agent for all users, or one for each."""
+    """The learning half of kind ``inference``: one agent for all users, or one agent for each user."""
 
     name = "inference"
     own = (ALGORITHM,)

@@ -60,7 +60,8 @@ class Iterative(SimulatedKind):
         return FittedModel(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """Make an ``IterativeWorld`` for evaluations, else a simulator by options ``expected`` and those of ``Ranges``.
+        """Make an ``IterativeWorld`` for evaluations, else a simulator by the options ``expected`` and ``Ranges``'
+        fields.
 
         Raises:
             TypeError: an option is unknown.
@@ -91,7 +92,7 @@ class Iterative(SimulatedKind):
         return HEURISTICS
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Compute the optimum under the domain model, or a plan on a coarser grid; else the result has the reason."""
+        """Compute the optimum under the domain model, else a plan on a coarser grid; or the result has ``why_not``."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()

@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class Courses:
-    """Courses of features over the iterations, as past executions had them; other features keep their initial value.
+    """Courses of features over the iterations of past executions; other features keep their initial value.
 
     Attributes:
         count: number of courses; 0 where no feature changes within a run.
@@ -248,8 +248,8 @@ class IterativeSimulator:
 
     @property
     def informed_situation(self) -> Situation:
-        """The situation of a policy that knows the member and the run effect that each run follows, though neither
-        noise nor what is still to change. Raises RuntimeError before ``reset``.
+        """The situation of a policy that knows the ensemble member and run effect that each run follows, but neither
+        noise nor later changes. Raises RuntimeError before ``reset``.
         """
         episodes, projector = self._current(), self.projector
         state, effect = episodes.state, episodes.truth.effect
@@ -351,7 +351,7 @@ class IterativeSimulator:
         return _Episodes(state, truth, given, seen, potential(seen))
 
     def begin(self, count: int) -> tuple[State, Truth]:
-        """Draw ``count`` runs and run their first iteration: state, and hidden variables."""
+        """Draw ``count`` runs and simulate their first iteration; return their states and hidden variables."""
         projector = self.projector
         state = self._initial_states(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -438,7 +438,7 @@ class IterativeSimulator:
             old[..., rows] = new
 
     def _draw(self, count: int) -> _Episodes:
-        """Take ``count`` new runs from a stock drawn in bulk, because drawing one takes as long as a thousand."""
+        """Take ``count`` new runs from a stock drawn in bulk, as drawing one takes as long as drawing a thousand."""
         if len(self._stock.potential) < count:
             self._stock = self._open(max(count, min(self.batch, STOCK)))
         taken = _rows(self._stock, slice(count))

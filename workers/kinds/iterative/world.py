@@ -84,7 +84,7 @@ class IterativeWorld(DisturbedWorld):
 
     @property
     def _model(self) -> NDArray[np.integer]:
-        """Index into ``_followed`` of the model that each run follows, [B]."""
+        """Index into ``_followed_projectors`` of the model that each run follows, [B]."""
         return self._run_truth.member if self.model is None else self.model
 
     @property

@@ -210,7 +210,7 @@ def measured_rows(contents: Sequence[Content], slower: Sequence[ModelFloats] = (
 
 
 class Became(NamedTuple):
-    """Drift since an execution: factors of batch seconds by variant, [V], and of requests by user, [U]."""
+    """Factors of drift since an execution: of batch seconds by variant, [V], and of requests by user, [U]."""
 
     seconds: ModelFloats
     requests: ModelFloats
@@ -238,7 +238,8 @@ def _together(layout: Layout, chain: Chain) -> Became:
 
 
 def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], ModelFloats]:
-    """Return the executions with equal drift of requests that have the longest logs together, and its factors [U].
+    """Return the executions whose logs are longest together, among those with equal drift of requests, and its factors
+    [U].
 
     Runs' logs have no time of day; so after a drift older logs are used until newer ones are longer.
     """

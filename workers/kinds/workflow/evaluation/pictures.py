@@ -32,7 +32,9 @@ Window = tuple[float, float]
 
 
 def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
-    """Choose a common time window (seconds) for charts of several schedules: all, or where the first waits longest."""
+    """Return a common time window (seconds) for charts of several schedules: all, or where tasks of the first wait
+    longest.
+    """
     first, last = _window(trace, schedules[0])
     if trace.tasks > MOST_TASKS:
         return first, last
