@@ -95,9 +95,10 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
     """Encode F features of K candidates in B rows: ``observation`` [B, K, F] → [B, K, H], equivariant to their order.
 
     ``mask`` [B, K]: legal candidates. ``config``: ``layers``, widths of the network applied to each candidate;
-    ``context``, what is then added of all legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``;
-    ``joint``, widths of the network over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``;
-    for a context ``context.weight``; for attention ``query.weight``, ``key.weight``, ``value.weight``."""
+    ``context``, the summary of all legal ones that is added: ``none``, their ``mean`` (Zaheer et al. 2017) or
+    ``attention``; ``joint``, widths of the network over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight``
+    and ``.bias``; for a context ``context.weight``; for attention ``query.weight``, ``key.weight``, ``value.weight``.
+    """
     activation, hidden = ACTIVATIONS[config["activation"]], observation
     for i in range(len(config["layers"])):
         hidden = activation(linear(hidden, arrays[f"each.{i}.weight"], arrays[f"each.{i}.bias"]))
@@ -115,7 +116,7 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
 
 
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """Compute the scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F], in their order.
+    """Compute scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to order.
 
     ``mask``, ``config`` and ``arrays`` as in ``encode_candidates``, with ``advantage.weight`` [1, H] and
     ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature

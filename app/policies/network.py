@@ -155,8 +155,9 @@ class NetworkPolicy:
 class ScorerPolicy:
     """Greedy policy of candidates' scores, for any number and order of candidates.
 
-    ``config``: ``algorithm``, and that of ``functions.scores``, like ``arrays``. A situation's view has the candidates'
-    features as ``observation`` [B, K, F], and the legal ones as ``mask`` [B, K]."""
+    ``config`` is that of ``functions.scores``, with ``algorithm``; ``arrays`` are those of ``functions.scores``. A
+    situation's view has the candidates' features as ``observation`` [B, K, F], and the legal ones as ``mask`` [B, K].
+    """
 
     config: dict[str, Any]
     arrays: Arrays

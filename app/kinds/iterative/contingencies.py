@@ -1,8 +1,8 @@
-"""Changes within an iteration: what to do if it takes longer than expected, and iterations in several segments.
+"""Changes within an iteration: contingencies for one that takes longer than expected, and iterations in several
+segments.
 
-Between two reports only the launcher sees that an iteration is not over. A decision can say beforehand what is worth
-doing then. Letters in shapes: B runs, R resources, M metrics, J equally likely durations, C candidates.
-"""
+Between two reports only the launcher sees that an iteration is not over. A decision can state beforehand which change
+pays in that case. Letters in shapes: B runs, R resources, M metrics, J equally likely durations, C candidates."""
 
 from __future__ import annotations
 

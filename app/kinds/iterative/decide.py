@@ -113,7 +113,7 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
 
 
 def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
-    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by``: what decides."""
+    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by`` is the deciding policy."""
     state: State = batch.situation.state
     chosen: PolicyChoice = choices.detail
     decided, agent = chosen
@@ -141,7 +141,7 @@ class _Responder(NamedTuple):
     """The deciding policy of B runs.
 
     Attributes:
-        source: what decided: "agent", "heuristic" or "fallback".
+        source: kind of policy that decides: "agent", "heuristic" or "fallback".
         code: code of the reason if no agent decides; empty if one does.
         policies: names of the deciding policies, [B].
         rules: names of the heuristics used without an agent, [B].

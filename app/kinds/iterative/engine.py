@@ -42,7 +42,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
         levels: allocation of each resource, in grid steps above the minimum.
         metrics: measured values, in the metrics' units.
         features: features of the iteration.
-        upcoming: features of the U iterations after it, [U, F]; None: what was announced before still holds.
+        upcoming: features of the U iterations after it, [U, F]; None: the earlier announcement still holds.
         segments: parts of the iteration, if its allocation changed before its end.
     """
 
@@ -69,7 +69,7 @@ class IterativeServing(Serving):
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def decode(self, body: bytes) -> IterationReport:
-        """Decode a report from JSON; its field ``kind`` is dropped, as the run has it, and an empty ``segments``.
+        """Decode a report from JSON, without its field ``kind``, which the run has, and without empty ``segments``.
 
         Raises:
             InvalidInput: ``body`` isn't a valid report, or is longer than ``LARGEST_BYTES``.

@@ -107,13 +107,14 @@ class ModelTable:
         change_seconds: additional seconds of an iteration in which a resource changes, [R].
         seen_low, seen_high: range of allocations in the samples, in units, [R].
         feature_low, feature_high: range of features in the samples, [F].
-        level: nominal coverage of the intervals.
-        informed: whether it predicts anything, so that it can be planned with.
+        level: nominal coverage of the intervals, 0…1.
+        informed: whether the table was fitted to any executions, so that policies may plan with it.
         prior: whether it was fitted to other workloads, for want of samples.
-        members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori, [K,
-            M, A, C, I]; None: a single model.
+        members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori,
+            [K, M, A, C, I]; None: a single model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: constant.
-        noise_weight: iterations that the noise here is worth against a run's own errors; 0: they only widen intervals.
+        noise_weight: weight of this noise, in iterations, against a run's own errors when its noise is estimated; 0:
+            own errors only widen intervals.
         rule: name of the heuristic used without an agent; None: model-predictive control.
         evidence: reason for that rule, as text; empty if None.
         terms: value, low and high of the targets, weights and prices under which the rule was chosen, by name.
@@ -243,7 +244,7 @@ def initial_table(layout: Layout) -> ModelTable:
 
 
 def targets_per_iteration(layout: Layout) -> Floats:
-    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0, that of 1, without a target."""
+    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0 without a target."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))

@@ -425,7 +425,7 @@ WHOLE = 1e-9
 
 
 def member(layout: Layout, table: ModelTable | None) -> Member | None:
-    """Describe the workload as a member of another, by its only resource or the one called ``gpus``.
+    """Describe the workload as a ``Member`` of another one, whose resource it uses: its only one, or ``gpus``.
 
     Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet."""
     names = layout.resources

@@ -416,8 +416,8 @@ class Following(NamedTuple):
 
 
 def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
-    """Return the expectation of the next iteration at rows ``chosen`` [B] of the grid, with announced features
-    ``told`` or, if None or for runs that announced none, the samples' average."""
+    """Return the expectation of the next iteration at rows ``chosen`` [B] of the grid: with the announced features
+    ``told`` or, if None or for runs that announced none, averaged over the samples' features."""
     ahead = projector.ahead
     usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
     if told is None:

@@ -160,10 +160,10 @@ def advance(
 
 
 def drift_variance(projector: Projector, state: State) -> Array:
-    """Return the variance of the log run effect's step until the next report, [B, M]: the samples', plus the run's own.
+    """Return the variance of the log run effect's step until the next report, [B, M]: the table's, plus
+    ``trend_variance`` times the excess of the run's standardised squared trend over ``USUAL_TREND``.
 
-    Successive errors of one sign are a trend; the excess of its square over ``USUAL_TREND`` times its mean under noise
-    is the drift, in units of ``TREND_DRIFT``."""
+    The trend is the mean of successive errors; without drift its standardised square is about 1."""
     trend = state.trend * state.trend * ((2 - TREND) / TREND)
     trend -= USUAL_TREND
     np.maximum(trend, 0, out=trend)

@@ -196,8 +196,8 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Inte
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[CurvePoints, Floats]:
-    """Return the points that the service keeps of each curve up to the fraction ``parts`` of its length, without its
-    last point, [C, k], and its last iteration, [C].
+    """Return, for C curves, the points that the service keeps up to the fraction ``parts`` of each curve's length,
+    without its last point, [C, k], and the curve's last iteration, [C].
     """
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until

@@ -189,7 +189,7 @@ def _train_job(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> fl
 
 @kernel
 def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
-    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many that had GPUs moved."""
+    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many of them had GPUs."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = place_gpus(c.capacity[b], before, wanted)
@@ -236,7 +236,7 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Return the GPUs of each active job, [J]: fewest by urgency, then more by marginal value, as ``completing``."""
+    """Return the GPUs of each active job, [J]: the fewest in order of urgency, then more by marginal value."""
     limit, level = most_gpus(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
@@ -266,7 +266,7 @@ def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> I
 
 @kernel
 def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
-    """Return the seconds left of a job at each of ``sizes``, [R], infinite at 0 GPUs; ``expected`` until it has run."""
+    """Return a job's seconds left at each of ``sizes``, [R], infinite at 0 GPUs; before it runs, by ``expected``."""
     kind, epoch = c.application[b, job], c.epoch[b, job]
     left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
     if not c.been[b, job] and c.expected[b, job]:
@@ -502,7 +502,7 @@ def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Intege
 
 @kernel
 def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place, as whole nodes and a rest; return whether all fit."""
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place, as whole nodes and one rest; return whether all fit."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
@@ -528,7 +528,7 @@ def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
 
 @kernel
 def _room(free: Integers, held: Integers, size: int) -> int:
-    """Return the fullest node with ``size`` free GPUs, else the one where the fewest must be moved away; −1: none."""
+    """Return the index of the fullest node with ``size`` free GPUs, else of that with the fewest to move; −1: none."""
     found, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (found < 0 or free[node] < least):

@@ -29,7 +29,7 @@ LEAST_SCALING = 0.05
 
 
 def constants_at(point: Floats) -> Constants:
-    """Return the rule's constants at a ``point`` [3]: natural log of 1 − scaling, damping, horizon over the usual."""
+    """Return the rule's constants at a ``point`` [3]: natural logs of 1 − scaling, damping, horizon over the usual."""
     unscaled, damping, horizon = np.exp(point).tolist()
     scaling = max(1 - (1 - USUAL.scaling) * unscaled, LEAST_SCALING)
     return Constants(scaling, USUAL.damping * damping, USUAL.horizon_seconds * horizon)

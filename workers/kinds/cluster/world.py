@@ -426,9 +426,7 @@ class PlayedSource(Source):
         return self._beliefs[0].coming_at(second_of_day)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return the state of cluster ``b`` (index) for rules, as of jobs that report pace (steps/s), iterations and
-        data.
-        """
+        """Return the state of cluster ``b`` (index) that rules see if jobs report pace (steps/s), iterations, data."""
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)

@@ -70,7 +70,11 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """Make the world; for learners its episodes restart one by one, with a policy per user it is ``Clients``."""
+        """Make the world; its episodes restart one by one for learners, who get ``Clients`` with a policy per user.
+
+        Raises:
+            IncompatibleModel, CheckpointError: as ``world``.
+        """
         from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)

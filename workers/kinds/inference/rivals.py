@@ -92,8 +92,8 @@ class Truth(NamedTuple):
 class KnowingRule(NumberedRule):
     """The default rule with one vector of parameters, and with each episode's true service times and rates.
 
-    The scaler expects the mean rates until a server that starts now has been up for a control interval, and those of
-    the time after that for which servers are kept; the dispatcher expects the present rates.
+    The scaler reads two mean rates: until a server that starts now has been up for a control interval, and from then on
+    for the time for which servers are kept. The dispatcher reads the present rates.
 
     Attributes:
         truth: true values in the episodes of the present world; None before the first decision.

@@ -378,7 +378,9 @@ def _metric(
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
-    """Return the natural-log factor [n] of ``X`` [n, R + F], clipped to the measured range, over median features."""
+    """Return the natural log, [n], of the ratio of the metric at the features in ``X`` [n, R + F], clipped to the
+    measured range, to that at median features.
+    """
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])

@@ -77,7 +77,7 @@ class TooFewHalves(ValueError):
 
 
 def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
-    """Split the executions at random, fit a model to each half, and return both pairs of the two models.
+    """Split the executions at random, fit a model to each half, and return both ordered pairs of these models.
 
     Raises:
         TooFewHalves: there are too few executions, or a half can't carry a domain model.
@@ -421,8 +421,8 @@ def judge(
     """Judge an artifact against all heuristics, the champion and the optimum; return the agent report's ``return`` to
     ``reason``, and ``share_won``.
 
-    ``share_won`` is the candidate's gain over the tuned rule as a share of what that rule would gain if it knew each
-    run's law and effect (95 % interval); None without ``tuned``, or where knowing gains nothing for certain.
+    ``share_won`` is the candidate's gain over the tuned rule as a share of the gain that this rule would have if it
+    knew each run's law and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above 0.
 
     Args:
         artifact: the candidate.

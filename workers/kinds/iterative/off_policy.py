@@ -115,7 +115,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """Replay logged runs of equal length, and let the candidate decide, without effect, at each of their states."""
+    """Let the candidate decide at each state of logged runs of equal length; the states remain those of the logs."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -323,7 +323,7 @@ def _has_price(spec: Spec) -> bool:
 
 
 def outcome_increments(projector: Projector, before: State, after: State) -> Floats:
-    """Return what one iteration of B runs adds to each of the O outcomes of ``outcomes_of``, [B, O].
+    """Return the increase of each of the O outcomes of ``outcomes_of`` by one iteration of B runs, [B, O].
 
     ``before`` and ``after`` are the states around the iteration.
     """
@@ -340,7 +340,7 @@ def outcome_increments(projector: Projector, before: State, after: State) -> Flo
 
 
 def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[Any]]:
-    """Return whether metric ``i`` misses its target (0 or 1), and by how much in its unit, [B] each.
+    """Return whether metric ``i`` misses its target (0 or 1), and the size of the miss in its unit, [B] each.
 
     A target on a run's sum counts at the run's end; others at each iteration, divided by the number of iterations.
     """

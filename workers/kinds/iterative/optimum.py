@@ -276,8 +276,8 @@ class _Programme:
         return read
 
     def _decide(self, k: int, after: Array) -> Array:
-        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions, from the
-        values ``after`` [P, A, X, E] each decision.
+        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions. ``after``
+        [P, A, X, E] are the values after the decision, by pause.
         """
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
@@ -373,7 +373,7 @@ class Hindsight(NamedTuple):
     Attributes:
         policy: a policy that plays the sequence.
         expected: its return (unscaled).
-        error: upper bound on how much larger the best return could be, at least 0.
+        error: upper bound of the best return less ``expected``, at least 0.
     """
 
     policy: Replay

@@ -236,8 +236,8 @@ class IterativeSimulator:
 
     @property
     def view(self) -> View:
-        """What policies observe: observation [B, D], mask of legal actions [B, N], and outlook (expected return of each
-        action) [B, N]. Raises RuntimeError before ``reset``.
+        """The observation of policies [B, D], the mask of legal actions [B, N], and the outlook (expected return) of
+        each action [B, N]. Raises RuntimeError before ``reset``.
         """
         return self._current().view
 
@@ -389,8 +389,8 @@ class IterativeSimulator:
         ``effect`` [B, M]: true run effects on the natural log of each metric, drawn anew for the moved runs.
 
         The posterior mean after k reports is drawn from its marginal distribution, and the true effect from the
-        posterior, so the policy's belief about such a run is calibrated. Its time left is what some constant allocation
-        would still need.
+        posterior, so the policy's belief about such a run is calibrated. Its time left is about that of the rest of the
+        run at some constant allocation.
         """
         projector, layout, count = self.projector, self.layout, len(effect)
         chosen = self.random.random(count) < self.ranges.explore
@@ -410,8 +410,8 @@ class IterativeSimulator:
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
     def _draw_elapsed(self, state: State) -> SimulatorArray:
-        """Draw sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times what the rest
-        of the run adds under one random constant allocation, and at least 5 % of the target in proportion to progress.
+        """Draw the sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times the rest
+        of the run at one random constant allocation, and at least 5 % of the target in proportion to progress.
         """
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))

@@ -46,14 +46,11 @@ class Rivals(Protocol):
         ...
 
     def play_knowing(self, point: Floats, seed: int, episodes: int) -> Floats:
-        """Play the rule at a ``point`` [D], with the knowledge ``knows``, on the same episodes; return its returns,
-        [E].
-        """
+        """Play the rule at a ``point`` [D] with the knowledge ``knows``; return its returns in E episodes, [E]."""
         ...
 
     def bounds(self, seed: int, episodes: int) -> Floats | None:
-        """Return an upper bound of any policy's return in each of the same episodes, [E]; None: there is no cheap one.
-        """
+        """Return an upper bound of any policy's return in each of the same episodes, [E]; None: none is cheap."""
         ...
 
 

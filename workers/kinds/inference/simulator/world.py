@@ -250,8 +250,8 @@ class InferenceWorld(DisturbedWorld):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End learners' episodes when no more requests come; return the seconds [B] since the decision at second
-        ``begun`` [B].
+        """End learners' episodes when no more requests come; return the seconds since the decisions at ``begun``, [B]
+        each.
 
         Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
         """
@@ -338,7 +338,7 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def outcome_increments(self) -> Floats:
-        """What the last step adds to each of O outcomes, [B, O]; delays are divided by the number of all requests."""
+        """Increase of each of O outcomes by the last step, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (

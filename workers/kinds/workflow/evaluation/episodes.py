@@ -184,7 +184,7 @@ def arriving(trace: Trace, factor: Floats) -> Trace:
 
 
 def scale_load(trace: Trace, factor: float) -> Trace:
-    """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if all are sent at once."""
+    """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if there are no gaps."""
     if np.ptp(trace.submit) == 0:
         return trace.scaled(factor)
     return arriving(trace, np.full(trace.tasks, 1 / factor))

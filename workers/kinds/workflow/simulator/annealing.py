@@ -98,8 +98,8 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
 
 
 def supply_times(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
-    """Return when the parents allow ``task`` to start on node ``j``, the seconds of transfer after that, and the last
-    parent (−1: none).
+    """Return the second from which the parents allow ``task`` to start on node ``j``, the seconds of transfer after
+    that, and the last parent (−1: none).
     """
     start, wait, cause = work.submit[task], 0.0, -1
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
@@ -522,7 +522,7 @@ def agent(
     Args:
         given: the workflow and its nodes.
         random: random generator of the search.
-        objective: what to minimise.
+        objective: weighted time and cost to minimise.
         attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
     return improve_stages(

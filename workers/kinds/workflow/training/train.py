@@ -111,8 +111,8 @@ KEPT = ("middle", "spread", "start")
 
 
 class Compared(NamedTuple):
-    """The headroom, and returns of the best rule, with planned and with true run times, on the verdict's N sequences,
-    [N].
+    """The headroom, and the best rule's returns, with planned and with true run times, on the verdict's N sequences,
+    [N] each.
     """
 
     room: Headroom
@@ -306,8 +306,7 @@ class SchedulerTrainer:
         return TrainedAgent(artifact, report)
 
     def _choose_policy(self) -> tuple[Scheduler, dict[str, float]]:
-        """Return the shipped agent, or the tuned one or a rule if it is surely (95 %) better; and mean losses by name.
-        """
+        """Return the shipped agent, or the tuned one or a rule if surely (95 %) better; and all mean losses by name."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
