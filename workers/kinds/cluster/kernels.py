@@ -210,7 +210,9 @@ def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int
 
 @kernel
 def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Return the most GPUs that each active job may get, [J], by application, growth and convergence."""
+    """Return the most GPUs that each active job may get, [J]: the least of its application's limit, ``growth`` times
+    the most that it has had, and its ceiling by convergence.
+    """
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -223,7 +225,9 @@ def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Return each active job's effective queue after ageing, 0 the most urgent, [J]; ``LATE`` beyond the patience."""
+    """Return each active job's effective queue, [J], 0 the most urgent: one less per ``ageing`` seconds that it has
+    waited, and ``LATE`` beyond the patience.
+    """
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]

@@ -1,7 +1,7 @@
 """The world of a ``cluster`` workload: B clusters stepped by the compiled simulator.
 
-In each interval a learner sets the weight of one job per cluster, of the one whose weight is oldest; GPUs are then
-allocated by the rule ``soonest``. Published agents and rules decide on all jobs at once, as in the service.
+In each interval a learner sets the weight of one job per cluster, the job whose weight was decided longest ago; GPUs
+are then allocated by the rule ``soonest``. Published agents and rules decide on all jobs at once, as in the service.
 """
 
 from __future__ import annotations

@@ -127,7 +127,8 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(spec), [window.adapt(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
-        """Pack the arrival times of requests, and the log of batches' seconds over the model's expectation.
+        """Pack the runs' arrival times of requests, and the natural log of batch seconds over the model's expectation,
+        as bytes.
 
         Raises:
             TooLittleData: the window has too few requests, or no run reported long enough.

@@ -178,7 +178,7 @@ class Corrector:
 
     @property
     def arrays(self) -> Arrays:
-        """The arrays of ``ImprovedRulePolicy``."""
+        """Arrays from which ``ImprovedRulePolicy.build`` makes the policy with the present parameters."""
         return {**self.fixed, **{name: array.detach().numpy().copy() for name, array in self.parameters.items()}}
 
     def standardise(self, states: Labelled) -> None:

@@ -85,7 +85,9 @@ class Truth(NamedTuple):
     shift: Array
 
     def at(self, iteration: Indices) -> Truth:
-        """Return a copy as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift in it."""
+        """Return the hidden variables as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift
+        in it.
+        """
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 

@@ -32,7 +32,7 @@ class Questions:
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
-        """Ask for an integer of at least 1."""
+        """Ask for an integer of at least 1 until one is given."""
         while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found

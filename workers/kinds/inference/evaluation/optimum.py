@@ -68,7 +68,7 @@ class Solution:
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """Return entries of the report: loss per request, number of states, time of full queues over ``full_until``."""
+        """Return the report's entries: loss per request, number of states, share truncated (0), and ``delays``."""
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),

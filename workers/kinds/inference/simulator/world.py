@@ -552,10 +552,10 @@ QUALITY, UNFAIR = TERMS.index("quality"), TERMS.index("fairness")
 
 
 class Clients(JointSimulator):
-    """The world for learners with one agent per user: servers take the best of their offers.
+    """The world for learners with one agent per user: a server starts the batch of the best of the agents' offers.
 
-    Agent i's return is w_quality · q_i + w_fairness · J less the common cost of servers and switching, where q_i is
-    the mean quality of its user's requests and J is Jain's index over users. Quality counts as a batch starts, J as in
+    Agent i's return is w_quality · q_i + w_fairness · J less the common cost of servers and switching, where q_i is the
+    mean quality of its user's requests and J is Jain's index over users. Quality counts as a batch starts, J as in
     ``InferenceWorld.step``. ``world``: a world for learners.
     """
 

@@ -50,7 +50,7 @@ class RuleScheduler:
 
     @property
     def name(self) -> str:
-        """The name ``rule+mechanism-fill``, without mechanism none and without fill fcfs."""
+        """The name ``rule+mechanism-fill``; mechanism ``none`` and fill ``fcfs`` are left out."""
         name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 

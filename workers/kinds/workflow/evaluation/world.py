@@ -213,7 +213,11 @@ class WorkflowWorld(DisturbedWorld):
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
-        """Return the objective's terms [6] of episode ``row`` under the scheduler of number ``action``."""
+        """Return the objective's terms [6] of episode ``row`` under the scheduler of number ``action``.
+
+        Raises:
+            ValueError: the scheduler can't play the episode.
+        """
         return self._earned_by(row, action)[0]
 
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -343,7 +347,11 @@ class WorkflowWorld(DisturbedWorld):
         ]
 
     def value(self, row: int, action: int) -> float:
-        """Return the negative weighted sum of terms of episode ``row`` under the scheduler of number ``action``."""
+        """Return the negative weighted sum of terms of episode ``row`` under the scheduler of number ``action``.
+
+        Raises:
+            ValueError: the scheduler can't play the episode.
+        """
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 
