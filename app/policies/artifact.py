@@ -27,8 +27,7 @@ class TablePolicy:
 
     ``config``: ``algorithm``; ``entries``, indices of the observation's entries that are read; ``low``, ``high``,
     ``bins``, the range of each and its number of equal bins (values beyond fall into the outermost). ``arrays``: ``q``
-    [cells, N], in hundredths of return.
-    """
+    [cells, N], in hundredths of return."""
 
     config: dict[str, Any]
     arrays: Arrays
@@ -53,18 +52,18 @@ class TablePolicy:
         return cls(config, arrays)
 
     def cell(self, observation: NDArray[np.floating]) -> NDArray[np.intp]:
-        """Row of the table, [B], for B observations [B, D] of D entries."""
+        """Return the row of the table, [B], for B observations [B, D] of D entries."""
         return cell(observation, self.config)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action with the highest Q for each of B rows, [B], and all Q in units of return, [B, N]."""
+        """Choose the legal action of the highest Q in each of B rows, [B]; ``values`` are all Q in return, [B, N]."""
         observation, q = situation.view.observation, self.arrays["q"]
         values = mask_actions(q[cell(observation, self.config)], situation.view.mask)
         return Choice(values.argmax(axis=1), values / RETURN_SCALE)
 
 
 def cell(observation: NDArray[np.floating], config: dict[str, Any]) -> NDArray[np.intp]:
-    """Row of the table, [B], for B observations [B, D] of D entries; ``config`` as in ``TablePolicy``."""
+    """Return the row of the table, [B], for B observations [B, D] of D entries; ``config`` as in ``TablePolicy``."""
     row = np.zeros(len(observation), np.intp)
     for entry, low, high, bins in zip(config["entries"], config["low"], config["high"], config["bins"], strict=True):
         position = (observation[:, entry] - low) / (high - low) * bins
@@ -163,7 +162,7 @@ def save_roles(parts: Mapping[str, bytes]) -> bytes:
 
 
 def by_role(data: bytes) -> dict[str, bytes]:
-    """The artifacts that ``save_roles`` combined, by role; empty for a single policy; raises IncompatibleArtifact."""
+    """Return the artifacts combined by ``save_roles``, by role; {} for a single policy; raises IncompatibleArtifact."""
     found = parts(data)
     if found.header.get("policy") != BY_ROLE:
         return {}
@@ -171,12 +170,12 @@ def by_role(data: bytes) -> dict[str, bytes]:
 
 
 def kind_of(data: bytes) -> str:
-    """Name of an artifact's kind; raises IncompatibleArtifact if the bytes are no artifact."""
+    """Return the name of an artifact's kind; raises IncompatibleArtifact if the bytes are no artifact."""
     return str(parts(data).header.get("kind", ""))
 
 
 def load(data: bytes, families: Families = SHARED) -> Artifact:
-    """Load an artifact; its ``experience`` is a JSON object; ``families``: policy classes by name.
+    """Load an artifact, by ``families`` (policy classes by name). Its ``experience`` is a JSON object.
 
     Raises:
         IncompatibleArtifact: unknown format, unknown policy class, or no artifact.
@@ -212,7 +211,7 @@ def parts(data: bytes) -> Parts:
 
 
 def header(data: bytes) -> dict[str, Any]:
-    """An artifact's JSON header, from its whole bytes or their beginning.
+    """Return an artifact's JSON header, from its whole bytes or their beginning.
 
     Raises:
         IncompatibleArtifact: the bytes are no artifact, or end within the header.
@@ -239,7 +238,7 @@ NOTHING: Memories = MappingProxyType({})
 
 
 def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None:
-    """Hidden states [B, H] of agent ``version`` in B runs, zeros where missing; None if no run has one."""
+    """Return the hidden states [B, H] of agent ``version`` in B runs, zeros where missing; None if no run has one."""
     if version is None or not any(memories):
         return None
     known = [one.get(version) for one in memories]
@@ -248,20 +247,20 @@ def recalled(memories: Sequence[Memories], version: int | None) -> Memory | None
 
 
 def memories_of(memories: Memories, versions: Iterable[int | None]) -> dict[int, Memory]:
-    """Of a run's hidden states by version those of these agents; None among the versions is ignored."""
+    """Return a run's hidden states of the agents ``versions``; versions that are None are ignored."""
     return {version: memories[version] for version in versions if version is not None and version in memories}
 
 
 def stored(memories: Memories) -> dict[int, list[float]]:
-    """A run's hidden states by version, as lists of numbers for JSON."""
+    """Return a run's hidden states by version, as lists of numbers for JSON."""
     return {version: memory.tolist() for version, memory in memories.items()}
 
 
 def restored(given: Mapping[str, Any]) -> Memories:
-    """Hidden states from the JSON made by ``stored``, equal bit by bit."""
+    """Return the hidden states from the JSON that ``stored`` made, equal bit by bit."""
     return {int(version): np.array(memory, np.float32) for version, memory in given.items()}
 
 
 def weight(memories: Memories) -> int:
-    """Bytes of the numbers in a run's hidden states."""
+    """Return the size in bytes of the numbers in a run's hidden states."""
     return sum(memory.nbytes for memory in memories.values()) if memories else 0

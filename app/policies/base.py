@@ -18,7 +18,7 @@ __all__ = ["RETURN_SCALE", "Arrays", "Choice", "IncompatibleArtifact", "Policy",
 
 
 class IncompatibleArtifact(ValueError):
-    """An artifact can't be read, or belongs to another layout; with the reason."""
+    """An artifact can't be read, or belongs to another layout; the message says why."""
 
 
 def check_layers(arrays: Arrays) -> None:
@@ -46,5 +46,5 @@ class Published(Policy, Protocol):
 
     @classmethod
     def build(cls, config: dict[str, Any], arrays: Arrays) -> Self:
-        """The policy with this config and these arrays; raises IncompatibleArtifact if they don't fit together."""
+        """Build the policy from this config and these arrays; raises IncompatibleArtifact if they don't match."""
         ...

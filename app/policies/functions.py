@@ -10,37 +10,36 @@ Array = Any
 
 
 def namespace_of(x: Array) -> Any:
-    """The array API namespace of ``x``: NumPy itself, or another library's by array_api_compat."""
+    """Return the array API namespace of ``x``: NumPy itself, or another library's by array_api_compat."""
     return np if isinstance(x, np.ndarray) else array_api_compat.array_namespace(x)
 
 
 def linear(x: Array, weight: Array, bias: Array) -> Array:
-    """Affine map x·weightᵀ + bias, [B, out], of B rows ``x`` [B, in] by ``weight`` [out, in] and ``bias`` [out]."""
+    """Compute x·weightᵀ + bias, [B, out], for B rows ``x`` [B, in], ``weight`` [out, in] and ``bias`` [out]."""
     return x @ weight.T + bias
 
 
 def relu(x: Array) -> Array:
-    """max(x, 0), elementwise; by ``clip``, which is many times faster than ``where`` in NumPy and torch."""
+    """Compute max(x, 0), elementwise; by ``clip``, which is many times faster than ``where`` in NumPy and torch."""
     return x.clip(0.0)
 
 
 def tanh(x: Array) -> Array:
-    """Hyperbolic tangent of each element, by the array's own library."""
+    """Compute the hyperbolic tangent of each element, by the array's own library."""
     return namespace_of(x).tanh(x)
 
 
 def dueling(value: Array, advantage: Array, mask: Array) -> Array:
-    """Q [B, N] of N actions in B rows: value [B, 1] plus advantage [B, N] less its mean over legal actions.
+    """Compute Q [B, N] of N actions in B rows: value [B, 1] plus advantage [B, N] less its mean over legal actions.
 
-    ``mask`` [B, N] is True for legal actions (Wang et al. 2016, eq. 9).
-    """
+    ``mask`` [B, N] is True for legal actions (Wang et al. 2016, eq. 9)."""
     count = mask.sum(axis=1, keepdims=True, dtype=advantage.dtype)
     mean = (advantage * mask).sum(axis=1, keepdims=True) / count
     return value + advantage - mean
 
 
 def mask_actions(values: Array, mask: Array) -> Array:
-    """``values`` [B, N] of N actions in B rows, −∞ where ``mask`` [B, N] is False."""
+    """Return ``values`` [B, N] of N actions in B rows, −∞ where ``mask`` [B, N] is False."""
     xp = namespace_of(values)
     return xp.where(mask, values, -xp.inf)
 
@@ -49,22 +48,21 @@ ACTIVATIONS = {"relu": relu, "tanh": tanh}
 
 
 def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(−x)), elementwise, without overflow."""
+    """Compute 1 / (1 + exp(−x)), elementwise, without overflow."""
     return 0.5 * namespace_of(x).tanh(0.5 * x) + 0.5
 
 
 def gru_step(inputs: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """One step of a gated recurrent unit (Cho et al., 2014): the next hidden state, [B, H].
+    """Compute one step of a gated recurrent unit (Cho et al., 2014): the next hidden state, [B, H].
 
     ``inputs`` [B, D] has D features in B rows, ``memory`` [B, H] the state of H units. ``arrays``: ``input.weight``
     [3H, D], ``input.bias`` [3H], ``memory.weight`` [3H, H] and ``memory.bias`` [3H], each for reset, update and new
-    gate, in this order.
-    """
+    gate, in this order."""
     return gated_by(linear(inputs, arrays["input.weight"], arrays["input.bias"]), memory, arrays)
 
 
 def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
-    """Like ``gru_step``, with the inputs' linear map ``given``, [B, 3H], computed before for a whole sequence."""
+    """Compute ``gru_step`` from the inputs' linear map ``given``, [B, 3H]; cheaper for a whole sequence."""
     wide = memory.shape[1]
     kept = linear(memory, arrays["memory.weight"], arrays["memory.bias"])
     reset = sigmoid(given[:, :wide] + kept[:, :wide])
@@ -74,17 +72,16 @@ def gated_by(given: Array, memory: Array, arrays: Mapping[str, Array]) -> Array:
 
 
 def masked_mean(hidden: Array, mask: Array) -> Array:
-    """Mean [B, 1, H] of ``hidden`` [B, K, H] over those of K candidates with ``mask`` [B, K]; 0 if there are none."""
+    """Average ``hidden`` [B, K, H] over the candidates with ``mask`` [B, K], to [B, 1, H]; 0 if there are none."""
     xp = namespace_of(hidden)
     legal = xp.astype(mask, hidden.dtype)[:, :, None]
     return xp.sum(hidden * legal, axis=1, keepdims=True) / xp.sum(legal, axis=1, keepdims=True).clip(1.0)
 
 
 def attend(hidden: Array, mask: Array, query: Array, key: Array, value: Array) -> Array:
-    """Dot-product attention of K candidates over those with ``mask`` [B, K]: ``hidden`` [B, K, H] → [B, K, H].
+    """Compute dot-product attention of K candidates over those with ``mask`` [B, K]: ``hidden`` [B, K, H] → [B, K, H].
 
-    ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head).
-    """
+    ``query``, ``key`` and ``value`` are [H, H] (Vaswani et al. 2017, eq. 1, one head)."""
     xp = namespace_of(hidden)
     scores = (hidden @ query.T) @ xp.matrix_transpose(hidden @ key.T) / hidden.shape[2] ** 0.5
     scores = xp.where(mask[:, None, :], scores, xp.full_like(scores, -1e30))
@@ -98,9 +95,9 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
     """Encode F features of K candidates in B rows: ``observation`` [B, K, F] → [B, K, H], equivariant to their order.
 
     ``mask`` [B, K]: legal candidates. ``config``: ``layers``, widths of the network applied to each candidate;
-    ``context``, what is then added of all legal ones: ``none``, their ``mean`` (Zaheer et al. 2017) or ``attention``;
-    ``joint``, widths of the network over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight`` and ``.bias``;
-    for a context ``context.weight``; for attention ``query.weight``, ``key.weight``, ``value.weight``.
+    ``context``, the summary of all legal ones that is added: ``none``, their ``mean`` (Zaheer et al. 2017) or
+    ``attention``; ``joint``, widths of the network over both. ``arrays``: ``each.{i}``, ``joint.{i}`` with ``.weight``
+    and ``.bias``; for a context ``context.weight``; for attention ``query.weight``, ``key.weight``, ``value.weight``.
     """
     activation, hidden = ACTIVATIONS[config["activation"]], observation
     for i in range(len(config["layers"])):
@@ -119,12 +116,11 @@ def encode_candidates(observation: Array, mask: Array, arrays: Mapping[str, Arra
 
 
 def scores(observation: Array, mask: Array, arrays: Mapping[str, Array], config: Mapping[str, Any]) -> Array:
-    """Scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to their order.
+    """Compute scores [B, K] of K candidates with F features in B rows, ``observation`` [B, K, F]; equivariant to order.
 
     ``mask``, ``config`` and ``arrays`` as in ``encode_candidates``, with ``advantage.weight`` [1, H] and
-    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of
-    width one, that feature is added.
-    """
+    ``advantage.bias`` [1]. If ``config["advice"]`` is the range [start, stop] of a feature, of width one, that feature
+    is added to the scores."""
     hidden = encode_candidates(observation, mask, arrays, config)
     found = linear(hidden, arrays["advantage.weight"], arrays["advantage.bias"])[:, :, 0]
     return found if config["advice"] is None else found + observation[:, :, config["advice"][0]]

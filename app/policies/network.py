@@ -27,14 +27,14 @@ def rectify(x: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def affine(x: NDArray[np.float32], weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``functions.linear`` with a transposed ``weight`` [in, out]: [B, in] → [B, out]; in a third of the time."""
+    """Compute ``functions.linear`` with a transposed ``weight`` [in, out]: [B, in] → [B, out]; three times as fast."""
     found: NDArray[np.float32] = x.dot(weight)
     found += bias
     return found
 
 
 def duel(outputs: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value last: Q [B, N]; in half the time."""
+    """Compute ``functions.dueling`` of ``outputs`` [B, N + 1], N advantages and the value: Q [B, N]; twice as fast."""
     advantage, legal = outputs[:, :-1], mask.astype(np.float32)
     level = outputs[:, -1] - np.vecdot(advantage, legal) / np.vecdot(legal, legal)
     found: NDArray[np.float32] = advantage + level[:, None]
@@ -57,8 +57,7 @@ class NetworkPolicy:
     ``trunk.{i}.weight`` [out, in], ``trunk.{i}.bias``, ``advantage.weight``, ``advantage.bias``, and for a dueling head
     ``value.weight``, ``value.bias``. With ``recurrent`` units H in ``config``, a gated core (``functions.gru_step``,
     its arrays under ``core.``) reads each observation, and the trunk also reads its hidden state; both read
-    tanh(observation), so that large entries don't saturate a gate.
-    """
+    tanh(observation), so that large entries don't saturate a gate."""
 
     config: dict[str, Any]
     arrays: Arrays
@@ -108,7 +107,7 @@ class NetworkPolicy:
         return {name: self.arrays[f"{CORE}{name}"] for name in GATES}
 
     def remember(self, observation: NDArray[np.floating], before: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """The hidden state [B, H] after B observations [B, D] and the state ``before`` [B, H]; None: zeros."""
+        """Return the hidden state [B, H] after B observations [B, D] and the state ``before`` [B, H]; None: zeros."""
         memory = np.zeros((len(observation), self.units), np.float32) if before is None else before
         found: NDArray[np.float32] = gru_step(tanh(observation.astype(np.float32, copy=False)), memory, self._core)
         return found
@@ -116,10 +115,10 @@ class NetworkPolicy:
     def q_values(
         self, observation: NDArray[np.floating], mask: NDArray[np.bool_], memory: NDArray[np.float32] | None = None
     ) -> NDArray[np.floating]:
-        """Q of N actions for B observations [B, D], [B, N] in hundredths of return; −∞ where ``mask`` [B, N] is False.
+        """Return Q of N actions for B observations [B, D], in hundredths of return, [B, N]; −∞ where ``mask`` [B, N] is
+        False.
 
-        ``memory`` [B, H]: hidden state after ``observation``; None for a policy that isn't recurrent.
-        """
+        ``memory`` [B, H]: hidden state after ``observation``; None for a policy that isn't recurrent."""
         observation = observation.astype(np.float32, copy=False)
         q = self._outputs(observation, memory)
         if self.config["dueling"]:
@@ -127,7 +126,7 @@ class NetworkPolicy:
         return np.where(mask, q, NEVER)
 
     def _outputs(self, observation: NDArray[np.float32], memory: NDArray[np.float32] | None) -> NDArray[np.float32]:
-        """Outputs of the head for B observations: [B, N], of a dueling head [B, N + 1] with the value last."""
+        """Return the head's outputs for B observations: [B, N], of a dueling head [B, N + 1] with the value last."""
         hidden = observation if memory is None else np.concatenate([tanh(observation), memory], axis=1)
         activation, trunk, head = self._layers
         for weight, bias in trunk:
@@ -135,14 +134,14 @@ class NetworkPolicy:
         return affine(hidden, *head)
 
     def best(self, observation: NDArray[np.float32], mask: NDArray[np.bool_]) -> NDArray[np.integer]:
-        """The action of ``act`` for each of B observations, [B], without Q; for policies that aren't recurrent."""
+        """Return the action of ``act`` for each of B observations, [B], without Q; only for policies without memory."""
         found = self._outputs(observation, None)
         if self.config["dueling"]:
             found = found[:, :-1]
         return np.where(mask, found, NEVER).argmax(axis=1)
 
     def act(self, situation: Situation) -> Choice:
-        """The legal action with the highest Q for each of B rows, [B]; Q in return, [B, N]; the next hidden state."""
+        """Choose the legal action of the highest Q in each of B rows, [B]; with Q in return [B, N], and next memory."""
         observation = situation.view.observation
         memory = self.remember(observation, situation.memory) if self.units else None
         q = self.q_values(observation, situation.view.mask, memory)
@@ -156,8 +155,8 @@ class NetworkPolicy:
 class ScorerPolicy:
     """Greedy policy of candidates' scores, for any number and order of candidates.
 
-    ``config``: ``algorithm``, and that of ``functions.scores``, like ``arrays``. A situation's view has the candidates'
-    features as ``observation`` [B, K, F], and the legal ones as ``mask`` [B, K].
+    ``config`` is that of ``functions.scores``, with ``algorithm``; ``arrays`` are those of ``functions.scores``. A
+    situation's view has the candidates' features as ``observation`` [B, K, F], and the legal ones as ``mask`` [B, K].
     """
 
     config: dict[str, Any]
@@ -188,13 +187,13 @@ class ScorerPolicy:
         return cls(config, {k: np.ascontiguousarray(v, np.float32) for k, v in arrays.items()})
 
     def scores(self, observation: NDArray[np.floating], mask: NDArray[np.bool_]) -> NDArray[np.floating]:
-        """Scores [B, K] of K candidates with F features, ``observation`` [B, K, F]; −∞ where ``mask`` is False."""
+        """Return scores [B, K] of K candidates with F features, ``observation`` [B, K, F]; −∞ if ``mask`` is False."""
         found = scores(observation.astype(np.float32, copy=False), mask, self.arrays, self.config)
         result: NDArray[np.floating] = mask_actions(found, mask)
         return result
 
     def act(self, situation: Situation) -> Choice:
-        """The legal candidate with the highest score for each of B rows, [B], and the scores of all K, [B, K]."""
+        """Choose the legal candidate of the highest score in each of B rows, [B]; ``values`` are all scores, [B, K]."""
         found = self.scores(situation.view.observation, situation.view.mask)
         return Choice(found.argmax(axis=1), found)
 
@@ -227,7 +226,7 @@ class Examples(NamedTuple):
 
 
 def predicted(parameters: Parameters, inputs: Array) -> Array:
-    """Output [R, K] of R tanh networks for ``inputs`` [R, K, D], K inputs of D entries each."""
+    """Return the outputs [R, K] of R tanh networks for ``inputs`` [R, K, D], K inputs of D entries each."""
     return _forward(parameters, inputs)[1][..., 0]
 
 
@@ -238,7 +237,7 @@ def _forward(parameters: Parameters, inputs: Array) -> tuple[Array, Array]:
 
 
 def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
-    """Gradient of Σ weight · (prediction − target)² / K over K examples by parameter, for R rows: [R, …] each."""
+    """Compute the gradient, by parameter [R, …] of R rows, of Σ weight · (prediction − target)² / K over K inputs."""
     xp, (inputs, target, weight) = namespace_of(examples.inputs), examples
     hidden, out = _forward(parameters, inputs)
     error = (2.0 / inputs.shape[1]) * weight[..., None] * (out - target[..., None])  # [R, K, 1]
@@ -252,10 +251,9 @@ def gradient(parameters: Parameters, examples: Examples) -> dict[str, Array]:
 
 
 def adapted(parameters: Parameters, rates: Parameters, examples: Examples, steps: int = 1) -> Parameters:
-    """Parameters of R networks, [R, …] each, after ``steps`` of gradient descent on their examples.
+    """Return the parameters of R networks, [R, …] each, after ``steps`` of gradient descent on their examples.
 
-    ``rates``: learning rate of each parameter, in the shape of ``parameters``.
-    """
+    ``rates``: learning rate of each parameter, in the shape of ``parameters``."""
     for _ in range(steps):
         slope = gradient(parameters, examples)
         parameters = {name: parameters[name] - rates[name] * slope[name] for name in NAMES}

@@ -81,7 +81,7 @@ class LearnedKind(Protocol):
         ...
 
     def spaces(self, spec: Any) -> Spaces:
-        """Observation and action spaces of policies for ``spec``, of one environment each.
+        """Return the observation and action spaces of policies for ``spec``, of one environment each.
 
         Raises:
             ValueError: policies of this spec have no numbered actions.
@@ -110,11 +110,13 @@ class LearnedKind(Protocol):
         ...
 
     def baselines(self, workload: Workload) -> Mapping[str, Policy]:
-        """Heuristic policies by name, as they decide in the simulator; at least one."""
+        """Return heuristic policies by name, as they decide in the simulator; at least one."""
         ...
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Compute the optimal policy or the best plan without learning; where there is none, ``why_not`` says why."""
+        """Compute the optimal policy or best plan without learning; if there is none, the result's ``why_not`` says
+        why.
+        """
         ...
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:

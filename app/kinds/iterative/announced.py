@@ -278,9 +278,8 @@ def encode_upcoming(layout: Layout, given: Sequence[Mapping[str, float]], iterat
 
 
 def pad_announced(announced: Sequence[Floats], features: int) -> NDArray[Any]:
-    """Return the announced features of B runs, given as [U, F] with U of their own, as [B, U, F], padded with NaN.
-
-    ``features``: number F of features."""
+    """Return the announced features of B runs, one [U, F] each with a U of its own, as one array [B, U, F], padded with
+    NaN to the largest U. ``features``: number F of features."""
     longest = max(map(len, announced), default=0)
     if not longest:
         return np.zeros((len(announced), 0, features))

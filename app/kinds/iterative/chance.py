@@ -1,6 +1,6 @@
 """Probabilities to meet targets, and the best option among those that meet them with the required probability.
 
-The uncertainty of a run's end comes from the member of the ensemble, its run effect under each, and future noise.
+Three things about a run's end are uncertain: which ensemble member it follows, its run effect, and the noise to come.
 Within a member, the logarithm of the remaining sum follows Student's t distribution: spreads are estimated from few
 executions, and noise has heavier tails than the normal distribution."""
 
@@ -21,7 +21,7 @@ BEYOND = {"at_most": 1e30, "at_least": 1e-30}  # targets that are always met
 
 
 def has_probability(state: State) -> NDArray[np.bool_]:
-    """Return for B runs and M metrics, [B, M], whether there is a target with a required probability."""
+    """Return a mask [B, M] of the targets, of B runs and M metrics, that have a required probability."""
     missing: NDArray[np.bool_] = np.isnan(state.probabilities + state.targets)
     return ~missing
 
@@ -83,7 +83,7 @@ def assured_outlook(projector: Projector, state: State, options: Options, presen
 
 
 def _relax_targets(projector: Projector, state: State) -> State:
-    """Return ``state`` with targets that are always met in place of those with a required probability."""
+    """Return ``state`` with each target that has a required probability replaced by one that is always met."""
     always = [BEYOND.get(metric.goal, np.nan) for metric in projector.layout.spec.metrics]
     return state._replace(targets=np.where(has_probability(state), projector.dtype.type(always), state.targets))
 

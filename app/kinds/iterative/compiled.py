@@ -33,8 +33,8 @@ class Compiled:
 
     Attributes:
         snapshot, layout, projector: the workload, its layout, and its domain model.
-        belief: what the belief of a run is of: version of the domain model or, without one, minus a hash of the
-            targets, by which the prior's scale goes.
+        belief: identifies the model of which runs estimate their effect: the version of the domain model or, without
+            one, minus 1 minus a hash of the targets, which set the prior's scale.
         agent: the champion's policy; None: the heuristic decides.
         heuristic: name of the policy that decides without a champion, or if it fails; per run: ``heuristics``.
         chosen: rule that the snapshot names; None: none.
@@ -67,19 +67,19 @@ class Compiled:
         self.delta = lru_cache(maxsize=4096)(self._delta)
 
     def _preface(self, decided_by: DecidedBy, name: str) -> str:
-        """Return a text that heuristic ``name`` decides and why, with its evidence; "" without a reason to state."""
+        """Return a text that says why heuristic ``name`` decides, with its evidence; "" without a reason to state."""
         table = self.projector.table
         evidence = f": {table.evidence}" if decided_by.why == NO_AGENT and name == table.rule else ""
         return f"{decided_by.preface(name)}{evidence}"
 
     def row(self, state: RunState) -> NDArray[np.float64]:
-        """Return a run's row of numbers, its belief restarted if it is of another domain model or other targets."""
+        """Return a run's row of numbers, with its run effect estimated anew if ``state.belief`` isn't ``belief``."""
         if state.belief in (self.belief, 0):
             return state.row
         return restart_belief(self.projector, state.row, related=state.belief > 0 and self.belief > 0)
 
     def heuristics(self, state: State) -> list[str]:
-        """Return the name of the heuristic for each of B runs, used where no agent decides."""
+        """Return, for each of B runs, the name of the heuristic that decides where no agent does."""
         own = own_terms(self.projector, state)
         if self.heuristic == MODEL_PREDICTIVE or self.chosen or not own.any():
             return [self.heuristic] * len(own)
@@ -152,7 +152,7 @@ NONE: frozenset[int] = frozenset()
 
 @lru_cache(maxsize=1024)
 def codes(*notices: str) -> frozenset[int]:
-    """Return a code for each notice by which a run's state remembers it: CRC-32 of its text; none for ""."""
+    """Return the code of each notice, the CRC-32 of its text, under which a run's state stores it; none for ""."""
     return frozenset(crc32(notice.encode()) for notice in notices if notice)
 
 

@@ -1,8 +1,8 @@
-"""Changes within an iteration: what to do if it takes longer than expected, and iterations in several segments.
+"""Changes within an iteration: contingencies for one that takes longer than expected, and iterations in several
+segments.
 
-Between two reports only the launcher sees that an iteration is not over. A decision can say beforehand what is worth
-doing then. Letters in shapes: B runs, R resources, M metrics, J equally likely durations, C candidates.
-"""
+Between two reports only the launcher sees that an iteration is not over. A decision can state beforehand which change
+pays in that case. Letters in shapes: B runs, R resources, M metrics, J equally likely durations, C candidates."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def advance_in_segments(
 def _whole(
     projector: Projector, state: State, metrics: Floats, features: Floats, segments: Sequence[Segment]
 ) -> tuple[Floats, float]:
-    """Return one run's metrics ``as_one`` [M], and the cost of the segments."""
+    """Return one run's metrics [M], converted by ``as_one``, and the money that the segments cost."""
     at, took = np.array([part.levels for part in segments], np.int16), np.array([part.seconds for part in segments])
     before = state.levels[0] if int(state.iteration[0]) else None
     cost = allocation_cost(projector, state.prices.repeat(len(at), axis=0), at, took)
@@ -123,10 +123,10 @@ def as_one(
     features: Floats,
     iteration: Levels,
 ) -> Floats:
-    """Return the metrics of an iteration as if it had begun with a change to its last allocation and kept it, [M].
+    """Return the metrics [M] as if the iteration had begun with a change to its last allocation and kept it.
 
-    A segment does work in proportion to its seconds, without those of its change, over those of the whole iteration at
-    its allocation.
+    A segment's share of the work is its seconds, without those of its change, over the seconds that the whole iteration
+    takes at its allocation.
 
     Args:
         projector: the workload's domain model, by which durations at different allocations are compared.
@@ -171,13 +171,13 @@ MOST = len(CHECKS)
 
 
 class Offer(NamedTuple):
-    """A change in case that the iteration isn't over.
+    """A change of the allocation within an iteration, made only if the iteration isn't over after ``after`` seconds.
 
     Attributes:
         after: seconds since the iteration began, the change before it included.
         levels: allocation from then on, in grid steps above the minimum, [R].
         chance: probability that the iteration isn't over by then.
-        without, taken: median seconds of such an iteration without the change, and with it, which is less.
+        without, taken: median seconds of such an iteration without and with this change; the latter is less.
     """
 
     after: float
@@ -193,10 +193,10 @@ class Offer(NamedTuple):
 
 
 def are_offered(projector: Projector) -> bool:
-    """Whether decisions of the workload may have contingencies; computing them takes some milliseconds for each run.
+    """Return whether decisions of the workload may have contingencies, which take some milliseconds for each run.
 
-    Runs have few iterations, a deadline without a required probability, and not too many actions times members, and a
-    domain model has been fitted."""
+    They may if runs have few iterations and a deadline without a required probability, actions times members aren't too
+    many, and a domain model has been fitted."""
     layout = projector.layout
     metric = layout.spec.metrics[layout.seconds]
     deadline = metric.target is not None and metric.scope == "run" and metric.goal == "at_most"
@@ -207,8 +207,9 @@ def are_offered(projector: Projector) -> bool:
 def offers(projector: Projector, state: State, levels: Levels, pause: float) -> list[Offer]:
     """Return up to ``MOST`` contingencies for the next iteration of one run, in ascending order of time.
 
-    Each is the best time and allocation given those before it, by the expected return over durations of the iteration,
-    with everything after it decided at its end. There are none where nothing is worth it, or not ``are_offered``.
+    Each has the time and allocation of the largest expected return over the iteration's durations, given those before
+    it and with all later decisions made at its end. None are returned if none gains ``WORTH`` or ``are_offered`` is
+    False.
 
     Args:
         projector: the workload's domain model.
@@ -229,7 +230,7 @@ def offers(projector: Projector, state: State, levels: Levels, pause: float) -> 
 
 
 class _Iteration:
-    """The next iteration of one run as J equally likely durations above the median, and candidates to change to."""
+    """The next iteration of one run: J equally likely durations above the median, and C allocations to change to."""
 
     def __init__(self, projector: Projector, state: State, levels: Levels, pause: float, high: float) -> None:
         self.projector, self.state, self.levels, self.layout = projector, state, levels, projector.layout
@@ -273,13 +274,14 @@ class _Iteration:
         return np.asarray(logs, np.float64)
 
     def _rates(self, levels: Levels) -> Floats:
-        """Return the weighted money per second of C allocations [C, R], [C]."""
+        """Return the loss of return per second by the money that C allocations [C, R] cost, [C]."""
         units = self.projector.units(levels)
         return np.asarray(self.money * self.projector.hours_per_second * (units @ self.state.prices[0]), np.float64)
 
     def _worth(self, levels: Levels, ends: Floats, which: Levels) -> Floats:
-        """Return the expected return after iterations of durations ``which`` [n] that end at ``ends`` [n] (seconds from
-        their beginning) at allocations ``levels`` [n, R], [n]."""
+        """Return the expected return-to-go after n iterations, [n], without their money, from indices of their
+        durations ``which`` [n], their ``ends`` [n] (seconds after their beginning) and last allocations ``levels``
+        [n, R]."""
         layout, after = self.layout, _repeated(self.after, which)
         elapsed = after.elapsed.copy()
         elapsed[:, layout.seconds] = self.state.elapsed[0, layout.seconds] + ends
@@ -291,7 +293,7 @@ class _Iteration:
         return np.asarray(-after.weights[:, 0] * metric.weight * late, np.float64)
 
     def chosen(self) -> Iterator[Offer]:
-        """Yield contingencies while the next one is worth it."""
+        """Yield contingencies, each given those before it, until no further one gains ``WORTH``."""
         now = _Course(0.0, self.levels, 1.0, np.arange(DURATIONS), self.ends)
         for checks in CHECKS:
             found = self._best(now, np.quantile(now.ends, checks))
@@ -302,8 +304,8 @@ class _Iteration:
             now = found
 
     def _best(self, now: _Course, checks: Floats) -> _Course | None:
-        """Return the course after the change, at one of the times ``checks`` (seconds), that is expected to gain most
-        over staying in course ``now``; None: none gains ``WORTH``."""
+        """Return the course after the change, at one of the times ``checks`` (seconds), whose expected gain over
+        staying in course ``now`` is largest; None if no gain exceeds ``WORTH``."""
         trials = [
             self._changed(now, max(float(at), now.begun), candidate)
             for at in np.unique(checks)
@@ -338,8 +340,9 @@ class _Iteration:
 
 
 class _Course(NamedTuple):
-    """How an iteration goes on from ``begun`` (seconds after its beginning) at ``levels`` [R], whose iterations take
-    ``factor`` times as long as at first: its ``durations`` that last longer [n], and when they end, in seconds [n]."""
+    """The course of an iteration after a change, ``begun`` seconds after its beginning, to ``levels`` [R], where it
+    takes ``factor`` times as long as at first. ``durations`` [n] are the indices of the durations for which it isn't
+    over by then, ``ends`` [n] the seconds after its beginning at which it is over."""
 
     begun: float
     levels: Levels
@@ -348,11 +351,11 @@ class _Course(NamedTuple):
     ends: Floats
 
     def late(self, before: _Course) -> NDArray[np.bool_]:
-        """Return the mask of the durations of course ``before`` that are left in this one."""
+        """Return the mask of those durations of course ``before`` that this course still has."""
         return np.isin(before.durations, self.durations)
 
     def shortens(self, before: _Course) -> bool:
-        """Whether most of its iterations end clearly sooner than in course ``before``."""
+        """Return whether its median end is 2 % (``FASTER``) or more before that of the same durations in ``before``."""
         return float(np.median(self.ends)) < np.exp(-FASTER) * float(np.median(before.ends[self.late(before)]))
 
 

@@ -53,7 +53,7 @@ class Batch(NamedTuple):
 
 
 class PolicyChoice(NamedTuple):
-    """The guard's result ``decided`` for a policy's actions; ``agent`` is None if the heuristic chose."""
+    """The result of the guard (``decided``) and the agent whose policy chose; None: the heuristic chose."""
 
     decided: GuardedChoice
     agent: Artifact | None
@@ -113,7 +113,7 @@ def compare(compiled: Compiled, batch: Batch, row: int, done: int, other: Choice
 
 
 def write(compiled: Compiled, batch: Batch, choices: Choices, decided_by: DecidedBy) -> list[KindDecision]:
-    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by``: what decides."""
+    """Return the decisions for the chosen actions, one per run of the batch; ``decided_by`` is the deciding policy."""
     state: State = batch.situation.state
     chosen: PolicyChoice = choices.detail
     decided, agent = chosen
@@ -141,7 +141,7 @@ class _Responder(NamedTuple):
     """The deciding policy of B runs.
 
     Attributes:
-        source: what decided: "agent", "heuristic" or "fallback".
+        source: kind of policy that decides: "agent", "heuristic" or "fallback".
         code: code of the reason if no agent decides; empty if one does.
         policies: names of the deciding policies, [B].
         rules: names of the heuristics used without an agent, [B].
@@ -309,13 +309,13 @@ def decision_contexts(
 
 
 def _told_by(state: State, seen: Forecast) -> NDArray[np.floating]:
-    """Return how critical each metric is where probabilities are required, [B, M]; larger is more critical."""
+    """Return how critical each metric is, [B, M]: 10⁶ + shortfall of its probability, or without one its excess."""
     unsure = state.probabilities - seen.chance[0]
     return np.where(unsure > 0, 1e6 + unsure, seen.excess[0])
 
 
 def _attainable(compiled: Compiled, state: State, seen: Forecast, sought: NDArray[np.bool_]) -> list[bool]:
-    """Return for each of B runs whether any allocation meets all targets with their required probabilities."""
+    """Return for each of B runs whether any allocation meets all targets with the required probabilities."""
     short = ((state.probabilities > seen.chance[1]) & sought).any(axis=1)
     for i in np.flatnonzero(short):
         one, projector = row(state, int(i)), compiled.projector

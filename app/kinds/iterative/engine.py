@@ -42,7 +42,7 @@ class CheckedReport(msgspec.Struct, frozen=True):
         levels: allocation of each resource, in grid steps above the minimum.
         metrics: measured values, in the metrics' units.
         features: features of the iteration.
-        upcoming: features of the U iterations after it, [U, F]; None: what was announced before still holds.
+        upcoming: features of the U iterations after it, [U, F]; None: the earlier announcement still holds.
         segments: parts of the iteration, if its allocation changed before its end.
     """
 
@@ -54,8 +54,8 @@ class CheckedReport(msgspec.Struct, frozen=True):
 
 
 class IterativeServing(Serving):
-    """Serving of iterative runs: each run is advanced by its report, and all are decided at once; states are
-    ``RunState``."""
+    """Serving of iterative runs: a report advances the state (``RunState``) of its run, and all runs of a batch are
+    decided together."""
 
     report = IterationReport
     failed_shadow: ClassVar[Mapping[str, Any]] = {"allocation": None, "agrees": False, "gain": None}
@@ -69,7 +69,7 @@ class IterativeServing(Serving):
         return tuple(HEURISTICS if compiled.projector.table.informed else WITHOUT_MODEL)
 
     def decode(self, body: bytes) -> IterationReport:
-        """Decode a report from JSON; its field ``kind`` is dropped, as the run has it, and an empty ``segments``.
+        """Decode a report from JSON, without its field ``kind``, which the run has, and without empty ``segments``.
 
         Raises:
             InvalidInput: ``body`` isn't a valid report, or is longer than ``LARGEST_BYTES``.
@@ -176,7 +176,7 @@ class IterativeServing(Serving):
         return Pending(None, given.iteration, RunMemory(given), None, {}, None)
 
     def pack(self, state: RunState) -> list[Any]:
-        """Return the state's row of numbers, notice codes, announced features, and what its belief is of, for JSON."""
+        """Return the state for JSON: row of numbers, codes of notices, announced features, and ``RunState.belief``."""
         return [state.row.tolist(), sorted(state.notices), state.upcoming.tolist(), state.belief]
 
     def unpack(self, stored: list[Any]) -> RunState:
@@ -215,7 +215,7 @@ def _advance(compiled: Compiled, pending: Sequence[Pending], upcoming: Sequence[
 
 
 def _upcoming(one: Pending) -> Array:
-    """Return the announced features after a report, [U, F]: its own, else the rest of those announced before."""
+    """Return the announced features after a report, [U, F]: the report's, else the rest of those announced before."""
     given: Array | None = one.report.upcoming
     kept: Array = one.state.state.upcoming[1:]
     return kept if given is None else given

@@ -28,7 +28,7 @@ SPEC: dict[str, Any] = {
 
 
 def _csv() -> bytes:
-    """CSV of twelve executions; an iteration takes 2 s plus 56 GPU-seconds over the GPUs, ± 4 %."""
+    """Return the CSV of twelve executions; an iteration takes 2 s plus 56 GPU-seconds over the GPUs, ± 4 %."""
     rows = ["execution,iteration,allocation.gpus,metric.iteration_seconds"]
     for run, gpus in enumerate((1, 2, 3, 4, 6, 8) * 2):
         for iteration in range(6):

@@ -108,7 +108,7 @@ class Layout:
 
     @cached_property
     def largest_action(self) -> int:
-        """Most levels that one action changes, summed over resources."""
+        """Largest number of levels that one action changes, summed over resources."""
         return int(np.abs(self.deltas).sum(axis=1).max())
 
     @cached_property

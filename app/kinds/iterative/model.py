@@ -21,7 +21,6 @@ from app.kinds.tensors import read_json, read_tensors, write_tensors
 Array = NDArray[Any]
 Indices = NDArray[np.integer]
 TINY = 1e-30  # lower bound of sums before their logarithm
-"""Lower bound of sums before their logarithm is taken."""
 
 
 class Point(NamedTuple):
@@ -108,13 +107,14 @@ class ModelTable:
         change_seconds: additional seconds of an iteration in which a resource changes, [R].
         seen_low, seen_high: range of allocations in the samples, in units, [R].
         feature_low, feature_high: range of features in the samples, [F].
-        level: nominal coverage of the intervals.
-        informed: whether it predicts anything, so that it can be planned with.
+        level: nominal coverage of the intervals, 0…1.
+        informed: whether the table was fitted to any executions, so that policies may plan with it.
         prior: whether it was fitted to other workloads, for want of samples.
-        members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori, [K,
-            M, A, C, I]; None: a single model.
+        members: log offsets from ``log_mean`` of models that fit the samples equally well, equally likely a priori,
+            [K, M, A, C, I]; None: a single model.
         noise_by_bin: ``noise_sd`` by iteration bin, [M, I]; None: constant.
-        noise_weight: iterations that the noise here is worth against a run's own errors; 0: they only widen intervals.
+        noise_weight: weight of this noise, in iterations, against a run's own errors when its noise is estimated; 0:
+            own errors only widen intervals.
         rule: name of the heuristic used without an agent; None: model-predictive control.
         evidence: reason for that rule, as text; empty if None.
         terms: value, low and high of the targets, weights and prices under which the rule was chosen, by name.
@@ -177,7 +177,7 @@ class ModelTable:
 
     @property
     def fitted(self) -> bool:
-        """Whether it was fitted to the workload's samples."""
+        """Whether the table was fitted to samples of the workload itself."""
         return self.informed and not self.prior
 
     @cached_property
@@ -187,19 +187,19 @@ class ModelTable:
 
     @cached_property
     def believed(self) -> Self | None:
-        """Table with the K members' cells in place of C feature cells, [M, A, K · C, I], members slowest; None for a
-        single model."""
+        """Table of all K members side by side, ``log_mean`` [M, A, K · C, I]: cell k · C + c is feature cell c of
+        member k. None for a single model."""
         if self.members is None or len(self.members) < 2:
             return None
         apart = np.moveaxis(self.log_mean + self.members, 0, 2)  # [M, A, K, C, I]
         return replace(self, log_mean=apart.reshape(*apart.shape[:2], -1, apart.shape[4]), members=None)
 
     def thinned(self, count: int) -> Self:
-        """Return the table with its first ``count`` members at most; any subset is valid, as they are independent."""
+        """Return the table with at most its first ``count`` members; any subset is valid, as draws are independent."""
         return self if self.members is None else replace(self, members=self.members[:count])
 
     def member(self, index: int) -> Self:
-        """Return the table of member ``index``, or the table itself without an ensemble; raises IndexError beyond."""
+        """Return the table of member ``index``, or itself without an ensemble; raises IndexError if there is none."""
         if self.members is None:
             return self
         return replace(self, log_mean=self.log_mean + self.members[index], members=None)
@@ -244,7 +244,7 @@ def initial_table(layout: Layout) -> ModelTable:
 
 
 def targets_per_iteration(layout: Layout) -> Floats:
-    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0, that of 1, without a target."""
+    """Return the natural logarithm of each of M metrics' target per iteration, [M]; 0 without a target."""
     per_run = np.array([m.scope == "run" for m in layout.spec.metrics])
     targets = np.nan_to_num(layout.targets, nan=1.0)
     return np.log(np.where(per_run, targets / layout.iterations, targets))

@@ -17,8 +17,8 @@ LARGEST_TABLE = 1_000_000  # entries of one table over actions; beyond it the go
 
 
 class GridPosition(NamedTuple):
-    """Position of B runs: row of the allocation grid ``here`` [B], features at ``point``, next ``iteration`` [B] from
-    0, and ``levels`` of R resources, [B, R]."""
+    """Position of B runs: row ``here`` of the allocation grid, [B]; ``point`` of their features in the feature grid;
+    number of the next ``iteration`` from 0, [B]; and ``levels`` of R resources, [B, R]."""
 
     here: Indices
     point: Point

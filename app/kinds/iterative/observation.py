@@ -184,7 +184,7 @@ def everywhere(projector: Projector, state: State) -> Options:
 def outlook(projector: Projector, state: State, options: Options) -> Array:
     """Return the expected return-to-go of moving to each of K options now and holding it to the end, [K, B].
 
-    The objective of model-predictive control over constant continuations, with the posterior of the run effect
+    It is the objective of model-predictive control over constant continuations, with the posterior of the run effect
     integrated out. Misses are expected under a normal approximation of the projected metric."""
     given, ahead, told = preferences_of(projector, state), projector.ahead, announced_iterations(projector, state)
     options = options._replace(rate=options.rate * given.weights[1])
@@ -322,8 +322,8 @@ _BUMP = (1.252056 * MEAN_DEVIATION, 0.291269 * MEAN_DEVIATION**2, 0.022768 * MEA
 def expected_size(mean: Array, deviation: Array) -> Array:
     """Return E|X| for normal X with ``mean`` and mean absolute deviation ``deviation``, elementwise.
 
-    |mean| + deviation · h(|mean|/deviation) with h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact value with an
-    error below 0.00007."""
+    It is |mean| + deviation · h(|mean|/deviation) with h(v) = exp(−a·v − b·v² − c·v³), fitted to the exact value with
+    an error below 0.00007."""
     size = np.abs(mean)
     v = size / (deviation + 1e-6)  # a floor without a branch
     decay = v * -_BUMP[2]

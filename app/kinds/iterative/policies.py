@@ -109,7 +109,7 @@ class PlannerPolicy:
 
 
 def stencil(distance: Array, span: Array | float, count: int) -> tuple[NDArray[np.intp], Array]:
-    """Four-point Lagrange interpolation at ``distance`` among ``count`` nodes equally spaced over ``span``.
+    """Compute four-point Lagrange interpolation at ``distance`` among ``count`` nodes equally spaced over ``span``.
 
     Returns:
         Indices of nodes and their weights, [4, ...] each for ``distance`` [...]; with fewer than 4 nodes, index 0 and
@@ -193,7 +193,7 @@ def terms(spec: Spec) -> Terms:
 
 
 def in_force(table: ModelTable, spec: Spec) -> ModelTable:
-    """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else unchanged."""
+    """Return ``table`` without its chosen heuristic if the spec has left the terms of that choice; else itself."""
     if table.rule is None or not changed_terms(table.terms, terms(spec)):
         return table
     return replace(table, rule=None, evidence="")
@@ -228,13 +228,11 @@ def check(made: Artifact, layout: Layout) -> None:
 
 
 UNEXPLAINED = 4.0  # standard deviations of the log run effect that the samples can't explain
-"""Standard deviations of the log run effect beyond which a run is outside the samples."""
 MODEL_NOISE = 1e-3  # of return: a heuristic's predicted gain below it is within the noise of the model
-"""Least gain in return for a heuristic's change; smaller ones are within the model's noise."""
 
 
 class Verdict(IntEnum):
-    """Outcome of the guard for a policy's choice: taken, or why it was replaced (by no change, or the heuristic's)."""
+    """Outcome of the guard for a policy's choice: followed, or why no change or the heuristic's choice replaces it."""
 
     FOLLOWED = 0
     WITHIN_NOISE = 1
@@ -251,7 +249,7 @@ class GuardedChoice(NamedTuple):
         verdict: a ``Verdict`` per run, [B].
         values: the policy's expected return of each of N actions, [B, N]; None: it estimates none.
         outside: mask of runs outside the training conditions, [B], by cause; empty without an agent.
-        memory: the policy's hidden state for its next decision, followed or not, [B, H]; None: not recurrent.
+        memory: the policy's hidden state for its next decision, whatever the verdict, [B, H]; None: not recurrent.
     """
 
     action: NDArray[np.integer]
@@ -341,6 +339,6 @@ def _unconvincing(
 
 
 def _legal(situation: Situation, action: NDArray[np.integer]) -> NDArray[np.integer]:
-    """Return ``action`` [B] with illegal ones replaced by no change, so that no policy's mistake reaches a launcher."""
+    """Return ``action`` [B] with no change for illegal actions, so that no policy's mistake reaches a launcher."""
     allowed = situation.view.mask[np.arange(len(action)), action]
     return np.where(allowed, action, situation.projector.layout.noop)

@@ -55,7 +55,7 @@ def metrics_so_far(layout: Layout, state: State, start: Mapping[str, Any]) -> di
 
 
 def judge(compiled: Compiled, run: EndedRun) -> Judgement:
-    """Judge a finished run by its targets; the reason states each deviation, and iterations if it ended early."""
+    """Judge a finished run by its targets. The reason has each deviation and, after an early end, the iterations."""
     layout = compiled.layout
     state = state_of(compiled, run.state)
     came_to = {} if state is None else metrics_so_far(layout, state, run.start)
@@ -75,7 +75,7 @@ def judge(compiled: Compiled, run: EndedRun) -> Judgement:
 
 
 def risks(layout: Layout, state: State, seen: Forecast) -> list[str]:
-    """Return for each of B runs the reason why it may miss a target at the decided allocation; "": on track."""
+    """Return for each of B runs the reason why it may miss a target at the decided allocation; "" if it doesn't."""
     chance, projected, excess = seen.chance[1], seen.projected[1], seen.excess[1]
     known = state.probabilities == state.probabilities  # it is not a number where none is required
     unlikely, beyond = chance < np.where(known, state.probabilities, DEFAULT_PROBABILITY), excess > ROUNDING

@@ -1,4 +1,5 @@
-"""Projection of runs to their end: remaining sums of metrics by allocation, and workloads as members of another."""
+"""Projection of runs to their end: remaining sums of metrics by allocation; and workloads whose runs are jobs of
+another."""
 
 from __future__ import annotations
 
@@ -425,7 +426,7 @@ WHOLE = 1e-9
 
 
 def member(layout: Layout, table: ModelTable | None) -> Member | None:
-    """Describe the workload as a member of another, by its only resource or the one called ``gpus``.
+    """Describe the workload as a ``Member`` of another one, whose resource it uses: its only one, or ``gpus``.
 
     Returns None without such a resource, or if its amounts aren't whole numbers. ``table`` None: no model yet."""
     names = layout.resources
@@ -453,8 +454,8 @@ def member(layout: Layout, table: ModelTable | None) -> Member | None:
 
 
 def _seconds(layout: Layout, table: ModelTable, column: int, amounts: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean over a run of the iterations' median seconds on each of ``amounts`` (of resource ``column``), at
-    usual features and the most of other resources."""
+    """Return the mean over a run of the iterations' median seconds on each of ``amounts`` (of resource ``column``),
+    with features in the middle of their range and the most of other resources."""
     usual = average_features(table)
     logs = usual.log_mean[layout.seconds]
     point = usual.point((usual.feature_low + usual.feature_high)[None] / 2)

@@ -21,7 +21,7 @@ class Projector(ProjectionTables):
 
     @cached_property
     def believed(self) -> Projector | None:
-        """Projector with ensemble members as feature cells, member k's C cells from k · C on; None: a single model."""
+        """Projector whose feature cell k · C + c is cell c of ensemble member k; None for a single model."""
         table = self.table.believed
         return None if table is None else Projector(self.layout, table, self.dtype)
 

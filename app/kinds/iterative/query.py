@@ -57,8 +57,8 @@ class GivenState(NamedTuple):
 def states(compiled: Compiled, given: Sequence[GivenState]) -> State:
     """Return the states of B runs from their last iterations ``given``.
 
-    The run effect follows from that iteration alone; earlier sums come from ``totals``, or else from the model under
-    this effect and the present allocation."""
+    The run effect is estimated from that iteration alone. Sums over earlier iterations are ``totals`` or, where these
+    are unknown, the model's expectation with this effect at the present allocation."""
     layout, projector = compiled.layout, compiled.projector
     columns = zip(*given, strict=True)
     iteration, levels, metrics, features, totals, targets, probabilities = (np.array(column) for column in columns)

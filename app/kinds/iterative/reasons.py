@@ -177,7 +177,7 @@ def against(own: Wording, context: DecisionContext, option: int) -> str:
 
 
 _target = lru_cache(maxsize=1024)(number)
-"""Cached, as targets recur between reports."""
+"""The function ``number`` with a cache, as the same targets recur in each report."""
 
 
 def _sure(own: Wording, chance: float, asked: str = "") -> str:
@@ -223,8 +223,8 @@ def first(words: Sequence[Wording], context: DecisionContext) -> Reason:
 
 
 def first_by_prior(words: Sequence[Wording], context: DecisionContext, problem: str = "") -> Reason:
-    """Return the reason of a run's first allocation, chosen by what workloads are like; arguments as of ``first`` and
-    ``first_without_model``."""
+    """Return the reason of a run's first allocation, chosen by the prior that was fitted to other workloads; ``words``
+    and ``context`` as in ``first``, ``problem`` as in ``first_without_model``."""
     own = first(words, context)
     return Reason("no_model", f"{own.text}; {problem or 'no domain model yet'}, so as workloads are in general")
 
@@ -283,7 +283,7 @@ _OUTSIDE = {
 
 @lru_cache(maxsize=1024)
 def outside_experience(causes: tuple[str, ...], heuristic: str) -> str:
-    """Return a text that ``heuristic`` decides, as the state is outside the policy's training conditions ``causes``."""
+    """Return a text: ``heuristic`` decides, as ``causes`` are outside the policy's training conditions."""
     return f"{', '.join(_OUTSIDE.get(cause, cause) for cause in causes)}, so {heuristic} answers"
 
 
@@ -416,8 +416,8 @@ class Following(NamedTuple):
 
 
 def following(projector: Projector, state: State, chosen: Indices, told: Announced | None) -> Following:
-    """Return the expectation of the next iteration at rows ``chosen`` [B] of the grid, with announced features
-    ``told`` or, if None or for runs that announced none, the samples' average."""
+    """Return the expectation of the next iteration at rows ``chosen`` [B] of the grid: with the announced features
+    ``told`` or, if None or for runs that announced none, averaged over the samples' features."""
     ahead = projector.ahead
     usual = _at(ahead, projector, state, chosen, ahead.point(state.features))
     if told is None:

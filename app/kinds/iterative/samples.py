@@ -49,7 +49,7 @@ Parts = Sequence[tuple[Mapping[str, float], float]]
 
 
 def names_of(layout: Layout) -> dict[str, Sequence[str]]:
-    """Return the names of the resources, metrics and features of a layout, by part (``PARTS``)."""
+    """Return the names of a layout's resources, metrics and features, each under its part's key in ``PARTS``."""
     return dict(zip(PARTS, (layout.resources, layout.metrics, layout.features), strict=True))
 
 
@@ -112,7 +112,7 @@ class Checker:
         return RowIssue(row, self._issue(data, row, column))
 
     def _goes_on(self, data: Floats) -> NDArray[np.bool_]:
-        """Return which rows but the first go on with the iteration before, at another allocation, [n − 1]."""
+        """Return a mask [n − 1]: whether a row after the first is a further segment of the previous row's iteration."""
         allocation, metrics, features = self._parts.values()
         same = data[1:] == data[:-1]
         same[:, metrics.start + self.layout.seconds] = True
@@ -447,7 +447,7 @@ class IterationSamples(ReportCodec):
         return self.checker.seconds(table)
 
     def members(self, report: SampleReport) -> int:
-        """Return the least number of JSON members that a report was read from, to detect duplicates."""
+        """Return the least number of JSON members in a report's text, by which duplicate names are detected."""
         parts = len(report.allocation) + len(report.metrics) + len(report.features)
         parts += sum(2 + len(part.allocation) for part in report.segments) + bool(report.segments)
         return 2 + parts + bool(report.features) + (report.iteration is not None)

@@ -160,10 +160,10 @@ def advance(
 
 
 def drift_variance(projector: Projector, state: State) -> Array:
-    """Return the variance of the log run effect's step until the next report, [B, M]: the samples', plus the run's own.
+    """Return the variance of the log run effect's step until the next report, [B, M]: the table's, plus
+    ``trend_variance`` times the excess of the run's standardised squared trend over ``USUAL_TREND``.
 
-    Successive errors of one sign are a trend; the excess of its square over ``USUAL_TREND`` times its mean under noise
-    is the drift, in units of ``TREND_DRIFT``."""
+    The trend is the mean of successive errors; without drift its standardised square is about 1."""
     trend = state.trend * state.trend * ((2 - TREND) / TREND)
     trend -= USUAL_TREND
     np.maximum(trend, 0, out=trend)
@@ -190,8 +190,8 @@ def kalman_update(projector: Projector, state: State, ratio: Array, noise: Array
 def filtered_by_member(projector: Projector, state: State, ratios: Array, noise: Array) -> dict[str, Array]:
     """Return the state's updated fields after a report, from K members' log ratios measured/predicted [B, K, M].
 
-    Members share the variance, as they share the noise. Their likelihood is Student's t of the innovation, with heavier
-    tails than the normal, so that no single report is decisive."""
+    Members have a common variance, as their noise is the same. Their likelihood is Student's t of the innovation, with
+    heavier tails than the normal, so that no single report is decisive."""
     effects = state.effects.reshape(ratios.shape)
     prior = state.variance + drift_variance(projector, state)
     innovation = ratios - effects
@@ -231,18 +231,18 @@ def _update_errors(state: State, error: Array, variance: Array) -> dict[str, Arr
 
 
 def own_scale(projector: Projector, state: State, usual: Array, own: Array) -> Array:
-    """Return the scale of the runs' squared log errors, [B, M]: the table's (``usual``), worth its ``noise_weight`` or
-    ``OWN_PRIOR`` iterations, and the runs' own, relative to the variance ``own`` that the model expects.
+    """Return the expected squared log errors of B runs, [B, M]: a mean of the table's, ``usual``, with a weight of
+    ``noise_weight`` (if 0, ``OWN_PRIOR``) reports, and the run's own, ``own`` · ``errors``, with that of its reports.
 
-    It is about the mean of an inverse-gamma posterior."""
+    ``own`` is the variance that the model expects. The result is about the mean of an inverse-gamma posterior."""
     count, weight = state.judged[:, None], projector.table.noise_weight or OWN_PRIOR
     scaled: Array = (weight * usual + count * state.errors * own) / (weight + count)
     return scaled
 
 
 def noise_scale(projector: Projector, state: State) -> Array:
-    """Return the runs' noise variance by their own errors so far, over the table's, [B, M]; for a table whose noise is
-    worth ``noise_weight`` iterations."""
+    """Return the ratio of each run's noise variance, estimated from its errors so far, to the table's, [B, M]; for
+    tables with a ``noise_weight`` above 0."""
     return own_scale(projector, state, projector.dtype.type(1), projector.dtype.type(1))
 
 
@@ -267,8 +267,7 @@ def member_weights(state: State) -> Array:
 
 
 def by_member(state: State, members: int) -> State:
-    """Return the states of B · K runs: each run repeated for K ensemble members, members fastest, as if that member
-    were the model.
+    """Return the states of B · K runs: row b · K + k is run b, as if ensemble member k were the model.
 
     Only fields for projections (iteration, levels, elapsed, effect, variance, errors, judged) are repeated; others keep
     B rows."""
@@ -307,7 +306,7 @@ class RunState(msgspec.Struct, frozen=True):
         row: the S numbers of the run in ``pack``, [S].
         upcoming: F features of each of U announced iterations, [U, F].
         notices: codes of the notices in the run's last decision.
-        belief: what the run's belief is of, as ``Compiled.belief``.
+        belief: identifier of the model to which the run effect relates, as ``Compiled.belief``.
     """
 
     row: NDArray[np.float64]
@@ -367,10 +366,10 @@ def _anew(projector: Projector, row: NDArray[np.float64], common: int, members: 
 
 
 def restart_belief(projector: Projector, row: NDArray[np.float64], *, related: bool) -> NDArray[np.float64]:
-    """Return a run's row of ``pack`` [S] whose belief begins anew under another domain model, ``projector``'s.
+    """Return a run's row of ``pack`` [S], its run effect estimated anew under another domain model, ``projector``'s.
 
-    Its members are equally likely again. If the models are ``related``, both fitted to the workload's samples, the mean
-    run effect is kept: it means the same under both."""
+    All ensemble members are equally likely again. If the models are ``related``, both fitted to the workload's samples,
+    the mean run effect is kept, as it means the same under both."""
     common, members = sum(_widths(projector.layout, 0)[:-2]), projector.members if projector.members > 1 else 0
     found = _anew(projector, row, common, members)
     if related:

@@ -51,7 +51,7 @@ MOST_POINTS = 400
 
 
 class Slice(NamedTuple):
-    """Allocations along one resource, with the others at the initial allocation.
+    """Allocations that differ in one resource alone; the others have their initial amounts.
 
     Attributes:
         resource: position of the resource in the layout.
@@ -178,7 +178,7 @@ ANNOUNCED = "It can't be told of runs that announce what comes: what was announc
 def hindsight(compiled: Compiled, history: RunHistory) -> Hindsight:
     """Replay a run from its reports, and compare every heuristic at up to ``POINTS`` of its decisions.
 
-    Returns a text alone without reports, if some are left out, or if the run announced iterations."""
+    The result is only a text if there are no reports, if some are missing, or if the run announced iterations."""
     if not history.steps:
         return Hindsight([], NOTHING_YET)
     if len(history.steps) < history.iterations - history.start.get("first_iteration", 0):
@@ -365,7 +365,7 @@ def _progress(compiled: Compiled, history: RunHistory, metric: Metric, wanted: f
 
 
 def alternatives(compiled: Compiled, history: RunHistory) -> list[Alternative]:
-    """Return what the heuristics would decide now; empty if the run is complete or its state unknown."""
+    """Return the heuristics' decisions for the next iteration; empty if the run is complete or its state unknown."""
     state = state_of(compiled, history.state)
     if state is None or int(state.iteration[0]) >= compiled.layout.iterations:
         return []

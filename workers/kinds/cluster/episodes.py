@@ -25,8 +25,8 @@ class HiddenJobs(NamedTuple):
     """Hidden variables of the L jobs of each of B episodes, which no policy may read.
 
     Attributes:
-        start: iterations that each job has made before it comes, in the count of ``Clusters``, [B, L].
-        steps: iterations from there until the job is finished; 0 where there is no job, [B, L].
+        start: number of iterations (``Clusters.done``) with which each job is submitted, [B, L].
+        steps: number of iterations that the job then needs; 0 where there is no job, [B, L].
         ideal: seconds that the job would take alone on the whole cluster, [B, L].
         believed: index of its application in the model that rules assume, [B, L].
         begins: time of day at which the episode begins, seconds since 0:00 UTC, [B].
@@ -73,7 +73,7 @@ class Episodes(NamedTuple):
 
 
 def jobs_of(episodes: Episodes, b: int, minimum: int, maximum: int | Integers) -> Jobs:
-    """Return the J active jobs of cluster ``b`` (index); ``minimum`` and ``maximum`` limit the GPUs of each."""
+    """Return the J active jobs of cluster ``b`` (index), each limited to ``minimum`` to ``maximum`` GPUs."""
     clusters = episodes.clusters
     there = clusters.there[b, : clusters.counts[b, THERE]]
     ceiling = clusters.ceiling[b, there]
@@ -120,7 +120,7 @@ class Source(Protocol):
         ...
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return cluster ``b`` (index) as scheduling rules see it."""
+        """Return the state of cluster ``b`` (index) that scheduling rules may read."""
         ...
 
     def ahead(self, drawn: HiddenJobs, part: Floats) -> RemainingGain | None:
@@ -260,8 +260,8 @@ def usual(part: Floats) -> Floats:
 
 
 def courses(model: ClusterModel, applications: Sequence[str]) -> Floats:
-    """Return the gap to the final value of A applications at the fractions ``PARTS`` of a run, [A, 33], by the mean
-    curve, else ``usual``.
+    """Return the gap to the final value of A applications at the fractions ``PARTS`` of a run, [A, 33], by an
+    application's mean learning curve, or by ``usual`` if it has none that improves.
     """
     return np.stack([_course(model, name) for name in applications])
 
@@ -276,7 +276,7 @@ def _course(model: ClusterModel, application: str) -> Floats:
 
 
 def known_class(model: ClusterModel, application: str) -> int:
-    """Return the index of an application's class of curves, of its metric before its loss; −1: none that improves."""
+    """Return the index of the class of an application's metric, else loss, whose mean curve improves; −1: none."""
     mean = model.curves.mean
     known = [model.curve_class(application, rises) for rises in (True, False)]
     return next((own for own in known if own >= 0 and mean[own, -1] > mean[own, 0]), -1)
@@ -313,7 +313,7 @@ class ComingJobs(NamedTuple):
 
 
 def playable(arrivals: Arrivals) -> bool:
-    """Whether jobs can be drawn from ``arrivals``: it has a rate above 0, and a job of known training time."""
+    """Return whether jobs can be drawn from ``arrivals``: it has a rate above 0 and a job of known training time."""
     return bool(arrivals.rate.sum() > 0 and (~np.isnan(arrivals.jobs[:, DURATION])).any())
 
 
@@ -387,7 +387,7 @@ class DrawnCurves(NamedTuple):
 
 
 def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
-    """Draw curves of the class of index ``own`` from the fitted normal distribution, always the same curves."""
+    """Draw curves of the class of index ``own`` from the fitted normal distribution, with a fixed seed."""
     grid, random = curves.grid[own], np.random.default_rng(0)
     iterations = np.linspace(0, grid[-1], STEPS + 1)[1:]
     factors = random.standard_normal((DRAWN, curves.basis.shape[2]))
@@ -398,8 +398,8 @@ def draw_curves(curves: LearningCurves, own: int) -> DrawnCurves:
 
 
 def foreseen(curves: LearningCurves, own: int, of: DrawnCurves) -> RemainingGain:
-    """Forecast drawn curves of class ``own`` (index) before the first and after each point: level, gain, half-width,
-    [DRAWN, STEPS + 1] each; NaN before the first point.
+    """Forecast level, gain and half-width of each drawn curve of class ``own`` (index) after its first 0 to ``STEPS``
+    points, [DRAWN, STEPS + 1] each; NaN after none.
     """
     which, until = np.full(DRAWN, own), np.full(DRAWN, of.iteration[-1])
     found = [np.full((len(RemainingGain._fields), DRAWN), np.nan)]
@@ -417,7 +417,7 @@ class CurveForecasts(NamedTuple):
 
     Attributes:
         first: index of each application's first curve; −1: it has no curves, [A].
-        forecasts: level, gain and half-width forecast on all K curves, [K, STEPS + 1] each.
+        forecasts: forecast level, gain and half-width of all K curves after 0 to ``STEPS`` points, [K, STEPS + 1] each.
     """
 
     first: Integers
@@ -445,7 +445,7 @@ def initial_convergence(shape: tuple[int, int]) -> Converging:
 
 
 def seen_at(table: RemainingGain, curve: Integers, part: Floats) -> RemainingGain:
-    """Read the forecasts of ``curve`` (indices; −1 gives NaN) after the fraction ``part`` of iterations, any shape."""
+    """Read the forecasts of curves ``curve`` (indices; −1: NaN) after the share ``part`` of iterations, any shape."""
     at = np.clip((part * STEPS + 1e-9).astype(np.int64), 0, STEPS)
     return RemainingGain(*(np.where(curve >= 0, column[curve, at], np.nan) for column in table))
 

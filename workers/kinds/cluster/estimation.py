@@ -75,7 +75,9 @@ class StepFit(NamedTuple):
 
 
 def fit_steps(measured: StepMeasurements, seed: int) -> StepFit:
-    """Fit families that predict held-out places (GPUs on nodes) about equally well.
+    """Fit one application's seconds per step by several families, each judged on held-out places (GPUs on nodes).
+
+    The members are of the family with the least error, and of those whose error is at most ``LIKELY`` times as large.
 
     Raises:
         TooLittleData: fewer than 3 measured steps, or all on one number of GPUs and nodes.
@@ -124,7 +126,7 @@ def _thin_places(measured: StepMeasurements, rng: np.random.Generator) -> Intege
 
 
 def _members(chosen: Selection, known: StepMeasurements, place: Integers, rng: np.random.Generator) -> list[Estimator]:
-    """Fit the selected family and those about as good, on all places, then on bootstrap samples: six members."""
+    """Fit the selected family and those about as good to all places, then to bootstrap samples: six members in all."""
     able = [one for one in chosen.candidates if one.held_out is not None and one.family in TRIED]
     likely = [one.family for one in able if one.log_error <= LIKELY * chosen.chosen.log_error]
     order = sorted(likely, key=lambda name: name != chosen.family)
@@ -187,7 +189,7 @@ def _table(fitted: StepFit, gpus: Integers, local: Floats, node: Integers) -> Fl
 
 
 def _clip_to_measured(logs: Floats, measured: StepMeasurements) -> Floats:
-    """Clip natural-log seconds [M, 3, G, K] to three times the measured range, since extrapolated lines may reach 0."""
+    """Clip natural-log seconds [M, 3, G, K] to 1/3 to 3 times the measured range, as extrapolated lines may reach 0."""
     low, high = np.log(measured.seconds.min() / BEYOND), np.log(measured.seconds.max() * BEYOND)
     return np.clip(logs, low, high)
 
@@ -202,7 +204,7 @@ def _clip_to_measured(logs: Floats, measured: StepMeasurements) -> Floats:
 SEARCH_ROWS, MOST_ROWS = 400, 2_000
 FOLDS = 5
 START = np.log([0.1, 0.1, 0.1, 0.05, 0.1])
-"""Initial log standard deviations of: common part, sensitivity, pressure, pairs, a measurement's noise."""
+"""Natural logs of initial standard deviations: common part, sensitivity, pressure, pairs, noise of a measurement."""
 LOWEST, HIGHEST = np.log(1e-3), np.log(3.0)
 
 
@@ -239,7 +241,7 @@ def fit_pairs(shared: SharedSteps, applications: int, seed: int) -> tuple[Interf
 def pairs(shared: SharedSteps, applications: int, spreads: Floats) -> Interference:
     """Compute the posterior of the slow-downs of all pairs of ``applications`` (their number) from measured steps.
 
-    ``spreads``: natural-log standard deviations of the five parts, [5].
+    ``spreads``: natural logs of the standard deviations of the five parts (in the order of ``START``), [5].
     """
     one, other = (part.ravel() for part in np.indices((applications, applications)))
     asked = SharedSteps(one, np.eye(applications)[other], np.zeros(len(one)))
@@ -290,7 +292,7 @@ def _judge_forecasts(
 def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[Floats, Floats]:
     """Predict the natural log of the slow-downs of the n steps ``asked``: means and standard deviations, [n] each.
 
-    ``known``: measured steps; ``spreads``: natural-log standard deviations of the five parts, [5].
+    ``known``: measured steps; ``spreads``: natural logs of the standard deviations of the parts, as for ``pairs``, [5].
     """
     solved = cho_factor(_covariance(known, known, spreads) + _noise(known, spreads), lower=True)
     across = _covariance(asked, known, spreads)
@@ -300,8 +302,8 @@ def foretold(known: SharedSteps, asked: SharedSteps, spreads: Floats) -> tuple[F
 
 
 def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
-    """Estimate the natural-log standard deviations of the five parts, [5], by maximum marginal likelihood on a random
-    subset of rows.
+    """Estimate the natural logs of the standard deviations of the five parts, as for ``pairs``, [5], by maximum
+    marginal likelihood on a random subset of rows.
     """
     few = shared.take(rng.permutation(len(shared.log))[:SEARCH_ROWS])
     parts, size = _parts(few, few), len(few.log)
@@ -317,7 +319,7 @@ def likeliest(shared: SharedSteps, rng: np.random.Generator) -> Floats:
 
 
 def _parts(one: SharedSteps, other: SharedSteps) -> Floats:
-    """Return the four parts of the covariance between n and m measurements, at unit variance, [4, n, m]."""
+    """Return the covariance of n and m measurements by each of the first four parts, at unit variance, [4, n, m]."""
     number = np.outer(one.beside.sum(axis=1), other.beside.sum(axis=1))
     same = one.application[:, None] == other.application
     together = one.beside @ other.beside.T
@@ -370,7 +372,7 @@ def fit_arrivals(logs: Sequence[Floats], queues: int, seed: int) -> tuple[Arriva
 
 
 def _hourly(log: Floats, queues: int) -> tuple[Floats, Floats, Integers]:
-    """Count jobs by hour and queue, [h, Q]; also return each hour's covered share and its hour of the day, [h]."""
+    """Count jobs by hour and queue, [h, Q], for h hours; also return each hour's covered share and hour of day, [h]."""
     start, end = float(log[0, TIME]), float(log[-1, TIME])
     first = int(start // HOUR_SECONDS)
     number = int(max(end, start + HOUR_SECONDS) // HOUR_SECONDS) - first + 1

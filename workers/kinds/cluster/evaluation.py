@@ -139,7 +139,7 @@ class GivenBack(NamedTuple):
 
 
 def convergence(layout: Layout, model: ClusterModel) -> list[Json]:
-    """Chart the GPUs that convergence frees and what it costs, as a list of one; [] without convergence or curves."""
+    """Chart the GPUs that convergence frees and its loss, as a list of one; [] without convergence or curves."""
     wanted, curves = layout.spec.convergence, model.curves
     if wanted is None or not len(curves.family):
         return []

@@ -110,7 +110,7 @@ class CurveFit(NamedTuple):
 
 
 def fit_class(curves: Sequence[Curve], seed: int) -> CurveFit:
-    """Fit one application's curves, at least one; fewer than nine whole curves only give factors of the intervals."""
+    """Fit one class of at least one curve; with fewer than nine whole curves, forecasts are parametric."""
     usable = [one for one in curves if len(one.value) >= FEWEST_POINTS]
     whole = _whole(usable)
     if len(whole) < FEWEST_CURVES:
@@ -151,8 +151,8 @@ def none() -> LearningCurves:
 
 
 def alike(curves: Sequence[Curve]) -> tuple[Floats, Floats, Floats, Floats]:
-    """Compute principal components of whole curves: grid of E iterations [E], mean [E], basis [E, R], variance of the
-    noise [E]. ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
+    """Compute principal components of whole curves: grid of E iterations [E], mean [E], basis [E, R] of R directions,
+    and variance of the noise [E]. ``basis`` times R standard normal factors, added to ``mean``, is a random curve.
     """
     grid = np.linspace(
         min(one.iteration[0] for one in curves), float(np.median([one.iteration[-1] for one in curves])), POINTS
@@ -196,8 +196,8 @@ def _test_forecasts(known: Sequence[Curve], curves: Sequence[Curve], asked: Inte
 
 
 def _cut(curves: Sequence[Curve], parts: Sequence[float]) -> tuple[CurvePoints, Floats]:
-    """Return the points that the service keeps of each curve up to the fraction ``parts`` of its length, without its
-    last point, [C, k], and its last iteration, [C].
+    """Return, for C curves, the points that the service keeps up to the fraction ``parts`` of each curve's length,
+    without its last point, [C, k], and the curve's last iteration, [C].
     """
     until = np.array([one.iteration[-1] for one in curves])
     due = (1 - SMALLEST) * np.asarray(parts) * until
@@ -223,7 +223,7 @@ def _errors(tested: ForecastTests) -> Floats:
 
 
 def _factors(tested: ForecastTests) -> Floats:
-    """Return the factors by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: too few."""
+    """Return the factors by which half-widths hold 90 % of the errors, by family and age, [2, 10]; NaN: few errors."""
     distance = _distance(tested)
     return np.array([[_factor(own[tested.age == age]) for age in range(len(AGES))] for own in distance])
 
@@ -412,8 +412,8 @@ def throughput_seconds(steps: Floats, table: Any, speeds: Floats) -> Floats:
 
 
 def beside(gathered: PooledExecutions, expected: Floats) -> SharedSteps:
-    """Return steps measured beside other jobs, relative to the median of the same step measured alone, else to
-    ``expected`` seconds [n]. Steps without either are left out.
+    """Return the steps measured beside other jobs, with their seconds relative to the median of the same step measured
+    alone, else to ``expected`` seconds [n]. Steps without either are left out.
     """
     key = [APPLICATION, GPUS, NODES, NODE_CLASS, BATCH]
     lone = gathered.steps[gathered.steps[:, BESIDE] < 0]

@@ -189,7 +189,7 @@ def _train_job(rules: Rules, c: Clusters, b: int, job: int, slower: float) -> fl
 
 @kernel
 def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int:
-    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many that had GPUs moved."""
+    """Give the active jobs ``wanted`` GPUs [J] and nodes; moved jobs restart. Return how many of them had GPUs."""
     there, moved = c.there[b, : len(wanted)], 0
     before = c.held[b][there]
     held = place_gpus(c.capacity[b], before, wanted)
@@ -210,7 +210,9 @@ def apply_allocation(rules: Rules, c: Clusters, b: int, wanted: Integers) -> int
 
 @kernel
 def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Return the most GPUs that each active job may get, [J], by application, growth and convergence."""
+    """Return the most GPUs that each active job may get, [J]: the least of its application's limit, ``growth`` times
+    the most that it has had, and its ceiling by convergence.
+    """
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -223,7 +225,9 @@ def most_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Return each active job's effective queue after ageing, 0 the most urgent, [J]; ``LATE`` beyond the patience."""
+    """Return each active job's effective queue, [J], 0 the most urgent: one less per ``ageing`` seconds that it has
+    waited, and ``LATE`` beyond the patience.
+    """
     found = np.empty(c.counts[b, THERE], np.int64)
     for at in range(len(found)):
         job = c.there[b, at]
@@ -236,7 +240,7 @@ def urgency(rules: Rules, c: Clusters, b: int) -> Integers:
 
 @kernel
 def allocate_gpus(rules: Rules, c: Clusters, b: int) -> Integers:
-    """Allocate GPUs to each active job, [J], by the rule ``app.kinds.cluster.strategies.completing``."""
+    """Return the GPUs of each active job, [J]: the fewest in order of urgency, then more by marginal value."""
     limit, level = most_gpus(rules, c, b), urgency(rules, c, b)
     limit = np.where(level == LATE, np.minimum(limit, rules.sizes[1]), limit)
     total, value = c.capacity[b].sum(), values(rules, c, b, limit)
@@ -266,7 +270,7 @@ def initial_sizes(rules: Rules, level: Integers, first: Floats, total: int) -> I
 
 @kernel
 def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
-    """Return the seconds left of a job at each of ``sizes``, [R], infinite at 0 GPUs; before it ran, as expected."""
+    """Return a job's seconds left at each of ``sizes``, [R], infinite at 0 GPUs; before it runs, by ``expected``."""
     kind, epoch = c.application[b, job], c.epoch[b, job]
     left = rules.ends[kind, rules.epochs[kind] - 1] - c.done[b, job]
     if not c.been[b, job] and c.expected[b, job]:
@@ -279,15 +283,17 @@ def seconds_left(rules: Rules, c: Clusters, b: int, job: int) -> Floats:
 
 @kernel
 def usual_seconds(each: Floats, sizes: Integers, fair: int) -> float:
-    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none is finite, at any size."""
+    """Return the least of the seconds left ``each`` [R] at up to ``fair`` GPUs; if none of these is finite, of all."""
     found = each[sizes <= fair].min()
     return found if found < np.inf else each.min()
 
 
 @kernel
 def values(rules: Rules, c: Clusters, b: int, limit: Integers) -> Floats:
-    """Return the value of each of ``sizes`` to each active job, [J, R], −∞ above ``limit`` GPUs [J], as the kind's
-    ``strategies.values``.
+    """Return the value of each of ``sizes`` to each active job, [J, R]; −∞ above ``limit`` GPUs [J].
+
+    As in the kind's ``strategies.values``: the job's weight, larger for shorter jobs, times a power of its speed-up
+    over a fair share, less by the share of its time that a restart takes if its size changes.
     """
     count, sizes, total = len(limit), rules.sizes, c.capacity[b].sum()
     there = c.there[b, :count]
@@ -393,7 +399,7 @@ def price_per_hour(clusters: Clusters, price: Floats) -> Floats:
 
 @kernel
 def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
-    """Return the active job of each cluster whose weight is oldest, [B]; ``NOBODY`` if no job is active.
+    """Return the active job of each cluster whose weight was decided longest ago, [B]; ``NOBODY`` if no job is active.
 
     Args:
         clusters: B clusters.
@@ -410,7 +416,7 @@ def next_weighed_job(clusters: Clusters, weighed: Floats) -> Integers:
 
 @kernel
 def observe_jobs(rules: Rules, clusters: Clusters, jobs: Integers, coming: Floats) -> Floats:
-    """Observe one job of each cluster: [B, F], F numbers in the order of ``ENTRIES``, as ``policies.observe``.
+    """Observe one job of each cluster: the F numbers named in ``ENTRIES``, as the kind's ``policies.observe``, [B, F].
 
     Args:
         rules, clusters: B clusters.
@@ -471,8 +477,10 @@ def _observe_job(rules: Rules, c: Clusters, b: int, job: int, coming: float) -> 
 
 @kernel
 def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Integers:
-    """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]: GPUs of each job on each node, [J, N], with few
-    nodes and few moves from ``before`` [J, N], as the kind's ``placement.place``.
+    """Place ``wanted`` GPUs [J] on nodes with ``capacity`` GPUs [N]; return each job's GPUs on each node, [J, N].
+
+    There are few moves from ``before`` [J, N] and few nodes per job, as in the kind's ``placement.place``. ``wanted``
+    must not exceed the capacity in all, else the call never returns.
     """
     held, missing = np.zeros_like(before), wanted.copy()
     for job in range(len(wanted)):
@@ -498,7 +506,7 @@ def place_gpus(capacity: Integers, before: Integers, wanted: Integers) -> Intege
 
 @kernel
 def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
-    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place; return whether all fit, as ``placement.pack``."""
+    """Add ``missing`` GPUs [J] to ``held`` [J, N] in place, as whole nodes and one rest; return whether all fit."""
     largest = max(1, capacity.max())
     parts = np.zeros((len(missing), largest + 1), np.int64)
     for job in range(len(missing)):
@@ -524,7 +532,7 @@ def pack_gpus(capacity: Integers, held: Integers, missing: Integers) -> bool:
 
 @kernel
 def _room(free: Integers, held: Integers, size: int) -> int:
-    """Return the fullest node with ``size`` free GPUs, else the one where the fewest must be moved away; −1: none."""
+    """Return the index of the fullest node with ``size`` free GPUs, else of that with the fewest to move; −1: none."""
     found, least = -1, 0
     for node in range(len(free)):
         if free[node] >= size and (found < 0 or free[node] < least):

@@ -57,7 +57,8 @@ class LearnedCluster(SimulatedKind):
         return ClusterWorld(layout, PlayedSource(layout, beliefs), conditions, len(beliefs) - 1)
 
     def trainer(self, workload: Workload, request: Request, champion: bytes | None) -> Trainer:
-        """Make a competition of algorithms; policy gradients first imitate the default rule, unless requests differ.
+        """Make a competition of algorithms. Policy gradients first imitate the default rule if ``request`` has neither
+        ``imitate`` nor ``start``.
 
         Raises:
             Untrainable: no sample tells when jobs came and how long they ran.

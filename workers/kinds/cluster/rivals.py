@@ -1,4 +1,4 @@
-"""The default rule of kind ``cluster`` with other numbers, and with true lengths of jobs and seconds of their steps."""
+"""The default rule of kind ``cluster`` with other constants, and with the true lengths and speeds of jobs."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ LEAST_SCALING = 0.05
 
 
 def constants_at(point: Floats) -> Constants:
-    """Return the rule's constants at a ``point`` [3]: logarithms of 1 − scaling, damping and horizon over the usual."""
+    """Return the rule's constants at a ``point`` [3]: natural logs of 1 − scaling, damping, horizon over the usual."""
     unscaled, damping, horizon = np.exp(point).tolist()
     scaling = max(1 - (1 - USUAL.scaling) * unscaled, LEAST_SCALING)
     return Constants(scaling, USUAL.damping * damping, USUAL.horizon_seconds * horizon)
 
 
 class CompiledRule:
-    """The default rule with other constants, as the simulator has it compiled, at a hundredth of the time.
+    """The default rule with other constants, compiled in the simulator, which takes a hundredth of the time.
 
-    It decides as the served one, but does not see how fast jobs really run in a cluster.
+    Unlike the served rule it does not see how fast jobs really run in a cluster.
     """
 
     name = WITH_MODEL
@@ -56,7 +56,7 @@ class CompiledRule:
 
 
 class ServedRule(CompiledRule):
-    """The default rule with other constants, as it is served, and with true lengths and speeds of jobs if it knows."""
+    """The default rule with other constants, as it is served; if it ``knows``, with true lengths and speeds of jobs."""
 
     def __init__(self, constants: Constants, *, knows: bool = False) -> None:
         super().__init__(constants)
@@ -72,7 +72,7 @@ class ServedRule(CompiledRule):
 
 
 class TrueOutlook(NamedTuple):
-    """The part of an outlook that the default rule uses, from the truth.
+    """The forecasts of an outlook that the default rule uses, with true values in their place.
 
     Attributes:
         steps: iterations left of each of J jobs, [J].
@@ -83,12 +83,12 @@ class TrueOutlook(NamedTuple):
     seconds: Floats
 
     def seconds_left(self, gpus: Integers) -> Floats:
-        """Return seconds to completion of J jobs on K numbers of GPUs each, ``gpus`` [J, K], [J, K]."""
+        """Return the seconds to completion, [J, K], of J jobs, each on K numbers of GPUs, ``gpus`` [J, K]."""
         return np.asarray(self.steps[:, None] * np.take_along_axis(self.seconds, gpus, axis=1), np.float64)
 
 
 class KnownSource:
-    """A source of clusters whose rules know the truth; everything else is that of ``source``."""
+    """A source of clusters that shows rules the true lengths and speeds of jobs, and is otherwise as ``source``."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -98,7 +98,7 @@ class KnownSource:
         return getattr(self._source, name)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return cluster ``b`` (index) with the true outlook."""
+        """Return the state of cluster ``b`` (index) that scheduling rules may read, with the true outlook."""
         clusters = episodes.clusters
         there = clusters.there[b, : clusters.counts[b, THERE]]
         rate = self._source.rules.rate[clusters.application[b, there], :, 0]
@@ -109,10 +109,10 @@ class KnownSource:
 
 
 class ClusterRivals(Rivals):
-    """Plays of the default rule in worlds of a ``workload`` under its domain model, which is what its clusters follow.
+    """Plays of the default rule in worlds whose clusters follow the domain model of ``workload``.
 
-    In these the seconds of steps are those of the model, but for a factor that all jobs of a cluster share. The search
-    plays the compiled rule; the comparisons play the one that is served.
+    The seconds of steps are those of the model, times a factor that all jobs of a cluster have in common. The search
+    plays the compiled rule, the comparisons the served one.
     """
 
     served = WITH_MODEL

@@ -1,7 +1,7 @@
 """The world of a ``cluster`` workload: B clusters stepped by the compiled simulator.
 
-In each interval a learner sets the weight of one job per cluster, of the one whose weight is oldest; GPUs are then
-allocated by the rule ``soonest``. Published agents and rules decide on all jobs at once, as in the service.
+In each interval a learner sets the weight of one job per cluster, the job whose weight was decided longest ago; GPUs
+are then allocated by the rule ``soonest``. Published agents and rules decide on all jobs at once, as in the service.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class ClusterWorld(SimulatedWorld):
         return spent, terms(self.layout, state.drawn, clusters, spent, moved, last=last)
 
     def _update_convergence(self, clusters: Clusters, drawn: HiddenJobs, before: Converging) -> Converging:
-        """Return the updated state of convergence of the jobs, [B, L]; ``before`` if the spec has no convergence."""
+        """Return the jobs' next state of convergence, [B, L]; ``before`` if the spec has no convergence."""
         convergence = self.layout.spec.convergence
         ahead = None if convergence is None else self.source.ahead(drawn, 1.0 - remaining_share(clusters, drawn))
         if convergence is None or ahead is None:
@@ -243,7 +243,7 @@ class ClusterWorld(SimulatedWorld):
         return update_ceilings(self.layout, convergence, clusters, ahead, before)
 
     def _update_measurements(self, state: Episodes, made: Floats, seconds: Floats) -> Episodes:
-        """Update jobs' steps per second from ``made`` steps in ``seconds``, [B, L], and which jobs are demoted."""
+        """Return the state with the pace of ``made`` steps in ``seconds``, [B, L] each, and with newly demoted jobs."""
         clusters = state.clusters
         went = (made > 0) & (seconds > 0) & (clusters.gpus > 0)
         served = (state.demoted == NEVER) & (clusters.running * clusters.asked >= self.layout.demotion)
@@ -426,7 +426,7 @@ class PlayedSource(Source):
         return self._beliefs[0].coming_at(second_of_day)
 
     def moment(self, episodes: Episodes, b: int) -> Situation:
-        """Return cluster ``b`` (index) as the service sees it if jobs report pace (steps/s), iterations and data."""
+        """Return the state of cluster ``b`` (index) that rules see if jobs report pace (steps/s), iterations, data."""
         clusters, spec = episodes.clusters, self._layout.spec
         now, capacity = float(clusters.now[b]), clusters.capacity[b]
         jobs = jobs_of(episodes, b, spec.minimum, self._most)

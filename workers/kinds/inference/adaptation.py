@@ -55,7 +55,7 @@ class Tasks(NamedTuple):
     """Training data: N adaptation tasks, and M samples of a user's load.
 
     Attributes:
-        past: K batches that *pace* adapts to, [N, K, …].
+        past: K batches to which *pace* adapts, [N, K, …].
         coming: Q batches that *pace* then predicts, [N, Q, …].
         episode: index of each task's episode, [N].
         parts: number of a user's requests in each of the last parts of control intervals, [M, PARTS].
@@ -87,7 +87,7 @@ class _Looks(NamedTuple):
 
 
 class ExploringPolicy(Policy, Scaler):
-    """A policy that looks ahead, takes 20 % random actions, and turns on random numbers of servers."""
+    """A policy that looks ahead, takes 20 % random actions, and asks for random numbers of servers."""
 
     name = "exploring"
 
@@ -390,7 +390,8 @@ RIDGE = 1.0  # ridge penalty, relative to a sum of squares over all samples
 
 
 class LoadFit(NamedTuple):
-    """A fitted forecast of the load level (root of requests over the usual root, minus 1) in the next control interval.
+    """A fitted forecast of the load level in the next control interval: the square root of the number of requests over
+    its usual value, minus 1.
 
     Attributes:
         weights: weights of the levels in the last parts, and of a constant, [PARTS + 1].

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class LearnedInference(SimulatedKind, Online):
-    """The learning half of kind ``inference``: one agent for all users, or one for each."""
+    """The learning half of kind ``inference``: one agent for all users, or one agent for each user."""
 
     name = "inference"
     own = (ALGORITHM,)
@@ -70,7 +70,11 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(workload.spec), models, conditions)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Any:
-        """Make the world; for learners its episodes restart one by one, with a policy per user it is ``Clients``."""
+        """Make the world; its episodes restart one by one for learners, who get ``Clients`` with a policy per user.
+
+        Raises:
+            IncompatibleModel, CheckpointError: as ``world``.
+        """
         from workers.kinds.inference.simulator.world import Clients
 
         world = self.world(workload, conditions)
@@ -123,7 +127,8 @@ class LearnedInference(SimulatedKind, Online):
         return InferenceWorld(self.layout(spec), [window.adapt(believed)], conditions, log, believed)
 
     def window(self, workload: Workload, runs: Sequence[LoggedRun]) -> bytes:
-        """Pack the arrival times of requests, and the log of batches' seconds over the model's expectation.
+        """Pack the runs' arrival times of requests, and the natural log of batch seconds over the model's expectation,
+        as bytes.
 
         Raises:
             TooLittleData: the window has too few requests, or no run reported long enough.

@@ -1,4 +1,4 @@
-"""The default rule of kind ``inference`` with other numbers, and with true rates and service times."""
+"""The default rule of kind ``inference`` with other parameters, and with true rates and service times."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ LEAST_WEIGHT = 0.1
 
 
 class NumberedRule(Composed):
-    """The default rule with R vectors of numbers, each of which answers B/R of B episodes.
+    """The default rule with R vectors of parameters (``RuleNumbers``), each of which decides in B/R of B episodes.
 
     Args:
-        points: natural logarithms of ``RuleNumbers``, [R, 5].
+        points: natural logarithms of the parameters, [R, 5].
         adapts: as for ``Composed``.
     """
 
@@ -41,14 +41,14 @@ class NumberedRule(Composed):
         self._factors = np.exp(points)
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the default rule does, with each episode's numbers."""
+        """Choose as the default rule does, with each episode's parameters."""
         each = np.repeat(self._factors, len(situation.state.asked) // len(self._factors), axis=0)
         projector = situation.projector._replace(numbers=RuleNumbers(*each.T))
         return super().act(situation._replace(projector=projector))
 
 
 class Truth(NamedTuple):
-    """What is true in B episodes of U users and W windows of ``window`` seconds.
+    """True rates and service times in B episodes of U users and W windows of ``window`` seconds.
 
     Attributes:
         rate: requests per second in each window, [B, U, W].
@@ -64,7 +64,7 @@ class Truth(NamedTuple):
 
     @classmethod
     def of(cls, world: InferenceWorld) -> Self:
-        """Read what is true in the episodes that ``world`` plays. Raises ValueError if requests are recorded."""
+        """Read the truth of the episodes that ``world`` plays. Raises ValueError if it replays recorded requests."""
         if world.recorded is not None:
             raise ValueError("recorded requests come at no known rate")
         given, streams, factors = world.given, world.worlds.streams.copy(), world.worlds.factors.copy()
@@ -79,8 +79,8 @@ class Truth(NamedTuple):
     def mean_rate(self, since: Floats, until: Floats) -> Floats:
         """Return the mean requests per second between two moments [B] of each episode, [B, U].
 
-        Of what is after an episode's end nothing counts, and if all is, the last window does: the end of a simulated
-        episode is no knowledge of rates.
+        Time after an episode's end is left out, since that end is no knowledge of rates; if all of it is after the end,
+        the last window is taken.
         """
         until = np.minimum(until, self.edges[-1])
         since = np.minimum(since, until - (self.edges[-1] - self.edges[-2]))
@@ -90,13 +90,13 @@ class Truth(NamedTuple):
 
 
 class KnowingRule(NumberedRule):
-    """The default rule with one vector of numbers that knows each episode's service times and rates.
+    """The default rule with one vector of parameters, and with each episode's true service times and rates.
 
-    The scaler expects the mean rates until a server that starts now has been up for a control interval, and those of
-    the time after that for which servers are kept; the dispatcher expects the present rates.
+    The scaler reads two mean rates: until a server that starts now has been up for a control interval, and from then on
+    for the time for which servers are kept. The dispatcher reads the present rates.
 
     Attributes:
-        truth: what is true in the episodes of the present world; None before the first decision.
+        truth: true values in the episodes of the present world; None before the first decision.
     """
 
     def __init__(self, point: Floats) -> None:
@@ -105,11 +105,11 @@ class KnowingRule(NumberedRule):
         self.truth: Truth | None = None
 
     def watch(self, world: InferenceWorld) -> None:
-        """Play in ``world`` from now on; what is true there is read at the first decision."""
+        """Play in ``world`` from now on; its truth is read at the first decision."""
         self._world, self.truth = world, None
 
     def act(self, situation: Situation) -> Choice:
-        """Choose as the tuned rule does that expects what is true. Raises RuntimeError before ``watch``."""
+        """Choose as the rule does if it expects the true values. Raises RuntimeError before ``watch``."""
         if self._world is None:
             raise RuntimeError("watch() comes before the first decision")
         truth = self.truth = self.truth or Truth.of(self._world)
@@ -131,7 +131,7 @@ class KnowingRule(NumberedRule):
 
 
 class InferenceRivals(Rivals):
-    """Plays of the default rule in worlds of a ``workload`` under its domain model, which is what its runs follow."""
+    """Plays of the default rule in worlds whose runs follow the domain model of ``workload``."""
 
     served = BASELINES[0].name
     spread = (0.5, 1.0, 0.5, 0.7, 0.5)
@@ -156,8 +156,8 @@ class InferenceRivals(Rivals):
         return self._returns(KnowingRule(point), seed, episodes, 1)
 
     def bounds(self, seed: int, episodes: int) -> Floats:
-        """Return the return with the fewest servers and the most accurate answers without delay, [E]: no policy has
-        more, since all four terms are costs.
+        """Return the return of fewest servers and most accurate answers without delay, [E]: an upper bound for any
+        policy, since all four terms of the reward are costs.
         """
         del seed
         layout, weights = self._kind.layout(self._workload.spec), self._workload.spec.weights

@@ -172,8 +172,8 @@ def slower(layout: Layout, model: ServiceModel, batches: Batches) -> Floats:
     """Estimate the natural log of batch seconds over the model's expectation, by class and variant, [C, V]; all 0
     without any batch.
 
-    A two-level normal model: a common slow-down, and deviations of each class and variant from it, given the median of
-    each one's batches with the model's spread.
+    The model is normal with two levels: a common slow-down, and deviations of each class and variant from it, given the
+    median of each one's batches with the model's spread.
     """
     expected = model.log_seconds.mean(axis=0)  # [C, V, K]
     excess, count = np.zeros(expected.shape[:2]), np.zeros(expected.shape[:2])

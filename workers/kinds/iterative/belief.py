@@ -193,7 +193,7 @@ class _Posterior:
         return _Stages(-squares / 2, level, precision)
 
     def _prior(self, fit: _Stages, share: int, rng: np.random.Generator | None) -> Floats:
-        """Return the log prior [J] of a stage's share if ``share`` is the index of the application's own share.
+        """Return the log prior [J] of a stage's share, given the index ``share`` of the application's own share.
 
         Its concentration is drawn from the posterior by ``rng`` (Gumbel-max); with None it is the most likely one.
         """
@@ -268,8 +268,8 @@ def shift_members(
 ) -> ModelTable:
     """Return ``table`` with shifted members for metrics whose belief mean fits clearly worse than the selected family.
 
-    Within the measured allocations the members' mean becomes the family's value; elsewhere members shift as at the
-    nearest measured allocation. So differences between members are kept, and their laws elsewhere.
+    At measured allocations the mean over members then equals the family's value; at others the members shift as at the
+    nearest measured allocation. Differences between members stay as they are.
 
     Args:
         flat: all rows of the samples.
@@ -335,9 +335,9 @@ def members(
     Args:
         inputs: allocation and features of each entry of the table, feature cells varying fastest, [A · C, R + F].
         bin_of: bin of each iteration, [iterations].
-        selections: each metric's selected family, or None. Only the effect of features, and whether iterations differ,
-            are taken from it; the effect of allocations is drawn.
-        used: rows to fit each metric on, bool [n].
+        selections: each metric's selected family, or None. Its effect of features is used, and whether iterations
+            differ; the effect of allocations is drawn.
+        used: mask of the rows to fit each metric on, [n].
     """
     size = int(bin_of.max()) + 1
     bins = bin_of[np.clip(flat.iterations, 0, len(bin_of) - 1)].astype(np.intp)
@@ -378,7 +378,9 @@ def _metric(
 
 
 def _by_features(layout: Layout, selection: Selection, flat: Flat, X: Floats, stages: Integers) -> Floats:
-    """Return the log factor [n] of features in ``X`` [n, R + F], clipped to the measured range, over median ones."""
+    """Return the natural log, [n], of the ratio of the metric at the features in ``X`` [n, R + F], clipped to the
+    measured range, to that at median features.
+    """
     resources = len(layout.resources)
     typical, X = np.median(flat.X, axis=0), np.clip(X, flat.X.min(axis=0), flat.X.max(axis=0))
     usual = np.hstack([X[:, :resources], np.tile(typical[resources:], (len(X), 1))])
@@ -395,7 +397,7 @@ def _draw_surfaces(
     count: int,
     rng: np.random.Generator,
 ) -> Surfaces:
-    """Draw members for the log metric ``logs`` [n]; a metric that rises with allocation is modelled as reciprocal."""
+    """Draw members for the log metric ``logs`` [n]; for a metric that rises with allocation, of its reciprocal."""
     stated = layout.spec.metrics[metric]
     summed = metric == layout.seconds or stated.scope == "run"
     weight = importance(logs, stages, size) if summed else np.ones(size)

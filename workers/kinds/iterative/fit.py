@@ -236,7 +236,7 @@ def check_judge(layout: Layout, flat: Flat) -> None:
 
 
 def _lacking_to_judge(layout: Layout, flat: Flat) -> TooLittleData | None:
-    """Return the error that ``check_judge`` raises if executions or allocations are too few; None: they suffice."""
+    """Return the error that ``check_judge`` raises for too few executions or allocations; None: there are enough."""
     needed = min(2 + len(layout.resources), len(layout.allocations))
     executions, allocations = len(np.unique(flat.groups)), len(np.unique(flat.allocations, axis=0))
     if executions >= FEWEST_TO_JUDGE and allocations >= needed:
@@ -264,7 +264,7 @@ def check_enough(layout: Layout, flat: Flat) -> None:
 
 
 def _thin_rows(flat: Flat, seed: int) -> Flat:
-    """Return at most ``MOST_ROWS`` rows: a random subset of executions, of long ones every n-th row alone."""
+    """Return at most ``MOST_ROWS`` rows, of a random subset of executions; every k-th row if these have more."""
     if len(flat.groups) <= MOST_ROWS:
         return flat
     names = np.unique(flat.groups)
@@ -358,7 +358,8 @@ def _table(
 
 
 def _offsets(layout: Layout, flat: Flat, fits: list[MetricFit], believed: Members) -> tuple[Floats, Floats]:
-    """Return (low, high) bounds of the log of measured over modelled metric: of a new run, and given its run effect.
+    """Return (low, high) bounds, at ``LEVEL``, of the natural log of measured over modelled metric: of a new run, and
+    of a run of known effect.
 
     Each array is [M, 2]. They come from held-out executions; with too few executions to hold any out, from the belief.
     """

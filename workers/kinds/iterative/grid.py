@@ -56,10 +56,11 @@ class Executions:
 
 
 def whole_iterations(layout: Layout, samples: Samples, table: ModelTable) -> Samples:
-    """Return executions with a row per iteration; where the allocation changed within one, as if all of it had run at
-    the last allocation, by the domain model ``table``. ``samples`` itself if there is no such iteration.
+    """Return executions with one row per iteration.
 
-    An execution [n, 1 + R + M + F] has successive rows of one number for the segments of such an iteration.
+    An execution [n, 1 + R + M + F] has several rows of one number for an iteration whose allocation changed within it,
+    one per segment. They become one row, as if the iteration had run at its last allocation throughout, by the domain
+    model ``table``. If there is no such iteration, ``samples`` itself is returned.
     """
     changed = [bool((np.diff(data[:, 0]) == 0).any()) for _, data in samples]
     if not any(changed):
@@ -157,7 +158,7 @@ def feature_nodes(features: Floats, allocations: int) -> tuple[Floats, ...]:
 
 
 def on_nodes(layout: Layout) -> Reading:
-    """Make a function that reads fitted families as the exported table does: interpolating between feature nodes."""
+    """Make a function that reads a fitted family as the exported table does, by interpolation between feature nodes."""
     resources, allocations = len(layout.resources), len(layout.allocations)
 
     def read(fitted: Estimator, learned: Floats, X: Floats) -> Floats:
@@ -194,11 +195,11 @@ STEADY = 1e-9  # relative difference within which a feature counts as unchanged
 
 
 def courses(flat: Flat, iterations: int, rng: np.random.Generator) -> NDArray[np.float32] | None:
-    """Extract courses of the features over ``iterations`` iterations, [courses, places, F] with at most 1,024 places
-    per course; None: no feature changes within runs.
+    """Extract the courses of the features over ``iterations`` iterations, [courses, places, F] with at most 1,024
+    places per course; None if no feature changes within runs.
 
-    A missing iteration is filled from another execution's row at that iteration, else from a random row. A feature
-    counts as constant within runs if some execution has several rows and none changes it; it is NaN in the courses.
+    A missing iteration is filled from another execution's row at that iteration, else from a random row. A feature that
+    changes within no execution of several rows is constant: NaN in the courses.
     """
     varies = _varying(flat)
     if not varies.any():

@@ -107,7 +107,7 @@ def improve(spec: Spec, table: ModelTable, tuned: bytes, seed: int, budget: int)
 
 
 class Branching(IterativeSimulator):
-    """A simulator whose runs can be copied, to try all actions from where they are; runs that end stay ended.
+    """A simulator whose runs can be copied, to try all actions from their states; runs that end aren't replaced.
 
     Attributes:
         copies: number of copies of each run, [copies, runs] in one axis, which have the same noise.
@@ -121,7 +121,7 @@ class Branching(IterativeSimulator):
         self.reset()
 
     def branch(self, runs: NDArray[np.integer], copies: int) -> Self:
-        """Return a simulator of ``copies`` of each of the ``runs`` (indices), which draws from the same generator."""
+        """Return a simulator of ``copies`` of each of the ``runs`` (indices), with the same random generator."""
         other = copy(self)
         other._copy(np.tile(runs, copies), copies)  # noqa: SLF001 - of its own class
         return other
@@ -137,11 +137,11 @@ class Branching(IterativeSimulator):
 
     @override
     def _renew(self, done: NDArray[np.bool_]) -> None:
-        """Begin no new runs: all end together."""
+        """Do nothing, as runs end together and are not replaced."""
 
 
 def label(simulator: Branching, policy: ImprovedRulePolicy, count: int, random: np.random.Generator) -> Labelled:
-    """Play all runs to the end by the policy, and try all actions at ``count`` of them in each iteration."""
+    """Play all runs to the end by the policy; return ``count`` of them per iteration, with trials of all actions."""
     noop, last, found = simulator.layout.noop, simulator.layout.iterations, []
     for iteration in range(1, last):
         situation = simulator.situation
@@ -178,7 +178,7 @@ class Corrector:
 
     @property
     def arrays(self) -> Arrays:
-        """The arrays of ``ImprovedRulePolicy``."""
+        """Arrays from which ``ImprovedRulePolicy.build`` makes the policy with the present parameters."""
         return {**self.fixed, **{name: array.detach().numpy().copy() for name, array in self.parameters.items()}}
 
     def standardise(self, states: Labelled) -> None:

@@ -66,7 +66,7 @@ UNCHOSEN = "static_best"  # equals ``hold`` in the long run, but computes a plan
 
 
 class Half(NamedTuple):
-    """Domain models of two disjoint sets of executions: ``believed`` by policies, ``followed`` by simulated runs."""
+    """Domain models of two disjoint sets of executions: policies assume ``believed``, runs follow ``followed``."""
 
     believed: ModelTable
     followed: ModelTable
@@ -77,7 +77,7 @@ class TooFewHalves(ValueError):
 
 
 def halves(spec: Spec, samples: Samples, seed: int) -> tuple[Half, Half]:
-    """Split the executions at random, fit a model to each half, and pair them both ways round.
+    """Split the executions at random, fit a model to each half, and return both ordered pairs of these models.
 
     Raises:
         TooFewHalves: there are too few executions, or a half can't carry a domain model.
@@ -121,15 +121,15 @@ def _dealt(spec: Spec, samples: Samples, seed: int, deals: int) -> list[Half]:
 
 
 class CrossFit:
-    """Returns of policies in E episodes that follow models of other executions than those behind the policies' model.
+    """Returns of policies in E episodes that follow models of other executions than the model that the policies assume.
 
     Args:
         spec: the workload's spec.
         samples: its executions.
         seed: seed of the splits and of the episodes.
         rule: name of the heuristic that decides without an agent; None: the default one.
-        episodes: per followed model; None: 128, or fewer for long runs.
-        deals: most random splits.
+        episodes: number per followed model; None: 128, or fewer for long runs.
+        deals: largest number of random splits.
 
     Attributes:
         executions: number of past executions.
@@ -169,7 +169,7 @@ class CrossFit:
         return {name: self.returns(rule) for name, rule in HEURISTICS.items()}
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Play a policy, or an artifact behind the guard; its return in each of E episodes, [E].
+        """Play a policy, or an artifact behind the guard; return its return in each of E episodes, [E].
 
         Raises:
             IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
@@ -179,7 +179,7 @@ class CrossFit:
     def judged(
         self, artifact: bytes, champion: bytes | None = None, margin: float = MARGIN, tuned: bytes | None = None
     ) -> dict[str, Any]:
-        """Judge an artifact against heuristics and champion: the judge's report, with the number of ``executions``.
+        """Judge an artifact against heuristics and champion; return the judge's report, with the ``executions``.
 
         Args:
             artifact: the candidate.
@@ -247,7 +247,7 @@ def chosen_rule(spec: Spec, samples: Samples, table: ModelTable, *, seed: int) -
 
 
 class _EachInTurn(Wrapper):
-    """A wrapper by which episode e follows held-out model e modulo their number."""
+    """A wrapper by which episode e follows the held-out model of index e modulo the number of these models."""
 
     level: ClassVar[Level] = Level.COMPOSITION
     name: ClassVar[str] = "each_in_turn"
@@ -278,7 +278,7 @@ class _Arena:
         self.follows = np.arange(episodes * len(self.followed)) % len(self.followed)
 
     def returns(self, contender: bytes | Policy) -> NDArray[np.float64]:
-        """Play a policy, or an artifact behind the guard; its return in each of E episodes, [E].
+        """Play a policy, or an artifact behind the guard; return its return in each of E episodes, [E].
 
         Raises:
             IncompatibleArtifact: the artifact can't be read, or was made for another kind or spec.
@@ -350,7 +350,7 @@ class Scores:
     outcomes: NDArray[np.float64]
 
     def interval(self) -> dict[str, float]:
-        """Mean return and its 95 % confidence interval: ``mean``, ``low``, ``high``."""
+        """Return the mean return and its 95 % confidence interval: ``mean``, ``low``, ``high``."""
         return interval(self.returns)
 
 
@@ -376,7 +376,7 @@ class Evaluator:
     def score_artifact(self, artifact: Artifact, *, informed: bool = False) -> Scores:
         """Play an artifact in every episode to the end, behind the guard as in the service.
 
-        ``informed``: as if the policy knew the law and the run effect that each run follows.
+        ``informed``: whether the policy's state has the ensemble member and run effect that each run truly follows.
         """
         return self._play(lambda situation: decide(situation, artifact), informed=informed)
 
@@ -418,8 +418,11 @@ def judge(
     margin: float = MARGIN,
     tuned: bytes | None = None,
 ) -> dict[str, Any]:
-    """Judge an artifact against all heuristics, the champion and the optimum, for the agent report's ``return`` to
+    """Judge an artifact against all heuristics, the champion and the optimum; return the agent report's ``return`` to
     ``reason``, and ``share_won``.
+
+    ``share_won`` is the candidate's gain over the tuned rule as a share of the gain that this rule would have if it
+    knew each run's law and effect (95 % interval); None without ``tuned``, or if that gain isn't certainly above 0.
 
     Args:
         artifact: the candidate.
@@ -429,9 +432,6 @@ def judge(
         episodes: number of episodes; None: 4,096, or 1,024 under a belief.
         margin: margin of practical equivalence, as a share of the best heuristic's return.
         tuned: the rule tuned for the workload, one more heuristic; None: there is none, or it is the candidate.
-
-    ``share_won`` is the candidate's gain over the tuned rule as a share of what that rule would gain if it knew each
-    run's law and effect (95 % interval); None without ``tuned``, or where knowing gains nothing for certain.
 
     Raises:
         IncompatibleArtifact: an artifact can't be read, or the champion was made for another kind or spec.
@@ -492,9 +492,9 @@ def _present(evaluator: Evaluator, champion: bytes | None) -> Scores | None:
 def _to_optimum(
     evaluator: Evaluator, agent: Scores, optimum: Optimum | None, others: Mapping[str, NDArray[np.float64]]
 ) -> dict[str, Any]:
-    """Return ``optimum`` (its returns on the agent's episodes), ``gap_to_optimum`` and ``optimum_reason``.
+    """Return ``optimum`` (its returns in the agent's episodes), ``gap_to_optimum`` and ``optimum_reason``.
 
-    Where the optimum is unknown or a policy beats it, the first two are None and the reason is a text; else it is None.
+    If the optimum is unknown or a policy beats it, the first two are None and the reason is a text; else it is None.
     """
     if optimum is None or not optimum.exact:
         try:

@@ -30,7 +30,7 @@ class Iterative(SimulatedKind):
     reads_runs = True
 
     def fit(self, workload: Workload, seed: int) -> FittedModel:
-        """Fit how metrics respond to allocations, and choose the heuristic that decides where there is no agent.
+        """Fit the response of metrics to allocations, and choose the heuristic that decides where there is no agent.
 
         A failed comparison of heuristics is logged, and model-predictive control is taken.
 
@@ -60,7 +60,8 @@ class Iterative(SimulatedKind):
         return FittedModel(table.to_bytes(), fitted.report | {"answers": answers})
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """Make an ``IterativeWorld`` for evaluations, else a simulator by options ``expected`` and those of ``Ranges``.
+        """Make an ``IterativeWorld`` for evaluations; else a simulator, by options ``expected`` and fields of
+        ``Ranges``.
 
         Raises:
             TypeError: an option is unknown.
@@ -91,7 +92,7 @@ class Iterative(SimulatedKind):
         return HEURISTICS
 
     def reference(self, workload: Workload) -> PlannedPolicy:
-        """Compute the optimum under the domain model, or a plan on a coarser grid; else the result has the reason."""
+        """Compute the optimum under the domain model, else a plan on a coarser grid; without either, the reason."""
         from workers.kinds.iterative.training import IterativeTraining
 
         return IterativeTraining(workload.spec, _table(workload), 0).plan()

@@ -41,7 +41,7 @@ class Trace:
     Actions are numbers, of N. An outlook is the return that the domain model expects after an action.
 
     Attributes:
-        actions: logged actions, [L, T − 1]; −1 where the change of allocation was none of the workload's actions.
+        actions: logged actions, [L, T − 1]; −1 if no action of the workload makes the logged change of allocation.
         chosen: the candidate's actions, [L, T − 1].
         legal: mask of legal actions, [L, T − 1, N].
         advised: action with the best outlook, [L, T − 1].
@@ -94,7 +94,7 @@ def score(layout: Layout, table: ModelTable, artifact: Artifact, logs: Sequence[
 
 
 class _Moment(NamedTuple):
-    """State and view of all L runs before iteration ``number``, and the reports on it: levels, metrics, features."""
+    """State and view of all L runs before iteration ``number``, and its reports: levels, metrics and features."""
 
     number: int
     state: State
@@ -115,7 +115,7 @@ def _moments(projector: Projector, logs: Sequence[Log]) -> Iterator[_Moment]:
 
 
 def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Trace:
-    """Trace logged runs of equal length, and let the candidate decide at each of their states."""
+    """Let the candidate decide at each state of logged runs of equal length; the states remain those of the logs."""
     columns: dict[str, list[Any]] = {name: [] for name in Trace.__dataclass_fields__}
     rows = np.arange(len(logs))
     memory: NDArray[np.float32] | None = None
@@ -142,7 +142,7 @@ def follow(projector: Projector, artifact: Artifact, logs: Sequence[Log]) -> Tra
 
 
 def actions_of(layout: Layout, before: NDArray[Any], after: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the actions [B] that change levels ``before`` [B, R] to ``after`` [B, R]; −1 where none does."""
+    """Return the actions [B] that change levels ``before`` to ``after``, [B, R] for R resources; −1: none does."""
     same = ((after - before)[:, None, :] == layout.deltas[None]).all(axis=2)
     return np.where(same.any(axis=1), same.argmax(axis=1), -1)
 
@@ -211,7 +211,7 @@ def importance(trace: Trace, actions: int) -> dict[str, Any]:
 
 
 def estimated_behaviour(trace: Trace, actions: int) -> Array:
-    """Estimate the probability [L, T − 1] of each logged action by its frequency where the same action was advised.
+    """Estimate the probability [L, T − 1] of each logged action by its frequency where the same action was ``advised``.
 
     Each legal action counts once more (Laplace), so that none has probability 0. Logged actions −1 get 1. ``actions``
     is the number of actions N.
@@ -235,7 +235,7 @@ def cumulative(ratios: Array) -> Array:
 
 
 def effective_sample_size(weights: Array) -> float:
-    """(Σ w)² / Σ w² of the runs' weights [L], in runs; 0 if all weights are 0."""
+    """Compute (Σ w)² / Σ w² of the runs' weights w [L], in runs; 0 if all weights are 0."""
     squared = float((weights**2).sum())
     return float(weights.sum() ** 2 / squared) if squared > 0 else 0.0
 
@@ -300,8 +300,8 @@ def _missed_outcomes(metric: Metric) -> tuple[Outcome, Outcome]:
 
 
 def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
-    """Return, per resource, the name of its hours, such as “core-hours”, and how many of its units are one whole (100
-    for %, else 1). The resource's own name precedes a name that occurs twice.
+    """Return, per resource, the name of its hours, such as “core-hours”, and the number of its units that make one
+    whole (100 for %, else 1). The resource's own name precedes a name that occurs twice.
     """
     found = []
     for resource in resources:
@@ -318,12 +318,12 @@ def hours_of(resources: Sequence[Resource]) -> list[tuple[str, float]]:
 
 
 def _has_price(spec: Spec) -> bool:
-    """Whether a run's cost is more than the hours of one resource at price 1."""
+    """Return whether a run's cost is more than the hours of one resource at price 1."""
     return len(spec.resources) > 1 or spec.resources[0].price_per_hour != 1
 
 
 def outcome_increments(projector: Projector, before: State, after: State) -> Floats:
-    """Return what one iteration of B runs adds to each of the O outcomes of ``outcomes_of``, [B, O].
+    """Return the increase of each of the O outcomes of ``outcomes_of`` by one iteration of B runs, [B, O].
 
     ``before`` and ``after`` are the states around the iteration.
     """
@@ -340,7 +340,7 @@ def outcome_increments(projector: Projector, before: State, after: State) -> Flo
 
 
 def _misses(projector: Projector, i: int, after: State) -> Sequence[NDArray[Any]]:
-    """Return whether metric ``i`` misses its target (0 or 1), and by how much in its unit, [B] each.
+    """Return whether metric ``i`` misses its target (0 or 1), and the size of the miss in its unit, [B] each.
 
     A target on a run's sum counts at the run's end; others at each iteration, divided by the number of iterations.
     """

@@ -69,7 +69,7 @@ class Optimum:
 
     @property
     def exact(self) -> bool:
-        """Whether the grid is the finest, so that the solution can serve as the optimum."""
+        """Whether the grid is the finest, as an optimum needs."""
         return self.grid not in COARSER
 
 
@@ -225,7 +225,7 @@ class _Programme:
         return self.sla * self.metric.weight / self.metric.target if self.run_scope and self.metric.target else 0.0
 
     def _end(self, x: int) -> Array:
-        """Return the value after the last iteration, zeros [A, X, E]; the penalty of lateness is added by ``_next``."""
+        """Return the value after the last iteration, zeros [A, X, E]; ``_next`` adds the penalty of lateness."""
         return np.zeros((len(self.rate), x, self.grid.effect))
 
     def _run(self, k: int, value: Array, pause: float) -> Array:
@@ -276,8 +276,8 @@ class _Programme:
         return read
 
     def _decide(self, k: int, after: Array) -> Array:
-        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions, from the
-        values ``after`` [P, A, X, E] each decision.
+        """Return the value [A, X, E] before the decision on iteration k, the largest over legal actions. ``after``
+        [P, A, X, E] are the values after the decision, by pause.
         """
         layout, levels = self.layout, self.projector.grid_levels
         best = np.full(after.shape[1:], -np.inf)
@@ -292,7 +292,7 @@ class _Programme:
         return best
 
     def _value_after_pause(self, k: int, after: Array, pause: float) -> Array:
-        """Return the value [A, X, E] at iteration k after ``pause`` seconds for a change of allocation."""
+        """Return the value [A, X, E] of iteration k with a pause of ``pause`` seconds, from ``after`` [P, A, X, E]."""
         if not self.run_scope:
             return after[int(np.abs(self.pauses - pause).argmin())]
         if pause == 0:
@@ -373,7 +373,7 @@ class Hindsight(NamedTuple):
     Attributes:
         policy: a policy that plays the sequence.
         expected: its return (unscaled).
-        error: upper bound on how much larger the best return could be, at least 0.
+        error: upper bound of the best return less ``expected``, at least 0.
     """
 
     policy: Replay
@@ -399,7 +399,7 @@ def hindsight(world: IterativeWorld) -> Hindsight:
 def hindsight_bound(world: IterativeWorld) -> float:
     """Return an upper bound of the return in the single episode of an undisturbed ``world``, whose noise is known.
 
-    It is the Lagrangian dual, many times sooner than ``hindsight``'s path; errors are those of ``hindsight``.
+    It is the Lagrangian dual, far quicker than ``hindsight``'s path; it raises the errors of ``hindsight``.
     """
     _check_size(world.layout)
     return -_tightest(_Path(world)).bound

@@ -154,7 +154,7 @@ class IterativeProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """One integer setting for each resource: its level, in steps above the minimum."""
+        """Return one integer setting for each resource: its level, in steps above the minimum."""
         return tuple(Tunable(r.name, 0, r.levels - 1) for r in self.layout.spec.resources)
 
     @override

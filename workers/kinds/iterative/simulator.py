@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class Courses:
-    """Courses of features over the iterations, as past executions had them; other features keep their initial value.
+    """Courses of features over the iterations of past executions; other features keep their initial value.
 
     Attributes:
         count: number of courses; 0 where no feature changes within a run.
@@ -85,7 +85,9 @@ class Truth(NamedTuple):
     shift: Array
 
     def at(self, iteration: Indices) -> Truth:
-        """Return a copy as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift in it."""
+        """Return the hidden variables as ``iteration`` [B] begins: ``shift`` is added to the effect of runs that shift
+        in it.
+        """
         now = (iteration == self.shifted) * self.shift
         return self._replace(effect=self.effect + now[:, None].astype(self.effect.dtype))
 
@@ -236,8 +238,8 @@ class IterativeSimulator:
 
     @property
     def view(self) -> View:
-        """What policies observe: observation [B, D], mask of legal actions [B, N], and outlook (expected return of each
-        action) [B, N]. Raises RuntimeError before ``reset``.
+        """The observation of policies [B, D], the mask of legal actions [B, N], and the outlook (expected return) of
+        each action [B, N]. Raises RuntimeError before ``reset``.
         """
         return self._current().view
 
@@ -248,8 +250,8 @@ class IterativeSimulator:
 
     @property
     def informed_situation(self) -> Situation:
-        """The situation of a policy that knows the member and the run effect that each run follows, though neither
-        noise nor what is still to change. Raises RuntimeError before ``reset``.
+        """The situation of a policy that knows the ensemble member and run effect that each run follows, but neither
+        noise nor later changes. Raises RuntimeError before ``reset``.
         """
         episodes, projector = self._current(), self.projector
         state, effect = episodes.state, episodes.truth.effect
@@ -351,7 +353,7 @@ class IterativeSimulator:
         return _Episodes(state, truth, given, seen, potential(seen))
 
     def begin(self, count: int) -> tuple[State, Truth]:
-        """Draw ``count`` runs and run their first iteration: state, and hidden variables."""
+        """Draw ``count`` runs and simulate their first iteration; return their states and hidden variables."""
         projector = self.projector
         state = self._initial_states(min(count, VARIETY))
         state = state._replace(levels=first_allocation(projector, state))
@@ -389,8 +391,8 @@ class IterativeSimulator:
         ``effect`` [B, M]: true run effects on the natural log of each metric, drawn anew for the moved runs.
 
         The posterior mean after k reports is drawn from its marginal distribution, and the true effect from the
-        posterior, so the policy's belief about such a run is calibrated. Its time left is what some constant allocation
-        would still need.
+        posterior, so the policy's belief about such a run is calibrated. Its time left is about that of the rest of the
+        run at some constant allocation.
         """
         projector, layout, count = self.projector, self.layout, len(effect)
         chosen = self.random.random(count) < self.ranges.explore
@@ -410,8 +412,8 @@ class IterativeSimulator:
         return State(**pick), np.where(chosen[:, None], drawn, effect)
 
     def _draw_elapsed(self, state: State) -> SimulatorArray:
-        """Draw sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times what the rest
-        of the run adds under one random constant allocation, and at least 5 % of the target in proportion to progress.
+        """Draw the sums of each metric so far, [B, M], in the metric's unit: the target less 0.8 to 1.2 times the rest
+        of the run at one random constant allocation, and at least 5 % of the target in proportion to progress.
         """
         projector, layout, count = self.projector, self.layout, len(state.iteration)
         other = self.random.integers(0, len(layout.allocations), (1, count))
@@ -438,7 +440,7 @@ class IterativeSimulator:
             old[..., rows] = new
 
     def _draw(self, count: int) -> _Episodes:
-        """Take ``count`` new runs from a stock drawn in bulk, because drawing one takes as long as a thousand."""
+        """Take ``count`` new runs from a stock drawn in bulk, as drawing one takes as long as drawing a thousand."""
         if len(self._stock.potential) < count:
             self._stock = self._open(max(count, min(self.batch, STOCK)))
         taken = _rows(self._stock, slice(count))

@@ -50,7 +50,7 @@ class IterativeWorld(DisturbedWorld):
 
     Attributes:
         terms, paid: unscaled terms [B, 3] of the last iteration's reward, and the reward [B].
-        outcome_increments: what the last iteration adds to each outcome, [B, O].
+        outcome_increments: increase of each outcome by the last iteration, [B, O].
         log_factors: natural log of measured over modelled metric in the last iteration, [B, M].
     """
 
@@ -84,7 +84,7 @@ class IterativeWorld(DisturbedWorld):
 
     @property
     def _model(self) -> NDArray[np.integer]:
-        """Index into ``_followed`` of the model that each run follows, [B]."""
+        """Index into ``_followed_projectors`` of the model that each run follows, [B]."""
         return self._run_truth.member if self.model is None else self.model
 
     @property

@@ -1,4 +1,4 @@
-"""The headroom of a simulated kind's workload, from how the kind plays its default rule with other numbers."""
+"""The headroom of a simulated kind's workload, from plays of the kind's default rule with other parameters."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ GENERATIONS, POPULATION, FIRST = 4, 8, 2  # of a training
 
 
 class Rivals(Protocol):
-    """How a kind plays its default rule, with D numbers, and what knows more; larger returns are better.
+    """Plays of a kind's default rule, which has D numeric parameters, to measure headroom; larger returns are better.
 
     Attributes:
-        served: name of the heuristic that answers without an agent.
+        served: name of the heuristic that decides without an agent.
         spread: standard deviation of the search's first generation of points, [D]; the point 0 is the rule as served.
-        knows: what ``play_knowing`` knows, as an object of "knowing".
-        why: why there is no bound in hindsight; empty if ``bounds`` returns one.
+        knows: text that names the knowledge of ``play_knowing``, as an object of "knowing".
+        why: reason why there is no bound in hindsight; empty if ``bounds`` returns one.
         share: episodes of each rule of a generation, times an episode's decisions, as a share of a training's budget.
     """
 
@@ -35,18 +35,18 @@ class Rivals(Protocol):
     share: float
 
     def named(self, point: Floats) -> Mapping[str, float]:
-        """Return the rule's numbers at a ``point`` [D] by name."""
+        """Return the rule's parameters at a ``point`` [D] by name."""
         ...
 
     def play(self, points: Floats, seed: int, episodes: int, *, quick: bool = False) -> Floats:
         """Play the rule at R ``points`` [R, D] on the same E episodes; return its returns, [R, E].
 
-        ``quick``: a stand-in may play that decides nearly alike in less time, if there is one.
+        ``quick``: whether a faster rule that decides nearly alike may play in its place, if there is one.
         """
         ...
 
     def play_knowing(self, point: Floats, seed: int, episodes: int) -> Floats:
-        """Play the rule at a ``point`` [D], with what could be known of the same episodes; return its returns, [E]."""
+        """Play the rule at a ``point`` [D] with the knowledge ``knows``; return its returns in E episodes, [E]."""
         ...
 
     def bounds(self, seed: int, episodes: int) -> Floats | None:
@@ -63,7 +63,7 @@ def measure(
     population: int = POPULATION,
     judged: int | None = None,
 ) -> tuple[Headroom, dict[str, Any]]:
-    """Tune the rule, and compare it as served, tuned and knowing on other episodes than those of the search.
+    """Tune the rule; then compare it, on other episodes than the search's, as served, tuned, and tuned with knowledge.
 
     Args:
         rivals: the plays of one workload.

@@ -50,7 +50,7 @@ class SimulatedKind(SimulatedEnvironment, LearnedKind, Competing):
         return ("auto", PLANNER, *registry.names(), *self.own)
 
     def simulator(self, workload: Workload, conditions: Conditions) -> Simulator:
-        """Make the kind's world; for learners it is wrapped so that every episode has a fresh seed."""
+        """Make the kind's world; for learners, wrapped so that every episode has a fresh seed."""
         from workers.evaluation.statistics import Level
         from workers.evaluation.wrappers import wrap_world
 

@@ -58,19 +58,19 @@ class SimulatedEnvironment:
         return {policy.name: policy for policy in self.layout(workload.spec).baselines}
 
     def terms(self, workload: Workload) -> Sequence[str]:
-        """Names of the reward's T terms, as a world of one episode has them."""
+        """Return the names of the reward's T terms, as a world of one episode has them."""
         return tuple(self.world(workload, Conditions(1, 0)).terms_of)  # type: ignore[attr-defined]
 
     def weights(self, workload: Workload) -> Sequence[float]:
-        """Weights of the reward's T terms, as a world of one episode has them."""
+        """Return the weights of the reward's T terms, as a world of one episode has them."""
         return tuple(map(float, self.world(workload, Conditions(1, 0)).weights))  # type: ignore[attr-defined]
 
     def outcomes(self, workload: Workload) -> Sequence[Outcome]:
-        """Names and units of the outcomes that are counted per episode, as a world of one episode has them."""
+        """Return names and units of the outcomes that are counted per episode, as a world of one episode has them."""
         return tuple(self.world(workload, Conditions(1, 0)).outcomes)  # type: ignore[attr-defined]
 
     def length(self, workload: Workload) -> int:
-        """Return the largest number of decisions in an episode, at least 1."""
+        """Return the largest number of decisions in an episode; 1 if there are none."""
         return max(1, self.world(workload, Conditions(1, 0)).steps)
 
     def layout(self, spec: Any) -> Any:
@@ -80,11 +80,11 @@ class SimulatedEnvironment:
         return layout_of(spec)
 
     def entries(self, spec: Any) -> Sequence[str]:
-        """Names of the observation's D entries."""
+        """Return the names of the observation's D entries."""
         return tuple(self.layout(spec).entries)
 
     def spaces(self, spec: Any) -> Spaces:
-        """The layout's observation and action spaces; the kind gives no scores of candidates."""
+        """Return the layout's observation and action spaces; the kind gives no scores of candidates."""
         layout = self.layout(spec)
         return Spaces(layout.observation_space, layout.action_space, None)
 
@@ -116,7 +116,7 @@ class SimulatedEnvironment:
         return PlannedPolicy(why_not=NO_PLAN)
 
     def rivals(self, workload: Workload) -> Rivals | None:
-        """Make the plays by which a training measures the headroom; None, the default: it measures none."""
+        """Return the plays by which a training measures the headroom; None, the default: it measures none."""
         del workload
         return None
 
@@ -198,7 +198,7 @@ class SimulatedProblem(Problem):
         return ()
 
     def static(self, values: Mapping[str, int]) -> Policy:
-        """Fail: workloads of this kind have no static settings, and raise LookupError."""
+        """Raise LookupError, because workloads of this kind have no static settings."""
         raise LookupError(f"nothing can be set: {dict(values)}")
 
     @override
@@ -207,11 +207,11 @@ class SimulatedProblem(Problem):
         return seen[:, 0], seen[:, min(1, seen.shape[1] - 1)], action.astype(np.float64)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """Encoder of the observation, float32 [B, D], for artifacts; None for heuristics, which read the state."""
+        """Return the encoder of the observation, float32 [B, D], for artifacts; None for heuristics."""
         return Encoder("float32", lambda s: s.view.observation) if isinstance(contender, bytes) else None
 
     def labels(self) -> tuple[str, Policy] | None:
-        """None: the optimal actions are not known for this kind."""
+        """Return None, because the optimal actions are not known for this kind."""
         return None
 
     @override
@@ -261,7 +261,7 @@ class NumberedWorld(SimulatedWorld):
         self._models, self._model = np.array(models, np.float64), type(models[0])
 
     def followed(self) -> Any:
-        """Return the domain models that the B episodes follow: the model's named tuple with arrays [B]."""
+        """Return the domain models that the B episodes follow, as one named tuple of the model's with arrays [B]."""
         which = np.zeros(self.batch, np.int64) if self.model is None else 1 + self.model
         return self._model(*self._models[which].T)
 

@@ -126,13 +126,13 @@ class SimulatedTraining(TrainingProblem):
         return report | self._pictures(shown) | self._to_optimum(verdict.returns, planned, verdict.baselines)
 
     def _won(self, artifact: bytes, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Play an artifact on the headroom's episodes; return the report's entry, with the share that it won."""
+        """Play an artifact on the headroom's episodes; return the report's entry, with the share won by it."""
         played = _returns(self._played(self.load(artifact), found["seed"], len(found["tuned"])))
         tuned, knowable = (np.array(found[name]) for name in ("tuned", "knowable"))
         return {**found["report"], "agent": mean_interval(played), "share_won": share_won(played, tuned, knowable)}
 
     def _pictures(self, shown: Mapping[str, bytes | None]) -> dict[str, Any]:
-        """Make ``{"pictures": charts}`` of the artifacts ``shown`` by name; None: the heuristic of that name.
+        """Return ``{"pictures": charts}`` of the artifacts ``shown`` by name; None: the heuristic of that name.
 
         The result is empty if the kind has no charts.
         """
@@ -176,7 +176,7 @@ class WindowTraining(SimulatedTraining):
         workload: the workload with its domain model.
         seed: seed of the training.
         window: the packed window, which simulators replay.
-        look: how many times the champion has been judged so far, from 1; the verdict's confidence grows with it.
+        look: number of times that the champion has been judged, this one included; confidence grows with it.
     """
 
     def __init__(self, kind: SimulatedEnvironment, workload: Workload, seed: int, window: bytes, look: int = 1) -> None:

@@ -103,7 +103,8 @@ def ready_at(at: Course, graph: Graph, work: Work, task: int) -> float:
 
 
 def dispatch_tasks(at: Course, graph: Graph, work: Work, fleet: Fleet, urgent: Indices) -> float:
-    """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better.
+    """Start every ready task on the free node where it ends first, as a live queue does, without waiting for a better
+    node.
 
     Returns the last end in seconds; infinite if a task fits no node.
     """
@@ -166,21 +167,21 @@ def _free(left: Remaining, rule: Rule) -> Indices:
 
 
 def base(left: Remaining, given: Problem) -> Solution:
-    """Simulate a live queue that dispatches by HEFT, if run times are as expected."""
+    """Make the plan of a live queue that dispatches by HEFT, if run times are as expected."""
     at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _dispatched(at, *given[:3], _free(left, STRATEGIES["heft"](given)))
     return Solution(at.order, at.node, length)
 
 
 def by_rule(left: Remaining, given: Problem, rule: Rule) -> Solution:
-    """Plan by a placement rule; the length is infinite if the rule can't place a task."""
+    """Make the plan of a placement rule; its length is infinite if the rule can't place a task."""
     at = _initial_course(left, np.arange(len(left.node)), left.node)
     length = _appended(at, *given[:3], _free(left, rule), rule.bias)
     return Solution(at.order, at.node, length)
 
 
 def so_far(left: Remaining, given: Problem) -> list[Solution]:
-    """Return the present plan, timed anew, as a list of one; empty if it lacks a task."""
+    """Return a list of the present plan with its times computed anew; empty if it lacks a task."""
     if (left.node < 0).any():
         return []
     at = _initial_course(left, left.order, left.node)
@@ -188,7 +189,8 @@ def so_far(left: Remaining, given: Problem) -> list[Solution]:
 
 
 def search_plan(left: Remaining, seed: int = 0, attempts: int | None = None) -> SearchResult:
-    """Search for a plan; return it if it is shorter than dispatching by the share ``WORTHWHILE``, else the dispatching.
+    """Search for a plan; return it if it is shorter than that of dispatching by the share ``WORTHWHILE``, else the
+    latter.
 
     ``attempts``: number of search attempts; None: about a tenth of a second's worth.
     """

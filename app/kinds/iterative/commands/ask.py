@@ -23,7 +23,7 @@ class Questions:
         self._console, self._ended = console, False
 
     def text(self, question: str, default: str, choices: list[str] | None = None) -> str:
-        """Ask for a word; empty: the default."""
+        """Ask for a word, one of ``choices`` if given, and return it; an empty answer returns the default."""
         return self._prompt(Prompt.ask, question, default, choices=choices)
 
     def number(self, question: str, default: float) -> float:
@@ -32,7 +32,7 @@ class Questions:
         return int(found) if float(found).is_integer() else found
 
     def count(self, question: str, default: int) -> int:
-        """Ask for an integer of at least 1."""
+        """Ask for an integer of at least 1 until one is given."""
         while (found := self._prompt(IntPrompt.ask, question, default)) < 1:
             self.refuse("must be 1 or more")
         return found
@@ -75,7 +75,7 @@ def ask(questions: Questions, iterations: int | None, deadline: float | None) ->
 
 
 def _resource(questions: Questions, name: str) -> dict[str, Any]:
-    """Ask for a resource until it is valid; earlier answers become the defaults."""
+    """Ask for the fields of a resource until they are valid, and return them; earlier answers become the defaults."""
     found: dict[str, Any] = {"name": name, "minimum": 1, "maximum": 8, "step": 1, "price_per_hour": 1}
     while True:
         found["name"] = questions.text("What is allocated?", found["name"])

@@ -20,7 +20,7 @@ TEXT: dict[str, Any] = {"encoding": "utf-8-sig", "newline": ""}
 PREFIXES = ("allocation.", "metric.", "feature.")
 HEADER = "execution, iteration, allocation.<resource>, metric.<metric>, feature.<feature>"
 FAST, FEW = 2, 4
-"""Steps per change for up to ``FEW`` resources."""
+"""Changes per action, in levels, of resources with over ``FEW`` levels, in specs of at most ``FEW`` resources."""
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Log:
     lengths: dict[str, int] = field(default_factory=dict)
 
     def of(self, prefix: str) -> dict[str, list[Decimal]]:
-        """Sorted distinct values of the columns that begin with ``prefix``, by name without it."""
+        """Return the sorted distinct values of the columns whose names begin with ``prefix``, by name without it."""
         return {
             name.removeprefix(prefix): sorted(found) for name, found in self.values.items() if name.startswith(prefix)
         }
@@ -149,7 +149,7 @@ def _resource(name: str, values: list[Decimal], resources: int, reasons: list[st
 
 
 def _step(values: list[Decimal]) -> Decimal:
-    """The largest step of which all differences of values are multiples."""
+    """Return the largest step of which all differences of values are multiples, 1 if all values are equal."""
     digits = max(max(0, -int(value.as_tuple().exponent)) for value in values)
     whole = [int((value - values[0]).scaleb(digits)) for value in values]
     return Decimal(math.gcd(*whole) or 10**digits).scaleb(-digits).normalize()

@@ -1,4 +1,4 @@
-"""Registration of ``steward pretrain``; what it runs is a child process, and is never imported here."""
+"""Registration of ``steward pretrain``; the fit runs in a child process, and its module is never imported here."""
 
 from pathlib import Path
 from typing import Annotated

@@ -17,7 +17,7 @@ from app.kinds.iterative.spec import IterativeSpec
 
 
 class CommandArguments(NamedTuple):
-    """Arguments of the command line, which are not asked for; None: not given."""
+    """Arguments of the command line, ``deadline`` in seconds. None: absent, to be asked or inferred."""
 
     name: str | None
     log: Path | None
@@ -69,7 +69,7 @@ def _from_answers(given: CommandArguments, notes: Console) -> dict[str, Any]:
 
 
 def _slug(name: str) -> str:
-    """``name`` converted to a valid workload name."""
+    """Convert ``name`` to a valid workload name; ``my-training`` if no valid character is left."""
     return re.sub(r"[^a-z0-9._-]+", "-", name.lower()).strip("-._")[:63] or "my-training"
 
 

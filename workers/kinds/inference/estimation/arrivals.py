@@ -72,7 +72,7 @@ class Counts(NamedTuple):
 
 
 def latest(log: Requests, seconds: float) -> Requests:
-    """Return the last ``seconds`` of a log."""
+    """Return the requests of a log's last ``seconds``."""
     if not len(log.time):
         return log
     return _part(log, int(np.searchsorted(log.time, log.time[-1] - seconds * MICRO)), len(log.time))
@@ -164,8 +164,8 @@ class Arrivals(NamedTuple):
 
 
 class Series(NamedTuple):
-    """One user's requests per second in n intervals of ``seconds``, [n]; ``times``: when these begin, seconds [n];
-    ``daily``: whether these show times of day.
+    """One user's requests per second in n intervals of ``seconds``, [n]; ``times``: seconds at which the intervals
+    begin, [n]; ``daily``: whether ``times`` show times of day.
     """
 
     rate: Floats
@@ -263,8 +263,8 @@ def parts_of_variation(logs: Sequence[Series], rate: Floats) -> Floats:
     """Fit squared coefficients of variation of independent factors that hold for ``LASTING`` control intervals, [4].
 
     The excess variance of counts over a stretch is Σ part · min(1, lasting/stretch), where parts are differences of the
-    products of 1 + variation of the longer factors. They are a relative non-negative least-squares fit to the excess
-    over stretches as long as each factor holds.
+    products of 1 + variation of the longer factors. The parts are fitted to the excess over stretches of each
+    ``LASTING`` length, by non-negative least squares of relative errors.
 
     Args:
         logs: rates by ``LASTING[0]`` control intervals.
@@ -301,7 +301,7 @@ def _counts(logs: Sequence[Series], rate: Floats, intervals: int) -> tuple[Float
 
 
 def dispersion(logs: Sequence[Series], rate: Floats, intervals: int = 1) -> float:
-    """Compute the index of dispersion (variance over mean) of counts in ``intervals`` intervals about the profile."""
+    """Compute the index of dispersion (variance over mean) of counts in ``intervals`` intervals about ``rate`` [P]."""
     count, expected = _counts(logs, rate, intervals)
     return float(((count - expected) ** 2).sum() / max(expected.sum(), LEAST_RATE))
 
@@ -316,7 +316,7 @@ def smooth_exponentially(values: Floats, seconds: float, window: float) -> Float
 
 
 class Pairs(NamedTuple):
-    """Inputs and results of n one-step forecasts, in requests per second.
+    """Inputs and outcomes of n one-step forecasts, in requests per second.
 
     Attributes:
         usual: usual rate of the next interval, [n].
@@ -403,7 +403,7 @@ def _spread(numbers: Floats, mean: Floats, came: Floats, seconds: float) -> Floa
 
 
 def _windows(seconds: float) -> list[tuple[float, float]]:
-    """List pairs of windows in seconds: of the recent rate, and a longer one for its trend."""
+    """List pairs of smoothing windows in seconds: one for the recent rate, and a longer one for its trend."""
     pairs = [(window, longer * max(window, seconds)) for window in WINDOWS for longer in SLOWER]
     return [(window, slow) for window, slow in pairs if slow > window]
 

@@ -85,7 +85,7 @@ class HeldOut(NamedTuple):
 
 class _Fold(NamedTuple):
     """n rows held out together: relative error, relative error of the variant's mean, and distance from the median in
-    half widths of the interval, [n] each. ``kind`` names what they have in common (``KINDS``).
+    half widths of the interval, [n] each. ``kind`` names the property that the rows have in common (``KINDS``).
     """
 
     kind: str
@@ -210,7 +210,7 @@ def measured_rows(contents: Sequence[Content], slower: Sequence[ModelFloats] = (
 
 
 class Became(NamedTuple):
-    """Drift since an execution: factors of batch seconds by variant, [V], and of requests by user, [U]."""
+    """Factors of drift since an execution: of batch seconds by variant, [V], and of requests by user, [U]."""
 
     seconds: ModelFloats
     requests: ModelFloats
@@ -238,7 +238,7 @@ def _together(layout: Layout, chain: Chain) -> Became:
 
 
 def _alike(workload: Workload, since: Sequence[Became]) -> tuple[list[Content], ModelFloats]:
-    """Return the executions with equal drift of requests that have the longest logs together, and its factors [U].
+    """Return the executions of equal drift of requests whose logs are longest together, and that drift's factors [U].
 
     Runs' logs have no time of day; so after a drift older logs are used until newer ones are longer.
     """

@@ -172,7 +172,7 @@ class _Fit(NamedTuple):
 
 
 class _Spread(NamedTuple):
-    """Spreads of log seconds, the most probable fit given them, and ``loss``, minus twice its log posterior."""
+    """The most probable ``fit`` under spreads as in ``ServiceTime``, and ``loss``, minus twice its log posterior."""
 
     growth: float
     noise_sd: Floats
@@ -187,6 +187,7 @@ class ServiceTime:
     Attributes:
         noise_sd_: standard deviation of a batch's natural-log seconds about the median, [V].
         miss_sd_: standard deviation of the part of log median seconds that the laws don't explain.
+        growth_: power of the seconds with which both variances grow.
         weights_: probability of each pair of laws, in the order of ``LAWS``.
     """
 
@@ -260,14 +261,14 @@ class ServiceTime:
         ]
 
     def wider(self, points: Rows) -> Floats:
-        """Return the factor [n] of the log spreads at ``points`` relative to usual points."""
+        """Return the factor of the log spreads at n ``points`` over those at usual points, [n]."""
         if self._reference is None or not self.growth_:
             return np.ones(len(points.variant))
         log = self._mean(self._reference.laws, self._reference.parameters, points)
         return np.exp(np.clip(self.growth_ / 2 * (log - self._middle), -WIDEST, WIDEST))
 
     def _draw(self, fits: Sequence[_Fit]) -> None:
-        """Draw members: laws by probability, parameters by perturbed fits (randomise, then optimise), antithetic."""
+        """Draw the members: laws by probability, then parameters by fits to perturbed data, in antithetic pairs."""
         rng = np.random.default_rng([self._seed, 0])
         pairs = self._members // 2
         places = (np.arange(pairs) + rng.random()) / pairs
@@ -286,7 +287,9 @@ class ServiceTime:
         return 3 * self._variants + 2 + self._servers * (1 + self._variants)
 
     def _prior(self) -> tuple[Floats, Floats]:
-        """Return the prior as a matrix [q, P] and centres [q]: matrix @ parameters − centres is standard normal."""
+        """Return the prior as matrix [q, P] and centres [q]: the q terms matrix @ parameters − centres are standard
+        normal.
+        """
         variants, size = self._variants, self._size
         every = np.eye(size)
         level, batch, cores = (every[i * variants : (i + 1) * variants] for i in range(3))
@@ -379,7 +382,7 @@ class ServiceTime:
         return np.asarray((FREEDOM + 1) / (FREEDOM + scaled**2), np.float64)
 
     def _spreads(self, rows: Rows, fit: _Fit) -> None:
-        """Update the noise by variant and the laws' misfit; without repeated batches half the variance goes to each."""
+        """Update ``noise_sd_`` and ``miss_sd_``; without repeated batches half the variance goes to each of them."""
         known = self._cells
         off = known.log - self._mean(fit.laws, fit.parameters, known.points)
         scaled = off / self._cell_sd()
@@ -424,7 +427,7 @@ class ServiceTime:
 
 
 def _loss(residual: Floats, prior: Floats) -> float:
-    """Minus twice the log posterior of standardised residuals, of data by Student's t and of the prior."""
+    """Return minus twice the log posterior of standardised residuals, of data by Student's t and of the prior."""
     far = (FREEDOM + 1) * np.log1p(residual**2 / FREEDOM)
     return float(far.sum() + (prior**2).sum())
 

@@ -64,11 +64,11 @@ class Solution:
 
     @property
     def exact(self) -> bool:
-        """Whether delays certainly cost nothing, with a margin."""
+        """Whether delays certainly cost nothing: full queues are served within a third of ``full_until``."""
         return self.delays <= 1 / SURE
 
     def details(self) -> dict[str, Any]:
-        """The report's entries: loss per request, number of states, seconds of full queues over ``full_until``."""
+        """Return the report's entries: loss per request, number of states, share truncated (0), and ``delays``."""
         return {
             "loss_per_request": self.loss / self.rate,
             "states": len(self.states),

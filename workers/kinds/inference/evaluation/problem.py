@@ -38,7 +38,7 @@ GIVEN_UP = -1
 
 
 class Requests(NamedTuple):
-    """R requests of B episodes, ordered by episode, user and time.
+    """R requests of U users in B episodes, ordered by episode, user and time.
 
     Attributes:
         episode, user: indices of the episode and the user, [R].
@@ -301,7 +301,7 @@ class InferenceProblem(SimulatedProblem):
         return state.rate.sum(axis=1), state.waiting.sum(axis=1), np.where(state.asked >= 0, size, np.nan)
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Settings of first-come-first-served on all servers: indices of variant and batch size."""
+        """Return the settings of first-come-first-served on all servers: indices of variant and batch size."""
         _, variants, sizes = self.layout.shape
         return Tunable("variant", 0, variants - 1), Tunable("batch", 0, sizes - 1)
 

@@ -50,7 +50,7 @@ class Load(NamedTuple):
         times: recorded arrivals in seconds, ascending for each user, [n]; empty where requests are drawn.
         first: index in ``times`` of each user's first request, and the end of the last user's, [U + 1].
         window: seconds for which the shortest factor holds.
-        until: seconds during which requests come.
+        until: seconds during which requests come; finite, else drawing them never ends.
     """
 
     rate: Floats

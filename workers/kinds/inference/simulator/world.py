@@ -39,7 +39,7 @@ OUTCOMES = (
     Outcome("cost", MONEY),
 )
 FAIRNESS = Outcome("jain", SHARE)
-"""Jain's index of the users' mean qualities, counted with each user's quality where there are several users."""
+"""Jain's index of the users' mean qualities, an outcome with several users, beside the quality of each user."""
 # The discounted optimum of a crowded server of seconds leaves 8 % of the undiscounted after 10 s, 1.3 % after 30 s; of
 # other systems (see `benchmarks.inference_small`) .2 to .7 % after 50 s, less than .01 % after 200 s: there PPO left .4
 # to 7 % after 50 s, .3 to 2 % after 200 s. Where bursts were recorded, PPO learned less that way (return -1.1 instead
@@ -51,7 +51,7 @@ LOAD = 1.5  # largest factor of the requests for which an episode's length is es
 
 
 def outcomes_of(layout: Layout) -> Sequence[Outcome]:
-    """Return names and units of the outcomes that are counted per episode; more of them if there are several users."""
+    """Return names and units of the outcomes counted per episode; with several users also fairness and qualities."""
     if len(layout.users) == 1:
         return OUTCOMES
     return (*OUTCOMES, FAIRNESS, *(Outcome(f"quality.{user}", SHARE) for user in layout.users))
@@ -250,7 +250,8 @@ class InferenceWorld(DisturbedWorld):
         )
 
     def _cut(self, begun: Floats) -> Floats:
-        """End learners' episodes when no more requests come; return the seconds [B] from the decision at ``begun`` (s).
+        """End learners' episodes when no more requests come; return the seconds since the decisions at ``begun``, [B]
+        each.
 
         Otherwise learners, who don't observe the time, would mistake the final idle phase for an effect of waiting.
         """
@@ -264,12 +265,12 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def _steady(self) -> bool:
-        """Whether requests come at known constant rates, so that any surplus is chance."""
+        """Whether requests come at known constant rates; deviations from their expected number are then pure chance."""
         load, rates = self.load, self.load.rate
         return not (len(load.times) or load.variation.any() or (load.burst != 1.0).any() or np.ptp(rates, axis=2).any())
 
     def _surplus(self, came: NDArray[np.int64], elapsed: Floats) -> Floats:
-        """Return the requests since the last decision minus their expectation, [B, U]; 0 on average for any policy.
+        """Return the requests since the last decision less their expected number, [B, U]; 0 on average for any policy.
 
         ``came``: requests of each user up to that decision, [B, U]; ``elapsed``: seconds since then, [B].
         """
@@ -337,7 +338,7 @@ class InferenceWorld(DisturbedWorld):
 
     @property
     def outcome_increments(self) -> Floats:
-        """What the last step adds to each of O outcomes, [B, O]; delays are divided by the number of all requests."""
+        """Increase of each of O outcomes by the last step, [B, O]; delays are divided by the number of all requests."""
         came, part = self.worlds.counts[:, kernels.REQUESTS], self.amounts
         requests, nobody = np.maximum(came, 1), (came == 0) * self.ending
         columns = (
@@ -551,10 +552,10 @@ QUALITY, UNFAIR = TERMS.index("quality"), TERMS.index("fairness")
 
 
 class Clients(JointSimulator):
-    """The world for learners with one agent per user: servers take the best of their offers.
+    """The world for learners with one agent per user: a server starts the batch of the best of the agents' offers.
 
-    Agent i's return is w_quality · q_i + w_fairness · J less the common cost of servers and switching, where q_i is
-    the mean quality of its user's requests and J is Jain's index over users. Quality counts as a batch starts, J as in
+    Agent i's return is w_quality · q_i + w_fairness · J less the common cost of servers and switching, where q_i is the
+    mean quality of its user's requests and J is Jain's index over users. Quality counts as a batch starts, J as in
     ``InferenceWorld.step``. ``world``: a world for learners.
     """
 

@@ -20,7 +20,7 @@ class Reference(NamedTuple):
 
     Attributes:
         makespan: lower bound of any schedule's makespan, seconds.
-        cost: money for the work alone on the cheapest nodes; 0 where they are free.
+        cost: money that the tasks cost if each runs on its cheapest node; 0 if such nodes are free.
     """
 
     makespan: float
@@ -128,7 +128,7 @@ class TaskDisturbance(NamedTuple):
 
 
 def flow(trace: Trace) -> bool:
-    """Whether tasks depend on each other; such a workflow is always an episode as a whole."""
+    """Return whether tasks depend on each other; such a workflow is always an episode as a whole."""
     return len(trace.parents) > 0
 
 
@@ -138,7 +138,7 @@ def largest_episode(traces: Sequence[Trace], most: int) -> int:
 
 
 def with_known_run_times(trace: Trace) -> Trace:
-    """Keep the tasks with known run times; a workflow that lacks one loses all its tasks."""
+    """Return the trace of the tasks with known run times; a workflow with an unknown one loses all its tasks."""
     there = trace.runtime >= 0
     if there.all():
         return trace
@@ -169,7 +169,7 @@ def draw_episode(trace: Trace, most: int, random: Random) -> Trace:
 
 
 def jitter_gaps(trace: Trace, scale: float, random: Random) -> Trace:
-    """Multiply gaps between submissions (run times in workflows submitted at once) by exp(``scale`` · normal)."""
+    """Multiply gaps between submissions, or run times if a workflow has no gaps, by exp(``scale`` · normal)."""
     factor = np.exp(scale * random.standard_normal(trace.tasks))
     if flow(trace) and np.ptp(trace.submit) == 0:
         return trace._replace(runtime=trace.runtime * factor)
@@ -184,7 +184,7 @@ def arriving(trace: Trace, factor: Floats) -> Trace:
 
 
 def scale_load(trace: Trace, factor: float) -> Trace:
-    """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if all come at once."""
+    """Multiply the work submitted per second by ``factor``: shorter gaps, or longer tasks if there are no gaps."""
     if np.ptp(trace.submit) == 0:
         return trace.scaled(factor)
     return arriving(trace, np.full(trace.tasks, 1 / factor))
@@ -203,7 +203,7 @@ def distort_estimates(trace: Trace, power: float) -> Trace:
 
 
 def disturbed_episode(episode: Episode, disturbance: TaskDisturbance) -> Episode:
-    """Apply a disturbance; without any effect the same object is returned. Raises ValueError if a task fits no node."""
+    """Apply a disturbance; one without any effect returns the same object. Raises ValueError if a task fits no node."""
     if disturbance.capacity >= 1 and (disturbance.factor == 1).all():
         return episode
     trace, nodes = episode.trace, episode.nodes

@@ -151,7 +151,7 @@ class _Search:
             self.branch(after)
 
     def _nodes(self, partial: _Partial) -> list[int]:
-        """List the nodes with tasks, and the first of each group of equal empty nodes."""
+        """List the nodes that have tasks, and the first node of each group of equal empty ones."""
         used, alike, found = set(partial.node.tolist()), set(), []
         for node in range(len(self.nodes.kind)):
             likeness = (int(self.nodes.kind[node]), bool(self.nodes.permanent[node]))
@@ -162,14 +162,14 @@ class _Search:
         return found
 
     def _twice(self, partial: _Partial, task: int, start: float) -> bool:
-        """Whether placing ``task`` before the last one gives the same schedule, so that this branch is redundant."""
+        """Return whether placing ``task`` before the last one gives the same schedule, so that it is redundant."""
         last = partial.last
         if last < 0 or start > partial.start[last] or task > last:
             return False
         return all(parent != last for parent, _ in self.parents[task])
 
     def _arrival(self, partial: _Partial, task: int, node: int) -> float:
-        """Return the second from which a task's data can be on a node; infinite while a parent is not placed."""
+        """Return the second from which a task's data can be on a node; infinite if a parent is not placed yet."""
         at = max(float(self.trace.submit[task]), float(self.opens[node]))
         for parent, data in self.parents[task]:
             there = int(partial.node[parent])
@@ -291,7 +291,7 @@ def replay_scheduler(schedule: Schedule) -> ReplayedSchedule:
 
 
 class FixedScheduler(EpisodeScheduler):
-    """A scheduler that replays a given schedule to the second in its own episode, and uses another scheduler in others.
+    """A scheduler that replays a schedule to the second in the schedule's own episode, and uses another one elsewhere.
 
     Args:
         schedule: the schedule.
@@ -315,8 +315,8 @@ class FixedScheduler(EpisodeScheduler):
 
 
 def _climb(episode: Episode, start: Schedule, value: float, seed: int) -> Schedule:
-    """Improve ``start``, whose return is ``value``, by hill climbing: move one task to another place in the order, and
-    half the time to whichever node suits; keep what raises the return.
+    """Improve ``start``, whose return is ``value``, by hill climbing: each trial moves one task to another place in the
+    order, half of them let it run on any node, and a trial that raises the return replaces the plan.
     """
     random = np.random.default_rng([seed, 11])
     count, nodes = episode.trace.tasks, len(episode.nodes.kind)

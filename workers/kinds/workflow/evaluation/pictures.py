@@ -32,7 +32,9 @@ Window = tuple[float, float]
 
 
 def window(trace: Trace, schedules: Sequence[Schedule]) -> Window:
-    """Choose a common time window (seconds) for charts of several schedules: all, or where the first waits longest."""
+    """Return a common time window (seconds) for charts of several schedules: the whole time or, if there are more than
+    ``MOST_TASKS`` tasks, that in which the first schedule's tasks wait longest.
+    """
     first, last = _window(trace, schedules[0])
     if trace.tasks > MOST_TASKS:
         return first, last
@@ -86,7 +88,7 @@ def _shorten_bars(bars: list[Json], last: float) -> tuple[list[Json], float]:
 
 
 def _window(trace: Trace, schedule: Schedule) -> Window:
-    """Return the whole schedule's window, or that of as many tasks as fit a chart with the largest total wait."""
+    """Return the window of the whole schedule, or that in which as many tasks as a chart has wait longest in all."""
     first, last = float(trace.submit.min()), float(schedule.end.max())
     if trace.tasks <= MOST_TASKS:
         return first, last
@@ -142,7 +144,7 @@ def picture(
     labels: Sequence[str] = (),
     stretch: Window | None = None,
 ) -> Json:
-    """Make all charts of one schedule, with the keys that the comment above lists.
+    """Make all charts of one schedule: ``name``, ``tasks``, ``figures``, ``over_time``, ``slowdown`` and ``gantt``.
 
     Args:
         name: name of the strategy.

@@ -94,7 +94,7 @@ class WorkflowProblem(Problem):
         self._known: dict[int, LevelOptimum] = {}
 
     def _playable(self, traces: Sequence[Trace]) -> list[Trace]:
-        """Keep tasks of known run time, and traces that have any. Raises ValueError if a task fits no node."""
+        """Return the traces' tasks of known run time, if any. Raises ValueError if a task fits no node."""
         found = [episodes.with_known_run_times(trace) for trace in traces]
         found = [trace for trace in found if trace.tasks]
         for trace in found:
@@ -148,7 +148,7 @@ class WorkflowProblem(Problem):
         return self._known[seed]
 
     def tunables(self) -> tuple[Tunable, ...]:
-        """Settings as indices: rule, mechanism and order of overtaking for batch jobs, the strategy for workflows."""
+        """Return the settings as indices: rule, mechanism, order of overtaking; for workflows the strategy."""
         if not self.pool:
             return (Tunable("strategy", 0, len(self.schedulers) - 1),)
         sizes = {"rule": RULES, "mechanism": MECHANISMS, "fill": ORDERS}
@@ -174,7 +174,7 @@ class WorkflowProblem(Problem):
         return seen[:, 0], seen[:, 1], np.array(bias)
 
     def encoder(self, contender: bytes | Policy) -> Encoder | None:
-        """The contender's own encoder, or None: schedulers read the tasks themselves."""
+        """Return the contender's own encoder; None if it has none, as schedulers read the tasks themselves."""
         return getattr(contender, "encoder", None)
 
     @override
@@ -230,7 +230,7 @@ CONSERVATIVE = "conservative"
 
 @dataclass(frozen=True)
 class AgentScheduler:
-    """An agent that orders tasks on one pool.
+    """A scheduler of batch jobs on one pool, whose order an agent decides.
 
     Attributes:
         name: name in reports.

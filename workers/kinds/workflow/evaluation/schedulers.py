@@ -24,7 +24,7 @@ FILLING = ("rls", "easy")  # mechanisms with an order of overtaking
 
 
 class EpisodeScheduler(Protocol):
-    """A scheduler that plays an episode to its end, and at any time has the information of a live scheduler."""
+    """A scheduler that plays an episode to its end, at any time with the information of a live scheduler alone."""
 
     @property
     def name(self) -> str:
@@ -50,7 +50,7 @@ class RuleScheduler:
 
     @property
     def name(self) -> str:
-        """The name ``rule+mechanism-fill``, without mechanism none and without fill fcfs."""
+        """The name ``rule+mechanism-fill``; mechanism ``none`` and fill ``fcfs`` are left out."""
         name = self.rule if self.mechanism == "none" else f"{self.rule}+{self.mechanism}"
         return name if self.fill == "fcfs" else f"{name}-{self.fill}"
 
@@ -73,7 +73,7 @@ class RuleScheduler:
 
 @dataclass(frozen=True)
 class PlanScheduler:
-    """A scheduler that plans a workflow by ``strategy`` with estimates; every node keeps to its order of tasks."""
+    """A scheduler that plans a workflow by ``strategy`` with estimates; every node then keeps to its order of tasks."""
 
     strategy: str
 
@@ -167,7 +167,7 @@ def _pinned_rule(given: planning.Problem, order: NDArray[np.int64], node: NDArra
 
 
 def uses_one_pool(trace: Trace, nodes: int) -> bool:
-    """Whether ``trace`` is scheduled by rules on one pool: one node, and no dependencies."""
+    """Return whether ``trace`` is scheduled by rules on one pool: one node, and no dependencies."""
     return nodes == 1 and not len(trace.parents)
 
 

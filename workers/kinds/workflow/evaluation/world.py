@@ -213,11 +213,15 @@ class WorkflowWorld(DisturbedWorld):
         return self._played[key]
 
     def outcome(self, row: int, action: int) -> NDArray[np.float64]:
-        """Return the objective's terms [6] of episode ``row`` under the scheduler of number ``action``."""
+        """Return the objective's terms [6] of episode ``row`` under the scheduler of number ``action``.
+
+        Raises:
+            ValueError: the scheduler can't play the episode.
+        """
         return self._earned_by(row, action)[0]
 
     def _earned_by(self, row: int, action: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``, cached."""
+        """Return terms [6] and outcomes [6] of episode ``row`` under the scheduler of number ``action``; cached."""
         episode = self.truth[row]
         earned = self._disturbed_episodes.earned if action < self.numbered else self._earned
         key = (id(episode), action)
@@ -266,7 +270,7 @@ class WorkflowWorld(DisturbedWorld):
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Restore the result of ``get_state`` by drawing the same episodes again. Raises KeyError if an entry lacks."""
+        """Restore the result of ``get_state`` by drawing the same episodes. Raises KeyError if an entry is missing."""
         self.same, self.model, self.factors = state["same"], state["model"], dict(state["factors"])
         self.random = np.random.Generator(np.random.SFC64())
         self.random.bit_generator.state = state["random"]
@@ -319,7 +323,7 @@ class WorkflowWorld(DisturbedWorld):
         return episodes.draw_episode(trace, self.tasks, self.random)
 
     def _busiest(self, traces: Sequence[Trace]) -> Trace:
-        """Return the trace with the highest load of several draws: where no task waits, schedulers don't differ."""
+        """Return the trace of highest load among several draws: schedulers don't differ where no task waits."""
         several = [self._any(traces) for _ in range(FIXED_OF)]
         loads = [episodes.describe_episode(trace, self.layout.nodes)[0] for trace in several]
         return several[int(np.argmax(loads))]
@@ -343,7 +347,11 @@ class WorkflowWorld(DisturbedWorld):
         ]
 
     def value(self, row: int, action: int) -> float:
-        """Return the negative weighted sum of terms of episode ``row`` under the scheduler of number ``action``."""
+        """Return the negative weighted sum of terms of episode ``row`` under the scheduler of number ``action``.
+
+        Raises:
+            ValueError: the scheduler can't play the episode.
+        """
         return objective_return(self.truth[row].weights, self.outcome(row, action))
 
 

@@ -1,6 +1,7 @@
 """Search for plans of workflows: rules, then threshold accepting on order and nodes of tasks.
 
-Tasks and nodes are indices, times are seconds; [N] counts tasks, [M] nodes. ``at`` is a solution, changed in place.
+Tasks and nodes are indices, times are seconds; [N] counts tasks, [M] nodes, [S] processors of all nodes. ``at`` is a
+solution, changed in place.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def course(order: Indices, node: Indices, processors: Indices, fixed: int = 0, f
 
 
 def supply_times(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, j: int) -> tuple[float, float, int]:
-    """Return when the parents allow ``task`` to start on node ``j``, the seconds of transfer after that, and the last
-    parent (−1: none).
+    """Return the second from which the parents allow ``task`` to start on node ``j``, the seconds of transfer after
+    that, and the last parent (−1: none).
     """
     start, wait, cause = work.submit[task], 0.0, -1
     for e in range(graph.parent_start[task], graph.parent_start[task + 1]):
@@ -211,7 +212,7 @@ def turns_open(at: Course, graph: Graph, task: int) -> tuple[int, int]:
 
 
 def soonest(at: Course, graph: Graph, work: Work, fleet: Fleet, task: int, share: float) -> int:
-    """Return the other node on which ``task`` ends first by its data and ``share`` of its run time; its own if none."""
+    """Return the other node on which ``task`` ends first by its data and ``share`` of its run time; its own: none."""
     best, least = at.node[task], np.inf
     for j in range(len(fleet.pace)):
         if j == at.node[task] or not np.isfinite(work.cost[task, j]):
@@ -245,7 +246,8 @@ def put(at: Course, work: Work, task: int, j: int, count: int) -> int:
 
 
 def relatives(at: Course, graph: Graph, work: Work, task: int, j: int, link: int, chain: int, draw: Floats) -> int:
-    """Move ``task`` and some parents, children or predecessors in the critical chain to node ``j``; return how many.
+    """Move ``task`` and some parents, children or predecessors in the critical chain to node ``j``; return the number
+    moved.
 
     Args:
         link: position of the task in the chain; at least ``chain`` if it is not in it.
@@ -392,12 +394,12 @@ COMPILED_RANKS = placement.Ranks(
 
 
 def plan(given: Problem, rule: Rule) -> Plan:
-    """Place each task on a node at a time by ``rule``."""
+    """Make the plan of ``rule``, which places each task on a node at a time."""
     return place(given.graph, given.work, given.fleet, rule)
 
 
 def plan_by(given: Problem, strategy: str) -> Plan:
-    """Place each task on a node at a time by the rule ``strategy``. Raises KeyError if it is not in ``STRATEGIES``."""
+    """Make the plan of the rule named ``strategy``. Raises KeyError if it is not in ``STRATEGIES``."""
     return plan(given, STRATEGIES[strategy](given))
 
 
@@ -484,14 +486,14 @@ def search_better(
 
 
 def forgetful(given: Problem) -> bool:
-    """Whether tasks that run together could exceed a node's memory, which searches ignore."""
+    """Return whether tasks that run together could exceed a node's memory, which searches ignore."""
     largest = np.sort(given.work.memory)[::-1]
     needed = np.cumsum(largest)[np.minimum(given.fleet.processors, len(largest)) - 1] if len(largest) else 0.0
     return bool((needed > given.fleet.memory).any())
 
 
 def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
-    """Place the tasks of a solution anew in the same order and on the same nodes, now within their memory."""
+    """Make the plan of a solution in the same order and on the same nodes, but within their memory."""
     bias = np.full(given.work.cost.shape, np.inf)
     bias[np.arange(len(node)), node] = 0.0
     rule = Rule(order, bias, np.full(len(node), np.inf), 1.0, 0.0)
@@ -499,7 +501,7 @@ def remembering(given: Problem, order: Indices, node: Indices) -> Plan:
 
 
 def candidates(given: Problem, objective: SearchObjective) -> list[Rule]:
-    """List the rules from whose plans the search starts; those that save cost only if cost counts."""
+    """List the rules from whose plans the search starts; rules that save cost are among them only if cost counts."""
     known = rules(given, ranks=COMPILED_RANKS)
     return known + cost_rules(given) if objective.cost_weight > 0 else known
 
@@ -520,7 +522,7 @@ def agent(
     Args:
         given: the workflow and its nodes.
         random: random generator of the search.
-        objective: what to minimise.
+        objective: weighted time and cost to minimise.
         attempts: number of attempts; None: as many as ``attempts_for`` gives.
     """
     return improve_stages(

@@ -76,7 +76,9 @@ OVERRUN = 0.1  # an overdue task is expected to go on for this share of its run 
 def clear_dependency(
     world: World, graph: Graph, work: Work, fleet: Fleet, queues: Queues, events: list[Event], task: int, now: float
 ) -> None:
-    """Count down the submission and parents that ``task`` waits for; at 0 it is ready, or woken when its data come."""
+    """Count down the submission and parents that ``task`` waits for. At 0 it is ready; with a plan, a wake-up event
+    follows if its data come later or it takes no time.
+    """
     world.missing[task] -= 1
     if world.missing[task] == 0:
         world.status[task] = READY
@@ -215,7 +217,7 @@ def expect(
     world: World, work: Work, fleet: Fleet, kept: NDArray[np.bool_], queues: Queues, breakdowns: Breakdowns,
     events: list[Event],
 ) -> None:  # fmt: skip
-    """Push the events that are known from the start: submissions, failures, and orders of nodes for the plan."""
+    """Push the events that are known at the start: submissions, failures, and the plan's orders of nodes."""
     for task in range(len(world.status)):
         heappush(events, (work.submit[task], WAKE, task, 1))
     for k in range(len(breakdowns.at)):

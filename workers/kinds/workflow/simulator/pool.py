@@ -1,4 +1,4 @@
-"""The compiled simulator of batch queues on one pool of processors; [L] counts jobs, [Q] waiting ones."""
+"""The compiled simulator of batch queues on one pool of processors; [L] counts all jobs, [Q] waiting ones."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Play(NamedTuple):
 
 @kernel
 def without_reference_counts(play: Play) -> Play:
-    """Copy ``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
+    """Return ``play`` with borrowed arrays, for compiled loops whose caller keeps the original.
 
     Counting references to its twenty arrays at every call would take most of an event's time.
     """
@@ -192,7 +192,7 @@ def correct(play: Play) -> None:
 
 @kernel
 def leave(play: Play, task: int) -> None:
-    """Remove ``task`` from the machine: free its processors and user's quota, and teach the regression its run time."""
+    """Remove ``task``, which must run: free its processors and user's quota, and teach the regression its run time."""
     pool, level = play.pool, play.pool.level
     ends, held, which = pool.ends, pool.running_processors, pool.task
     need, user, last = play.tasks.processors[task], play.tasks.user[task], level[RUNNING] - 1
@@ -341,7 +341,7 @@ def predict_seconds(play: Play, trust: float) -> Seconds:
 
 @kernel
 def is_futile(play: Play, mechanism: int, rule: int) -> bool:
-    """Whether a decision would certainly start no job and leave the head unchanged."""
+    """Return whether a decision would certainly start no job and leave the head unchanged."""
     counts, free, need, queue = play.counts, play.pool.level[FREE], play.tasks.processors, play.queue
     last = need[queue[counts[QUEUED] - 1]]
     if mechanism != EASY:

@@ -32,7 +32,7 @@ class Rentals(NamedTuple):
 
     Attributes:
         node: index of the node, [R].
-        ordered: seconds at which billing begins, [R]; the node is ready its start-up time later.
+        ordered: seconds at which billing begins, [R]; the node is ready after its start-up time.
         released: seconds at which billing ends, [R].
     """
 
@@ -92,7 +92,7 @@ def slowdowns(trace: Trace, schedule: Schedule) -> Seconds:
 
 
 def list_rentals(trace: Trace, nodes: Nodes, schedule: Schedule) -> Rentals:
-    """List all rentals of a schedule, those of kept nodes from the first submission to the last end."""
+    """List all rentals of a schedule; kept nodes are rented from the first submission to the last end."""
     first, last = trace.submit.min(), schedule.end.max()
     kept = np.flatnonzero(nodes.permanent)
     others = schedule.rentals or _once(nodes, schedule)
@@ -266,7 +266,7 @@ def _strategy(name: str, first: str, rows: Sequence[SimulatedSequence]) -> Json:
 
 
 def _paired_difference(differences: Sequence[float]) -> Json:
-    """Return the mean difference of slowdowns on the same sequences, and its standard error (None: one sequence)."""
+    """Return the mean difference of slowdowns on the same sequences, and its standard error (None for one sequence)."""
     count = len(differences)
     error = float(np.std(differences, ddof=1) / np.sqrt(count)) if count > 1 else None
     better = sum(value < 0 for value in differences)

@@ -27,7 +27,7 @@ def compilable(*functions: Callable[..., object]) -> None:
 
 
 def compiled_as(plain: Callable[..., object]) -> Callable[[Function], Function]:
-    """Return a decorator: kernels call the decorated function where the kind's code calls ``plain``."""
+    """Return a decorator of functions that compiled code then calls wherever the kind's code calls ``plain``."""
 
     def decorate(function: Function) -> Function:
         def typed(*_: object) -> Function:
@@ -103,7 +103,7 @@ class World(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """A plan of N tasks by node: the tasks ``task[start[j]:start[j + 1]]`` run on node j strictly in this order.
+    """A plan of N tasks by node: the tasks ``task[start[j]:start[j + 1]]`` run on node j, only in this order.
 
     Attributes:
         start: offsets into ``task``, [M + 1].
@@ -148,7 +148,7 @@ def launch(world: World, work: Work, events: list[Event], task: int, j: int, now
 
 
 def idle(world: World, fleet: Fleet, kept: NDArray[np.bool_], events: list[Event], now: float, j: int) -> None:
-    """If node ``j`` is idle and not kept, schedule its release for the end of its billing period."""
+    """Schedule the release of node ``j`` for the end of its billing period if it is idle and not kept."""
     if world.running[j] == 0 and world.power[j] == ON and not kept[j]:
         periods = np.ceil((now - world.ordered[j]) / fleet.billing[j] - 1e-9)
         heappush(events, (max(now, world.ordered[j] + periods * fleet.billing[j]), RELEASE, j, 0))
@@ -177,7 +177,7 @@ def fail_node(world: World, work: Work, queues: Queues, j: int, until: float, ev
 
 
 def is_needed_soon(world: World, fleet: Fleet, queues: Queues, j: int, now: float) -> bool:
-    """Whether node ``j``, if released at ``now`` (seconds), would start up too late for its next planned task."""
+    """Return whether node ``j``, if released at ``now`` (seconds), would start up late for its next planned task."""
     if len(queues.task) == 0 or world.next[j] >= queues.start[j + 1]:
         return False
     return queues.planned[queues.task[world.next[j]]] - now < fleet.startup[j]
@@ -186,7 +186,7 @@ def is_needed_soon(world: World, fleet: Fleet, queues: Queues, j: int, now: floa
 def release(
     world: World, fleet: Fleet, queues: Queues, rentals: list[Rental], events: list[Event], j: int, now: float
 ) -> None:
-    """End the rental of node ``j`` at ``now`` if it is idle and not needed soon; queue its next order by the plan."""
+    """End the rental of node ``j`` at ``now`` if it is idle and not needed soon; push its next order by the plan."""
     if world.power[j] != ON or world.running[j] > 0 or is_needed_soon(world, fleet, queues, j, now):
         return
     rentals.append((j, world.ordered[j], now))

@@ -29,7 +29,7 @@ AGENT, CHAMPION = "agent", "champion"
 
 @dataclass(frozen=True)
 class Stage:
-    """A sequence to be charted under several policies, as an ``episode`` on the workload's largest node ``label``."""
+    """A sequence for charts of several policies, as an ``episode`` on the workload's largest node, named ``label``."""
 
     sequence: Sequence
     episode: Episode
@@ -87,7 +87,7 @@ def stage_sequence(spec: Spec, sequence: Sequence) -> Stage:
 
 
 def middle(sequences: Many[Sequence]) -> Sequence:
-    """Return the sequence closest to the medians of length and load (the first of equally close ones)."""
+    """Return the sequence closest to the medians of length and load; the first of equally close ones."""
     sizes = np.array([_size(sequence) for sequence in sequences])
     away = np.abs(sizes - np.median(sizes, axis=0))
     return sequences[int((away / np.maximum(away.mean(axis=0), 1e-12)).sum(axis=1).argmin())]

@@ -40,7 +40,7 @@ def objective_weights(spec: Spec) -> ObjectiveWeights | None:
 def weighted_loss(objective: ObjectiveWeights, trace: Trace, begun: Seconds) -> float:
     """Compute the weighted sum of 1 + term over the six terms, for N jobs that begin at ``begun`` seconds [N].
 
-    The result is positive, so that two schedules can be compared by their ratio.
+    The result is positive, so that schedules can be compared by ratios.
     """
     schedule = Schedule(begun, begun + trace.runtime, np.zeros(trace.tasks, np.int64))
     return float(objective.weights @ (1.0 + terms(trace, objective.nodes, schedule, reference(trace, objective.nodes))))
@@ -67,7 +67,7 @@ class Sequence(NamedTuple):
 
 
 class Source(NamedTuple):
-    """A trace, its pool's number of processors, and whether pieces of it stay ``whole``; else jobs are resampled."""
+    """A trace, its pool's number of processors, and whether sequences are ``whole`` pieces of it, or resampled jobs."""
 
     trace: Trace
     processors: int
@@ -88,10 +88,10 @@ def piece(trace: Trace, start: int, count: int) -> Trace:
 
 
 def draw_sequence(source: Source, count: int, rng: np.random.Generator) -> Trace:
-    """Draw a new sequence of ``count`` jobs.
+    """Draw a new sequence of ``count`` jobs from a source of at least two.
 
-    Of a whole source it is a piece under another load. Otherwise gaps between submissions are drawn in blocks and jobs
-    one by one, with perturbed run times.
+    If the source is ``whole``, it is a piece of the trace, with gaps times a random factor in ``LOADS``. Otherwise gaps
+    are drawn in blocks and jobs one by one, with perturbed run times.
     """
     trace, load = source.trace, rng.uniform(*LOADS)
     if source.whole:
@@ -132,7 +132,7 @@ def play_sequence(sequence: Sequence, policy: Scheduler) -> Seconds:
 
 
 def loss(sequence: Sequence, policy: Scheduler) -> float:
-    """Play a sequence by a policy and return its loss, as ``charged_for``."""
+    """Play a sequence by a policy and return its loss, the result of ``charged_for``."""
     return charged_for(sequence, play_sequence(sequence, policy))
 
 

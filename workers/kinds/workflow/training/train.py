@@ -72,7 +72,7 @@ class Search:
         self.steps, self.curve = 0, [(0, 1.0)]
 
     def policy(self, weights: Seconds) -> PriorityPolicy:
-        """Make the policy with the same ``weights`` [``WEIGHTS``] under each of three mechanisms."""
+        """Make the policy with the same ``weights`` [``WEIGHTS``] under each of the three mechanisms."""
         return PriorityPolicy(np.tile(weights, (3, 1)))
 
     def advance(self) -> None:
@@ -111,7 +111,9 @@ KEPT = ("middle", "spread", "start")
 
 
 class Compared(NamedTuple):
-    """The headroom, and returns of the best rule as it is and with true run times on the verdict's N sequences, [N]."""
+    """The headroom, and the best rule's returns, with planned and with true run times, on the verdict's N sequences,
+    [N] each.
+    """
 
     room: Headroom
     tuned: Seconds
@@ -223,7 +225,7 @@ class SchedulerTrainer:
 
     @cached_property
     def _rule_losses(self) -> dict[str, Seconds]:
-        """Losses of each rule on the sequences of the choice."""
+        """Loss of each rule on each sequence of the choice."""
         return self._measure_rules(1)
 
     def _measure_rules(self, part: int) -> dict[str, Seconds]:
@@ -232,8 +234,8 @@ class SchedulerTrainer:
 
     @cached_property
     def compared(self) -> Compared:
-        """What answers without an agent, the best rule on all that precedes the verdict's part, and that rule with
-        true run times, compared on the verdict's sequences.
+        """Comparison, on the verdict's sequences, of three: the default policy; the best rule on all data before the
+        verdict's part; and that rule with true run times.
         """
         before = self._measure_rules(0)
         best = min(RULES, key=lambda name: float(np.concatenate([before[name], self._rule_losses[name]]).mean()))
@@ -304,7 +306,7 @@ class SchedulerTrainer:
         return TrainedAgent(artifact, report)
 
     def _choose_policy(self) -> tuple[Scheduler, dict[str, float]]:
-        """Return the shipped agent, or the tuned one or a rule if better with 95 % confidence; and all mean losses."""
+        """Return the shipped agent, or the tuned one or a rule if surely (95 %) better; and all mean losses by name."""
         played = self._pieces(1)
         weights = self.shipped.weights.copy()
         weights[self.mechanism] = self.search.middle
@@ -349,8 +351,8 @@ def load_shipped_policy() -> PriorityPolicy:
 
 
 def _ahead(losses: Seconds, others: Seconds, tests: int) -> bool:
-    """Whether ``losses`` [N] are lower on average than ``others`` [N] with 95 % confidence, Bonferroni over ``tests``;
-    False for fewer than two.
+    """Return whether ``losses`` [N] are lower on average than ``others`` [N] with 95 % confidence, Bonferroni over
+    ``tests``; False for fewer than two.
     """
     if len(losses) < 2:
         return False
