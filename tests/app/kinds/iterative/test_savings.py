@@ -1,0 +1,123 @@
+"""What a run saved beside allocations that are held, under a law that is known."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.kinds.iterative.savings import savings
+from app.kinds.iterative.spec import Spec
+from tests.app.kinds.iterative.decisions.deciding import compiled, seconds
+from tests.planted import planted_spec, planted_table
+
+SIZES = range(4, 37)
+PRICE = 3.6
+QUICK = {"targets": {"iteration_seconds": 150.0}}
+
+
+def priced(**changes: Any) -> Spec:
+    spec = planted_spec(**changes)
+    return spec.model_copy(
+        update={"resources": [one.model_copy(update={"price_per_hour": PRICE}) for one in spec.resources]}
+    )
+
+
+def reports(sizes: list[int], slower: float = 1.0) -> list[dict[str, Any]]:
+    """Iterations at ``sizes``, the pause of each change included."""
+    before, found = sizes[0], []
+    for size in sizes:
+        took = slower * seconds(size) + 2.0 * (size != before)
+        found.append({"allocation": {"executors": float(size)}, "metrics": {"iteration_seconds": took}})
+        before = size
+    return found
+
+
+def by_hand(sizes: list[int], slower: float, target: float) -> tuple[int, dict[int, tuple[float, float]]]:
+    """The best size to hold, and seconds and cost of every size."""
+    every = {n: slower * seconds(n) * len(sizes) for n in SIZES}
+    cost = {n: took * n * PRICE / 3600 for n, took in every.items()}
+    good = [n for n in SIZES if every[n] <= target]
+    best = min(good, key=cost.__getitem__) if good else min(SIZES, key=every.__getitem__)
+    return best, {n: (every[n], cost[n]) for n in SIZES}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slower", "start", "target"),
+    [
+        ([8] * 10 + [20] * 20, 1.0, {}, 330.0),
+        ([8] * 10 + [20] * 20, 1.2, {}, 330.0),
+        ([30, 12, 12], 0.9, {}, 330.0),
+        ([4] * 30, 1.0, QUICK, 150.0),  # met by no size
+    ],
+)
+def test_other_allocations_are_what_the_law_says_times_the_runs_own_effect(
+    sizes: list[int], slower: float, start: dict[str, Any], target: float
+) -> None:
+    spec = priced()
+    found = savings(compiled(spec, planted_table(spec)), start, reports(sizes, slower))
+    assert found is not None
+    best, every = by_hand(sizes, slower, target)
+    spent = sum(
+        (slower * seconds(n) + 2.0 * (n != before)) * n * PRICE / 3600
+        for before, n in zip([sizes[0], *sizes], sizes, strict=False)
+    )
+    assert found.cost == pytest.approx(spent)
+    assert found.largest.allocation == {"executors": 36.0}
+    assert found.best_fixed.allocation == {"executors": float(best)}
+    for one, size in ((found.largest, 36), (found.best_fixed, best)):
+        took, cost = every[size]
+        assert one.seconds.value == pytest.approx(took, rel=1e-4)
+        assert one.cost.value == pytest.approx(cost, rel=1e-4)
+        assert one.saved.value == pytest.approx(cost - spent, abs=1e-4)
+        assert one.meets_targets == float(took <= target)
+        assert one.saved.low is None  # a single model has no spread
+
+
+def test_what_members_disagree_on_is_in_the_interval_and_what_was_held_is_certain() -> None:
+    spec = priced()
+    table = planted_table(spec)
+    slope = np.linspace(-1, 1, 33)[None, None, :, None, None] * np.linspace(-0.3, 0.3, 21)[:, None, None, None, None]
+    members = (slope - slope[:, :, 16:17]).astype(np.float32)  # they agree at 20 executors
+    on = compiled(spec, replace(table, members=members))
+    largest = [savings(on, {}, reports([size] * 30)) for size in (20, 36)]
+    assert largest[0] is not None
+    assert largest[1] is not None
+    unsure, sure = (one.largest for one in largest if one is not None)
+    low, high = (30 * seconds(36) * np.exp(part) for part in (-0.27, 0.27))
+    assert (unsure.seconds.low, unsure.seconds.high) == pytest.approx((low, high), rel=1e-3)
+    assert sure.saved.low == pytest.approx(0.0, abs=1e-9)
+    assert sure.saved.high == pytest.approx(0.0, abs=1e-9)
+    assert unsure.meets_targets == pytest.approx(np.mean(30 * seconds(36) * np.exp(np.linspace(-0.3, 0.3, 21)) <= 330))
+
+
+def test_segments_count_where_they_ran() -> None:
+    spec = priced()
+    on = compiled(spec, planted_table(spec))
+    share = 0.25
+    parts = [share * seconds(8), 2.0 + (1 - share) * seconds(30)]
+    segments = [
+        {"allocation": {"executors": units}, "seconds": took} for units, took in zip((8.0, 30.0), parts, strict=True)
+    ]
+    one = {"allocation": {"executors": 30.0}, "metrics": {"iteration_seconds": sum(parts)}, "segments": segments}
+    found = savings(on, {}, [one])
+    assert found is not None
+    assert found.cost == pytest.approx((8 * parts[0] + 30 * parts[1]) * PRICE / 3600)
+    assert found.largest.seconds.value == pytest.approx(seconds(36), rel=1e-4)  # a quarter of the work, and the rest
+
+
+def test_iterations_before_the_first_are_not_counted_and_no_target_has_no_verdict() -> None:
+    metrics = [{"name": "iteration_seconds", "unit": "s"}]
+    spec = priced(metrics=metrics)
+    found = savings(compiled(spec, planted_table(spec)), {"first_iteration": 25}, reports([8] * 5))
+    assert found is not None
+    assert (found.iterations, found.best_fixed.meets_targets) == (5, None)
+    assert found.best_fixed.allocation == {"executors": 4.0}  # the cheapest
+
+
+@pytest.mark.parametrize("model", [None, "prior"])
+def test_nothing_is_claimed_without_a_fitted_model_or_reports(model: str | None) -> None:
+    spec = priced()
+    table = None if model is None else replace(planted_table(spec), prior=True)
+    assert savings(compiled(spec, table), {}, reports([8])) is None
+    assert savings(compiled(spec, planted_table(spec)), {}, []) is None
