@@ -1,4 +1,4 @@
-"""What a run saved, beside allocations that are held from beginning to end, as kinds with a model of time tell it."""
+"""What a run saved beside other courses of the same iterations, for kinds whose model converts between allocations."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ class Estimate(BaseModel):
 
 
 class Comparison(BaseModel):
-    """The reported iterations, had an allocation been held throughout."""
+    """The reported iterations, had they run at other allocations."""
 
-    allocation: dict[str, float] = Field(description="The allocation, by resource.", examples=[{"gpus": 8}])
+    allocation: dict[str, float] | None = Field(
+        description="The allocation that is held, by resource; null: what was recommended, which changes.",
+        examples=[{"gpus": 8}],
+    )
     seconds: Estimate = Field(description="Seconds they would have taken.")
     cost: Estimate = Field(description="What they would have cost: hours times prices.")
     saved: Estimate = Field(description="That cost minus the run's; below 0 where the run cost more.")
@@ -36,4 +39,8 @@ class Savings(BaseModel):
     best_fixed: Comparison = Field(
         description="The best allocation to hold, chosen with hindsight: the cheapest that is expected to meet all "
         "targets or, if none is, the fastest."
+    )
+    advised: Comparison | None = Field(
+        default=None,
+        description="What was recommended, applied throughout: for runs to which nothing was applied (mode `advise`).",
     )

@@ -1,16 +1,24 @@
 """What a run saved beside allocations that are held, under a law that is known."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from app.kinds.contract.engine import Pending
+from app.kinds.iterative.compiled import Compiled
+from app.kinds.iterative.engine import ENGINE
+from app.kinds.iterative.report import IterationRunStart
 from app.kinds.iterative.savings import savings
 from app.kinds.iterative.spec import Spec
+from tests.answers import all_answered
 from tests.app.kinds.iterative.decisions.deciding import compiled, seconds
 from tests.planted import planted_spec, planted_table
 
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SIZES = range(4, 37)
 PRICE = 3.6
 QUICK = {"targets": {"iteration_seconds": 150.0}}
@@ -55,7 +63,7 @@ def test_other_allocations_are_what_the_law_says_times_the_runs_own_effect(
     sizes: list[int], slower: float, start: dict[str, Any], target: float
 ) -> None:
     spec = priced()
-    found = savings(compiled(spec, planted_table(spec)), start, reports(sizes, slower))
+    found = savings(compiled(spec, planted_table(spec)), start, reports(sizes, slower), None)
     assert found is not None
     best, every = by_hand(sizes, slower, target)
     spent = sum(
@@ -80,7 +88,7 @@ def test_what_members_disagree_on_is_in_the_interval_and_what_was_held_is_certai
     slope = np.linspace(-1, 1, 33)[None, None, :, None, None] * np.linspace(-0.3, 0.3, 21)[:, None, None, None, None]
     members = (slope - slope[:, :, 16:17]).astype(np.float32)  # they agree at 20 executors
     on = compiled(spec, replace(table, members=members))
-    largest = [savings(on, {}, reports([size] * 30)) for size in (20, 36)]
+    largest = [savings(on, {}, reports([size] * 30), None) for size in (20, 36)]
     assert largest[0] is not None
     assert largest[1] is not None
     unsure, sure = (one.largest for one in largest if one is not None)
@@ -100,7 +108,7 @@ def test_segments_count_where_they_ran() -> None:
         {"allocation": {"executors": units}, "seconds": took} for units, took in zip((8.0, 30.0), parts, strict=True)
     ]
     one = {"allocation": {"executors": 30.0}, "metrics": {"iteration_seconds": sum(parts)}, "segments": segments}
-    found = savings(on, {}, [one])
+    found = savings(on, {}, [one], None)
     assert found is not None
     assert found.cost == pytest.approx((8 * parts[0] + 30 * parts[1]) * PRICE / 3600)
     assert found.largest.seconds.value == pytest.approx(seconds(36), rel=1e-4)  # a quarter of the work, and the rest
@@ -109,7 +117,7 @@ def test_segments_count_where_they_ran() -> None:
 def test_iterations_before_the_first_are_not_counted_and_no_target_has_no_verdict() -> None:
     metrics = [{"name": "iteration_seconds", "unit": "s"}]
     spec = priced(metrics=metrics)
-    found = savings(compiled(spec, planted_table(spec)), {"first_iteration": 25}, reports([8] * 5))
+    found = savings(compiled(spec, planted_table(spec)), {"first_iteration": 25}, reports([8] * 5), None)
     assert found is not None
     assert (found.iterations, found.best_fixed.meets_targets) == (5, None)
     assert found.best_fixed.allocation == {"executors": 4.0}  # the cheapest
@@ -119,5 +127,46 @@ def test_iterations_before_the_first_are_not_counted_and_no_target_has_no_verdic
 def test_nothing_is_claimed_without_a_fitted_model_or_reports(model: str | None) -> None:
     spec = priced()
     table = None if model is None else replace(planted_table(spec), prior=True)
-    assert savings(compiled(spec, table), {}, reports([8])) is None
-    assert savings(compiled(spec, planted_table(spec)), {}, []) is None
+    assert savings(compiled(spec, table), {}, reports([8]), None) is None
+    assert savings(compiled(spec, planted_table(spec)), {}, [], None) is None
+
+
+def test_what_was_recommended_is_replayed_as_if_it_had_been_applied() -> None:
+    """A run that holds too little misses its deadline; the recommendations, applied, would have met it for less than
+    the largest allocation costs, and exactly as a run that follows them from the beginning."""
+    spec = priced()
+    on = compiled(spec, planted_table(spec, noise=0.05))
+    held = reports([5] * 30)
+    found = savings(on, {}, held, NOW)
+    assert found is not None
+    assert found.advised is not None
+    assert found.seconds > 330
+    assert found.advised.meets_targets == 1.0
+    assert found.advised.cost.value < found.largest.cost.value
+    follows = followed(on)
+    again = savings(on, {}, follows, NOW)
+    assert again is not None
+    assert again.advised is not None
+    assert again.advised.cost.value == pytest.approx(again.cost, rel=1e-3)
+    assert found.advised.cost.value == pytest.approx(again.cost, rel=1e-2)
+
+
+def test_long_runs_are_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.kinds.iterative.savings.MOST_REPLAYED", 4)
+    on = compiled(priced(), planted_table(priced()))
+    found = [savings(on, {}, reports([8] * count), NOW) for count in (4, 5)]
+    assert [one is not None and one.advised is not None for one in found] == [True, False]
+
+
+def followed(on: Compiled) -> list[dict[str, Any]]:
+    """The reports of a run without noise that applies what is decided."""
+    start = IterationRunStart.model_validate({"workload": "planted"})
+    answered, found = ENGINE.begin(on, "run", start, NOW), list[dict[str, Any]]()
+    for number in range(30):
+        size = int(msgspec.json.decode(answered.decision)["allocation"]["executors"])
+        sizes = [*(int(one["allocation"]["executors"]) for one in found), size]
+        found = reports(sizes)
+        checked = ENGINE.read(on, answered.state, number, ENGINE.decode(msgspec.json.encode(found[-1])))
+        (following,) = all_answered(ENGINE.answer(on, [Pending("run", number, answered.state, checked, {}, None)], NOW))
+        answered = following
+    return found
