@@ -63,6 +63,9 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """State and notices of the sequential drift test; NULL before the first report with residuals."""
     drifts: Mapped[int] = mapped_column(default=0)
     """Number of drift notices."""
+    savings: Mapped[dict[str, Any] | None]
+    """What it saved beside other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
+    if its kind or its data can't tell."""
 
 
 RULED = Run.start["policy"].as_string().is_not(None)

@@ -32,7 +32,7 @@ from app.http.dependencies import Tenant
 from app.http.exchange import Exchange
 from app.jobs import repository as jobs
 from app.kinds.contract.run_outcome import LIVE, RunOutcome
-from app.runs import outcomes
+from app.runs import outcomes, savings
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 from app.telemetry.logs import began
@@ -79,6 +79,9 @@ class ServiceCollector(Collector):
             GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
             GaugeMetricFamily("steward_runs", "Runs by outcome.", labels=["outcome"]),
             GaugeMetricFamily("steward_runs_ended", "Runs that ended within an hour, by outcome.", labels=["outcome"]),
+            GaugeMetricFamily(
+                "steward_saved_cost", "Cost saved by the stored runs that have finished.", labels=["against"]
+            ),
             GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
             GaugeMetricFamily("steward_database_up", "Whether the database answers."),
             GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
@@ -87,7 +90,7 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The metrics with their present values; if the database fails, only its state and the disk's."""
-        counted, waiting, judged, ended, workers, up, free, size = self.describe()
+        counted, waiting, judged, ended, saved, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
                 for labels, number in jobs.counts(session).items():
@@ -99,6 +102,8 @@ class ServiceCollector(Collector):
                     judged.add_metric((outcome,), runs.get(outcome, 0))
                     if outcome not in GOING_ON:
                         ended.add_metric((outcome,), lately.get(outcome, 0))
+                for against, cost in savings.saved(session).items():
+                    saved.add_metric((against,), cost)
                 workers.add_metric((), leases.alive(session, self.settings.worker_seen_seconds))
             up.add_metric((), 1)
         except SQLAlchemyError:
@@ -107,7 +112,7 @@ class ServiceCollector(Collector):
             total, _, left = shutil.disk_usage(self.settings.data_dir)
             free.add_metric((), left)
             size.add_metric((), total)
-        return [counted, waiting, judged, ended, workers, up, free, size]
+        return [counted, waiting, judged, ended, saved, workers, up, free, size]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")

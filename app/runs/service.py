@@ -23,11 +23,12 @@ from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
 from app.kinds.contract.run_outcome import EndedRun, RunOutcome
+from app.kinds.contract.savings import Savings
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
-from app.runs import outcomes, repository
+from app.runs import outcomes, repository, savings
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import Filter, LoadedRun
@@ -80,6 +81,10 @@ class RunRead(BaseModel):
     )
     decision: AnyDecision = Field(description="The last decision.")
     drift: list[DriftNotice] = Field(description="Detected drift, oldest first.")
+    savings: Savings | None = Field(
+        description="Once it has finished: what it took and cost beside other allocations, by the domain model; null "
+        "before, and where its kind, model or reports can't tell."
+    )
     created_at: datetime
     finished_at: datetime | None
 
@@ -290,6 +295,7 @@ def _beside_decision(loaded: LoadedRun) -> dict[str, Any]:
         "start": run.start,
         "iterations": run.next_iteration,
         "drift": (run.drift or {}).get("notices", []),
+        "savings": run.savings,
         "created_at": run.created_at,
         "finished_at": run.finished_at,
     }
@@ -325,7 +331,8 @@ def end(
     compiled_of: CompiledOf,
     rule: Staleness,
 ) -> RunRead:
-    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
+    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction; then, of a
+    finished run, what it saved.
 
     Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
     the compiled workload that judges the run; ``rule``: when a live run is stale.
@@ -353,7 +360,14 @@ def end(
         found = _to_response(load(session, tenant, run, rule))
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
+    if patch.state != "finished" or found.savings is not None:
         return found
+    with database.reading() as session:  # without a lock, as a replay takes up to a second
+        saved = savings.of_run(session, repository.require(session, run), compiled, rule.now())
+    if saved is not None:
+        with database.session() as session:
+            savings.store(session, run, saved)
+    return found.model_copy(update={"savings": saved})
 
 
 def delete(database: Database, tenant: str, run: str) -> None:
