@@ -91,10 +91,10 @@ def saved(found: Savings) -> list[Fact]:
     facts = []
     for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
         held = ", ".join(f"{units:g} {name}" for name, units in (one.allocation or {}).items())
-        facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of cases"))
+        facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
     if found.advised is not None:
         met = found.advised.meets_targets
-        hint = "" if met is None else f"targets met: {percent(met, 0)} of cases"
+        hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
         facts.append(Fact("recommendations would have saved", text(found.advised.saved, -1.0), hint))
     return facts
 

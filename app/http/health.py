@@ -27,6 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
 from app.database import leases
+from app.database.base import utc_now
 from app.database.engine import Database
 from app.http.dependencies import Tenant
 from app.http.exchange import Exchange
@@ -79,9 +80,6 @@ class ServiceCollector(Collector):
             GaugeMetricFamily("steward_job_waiting_seconds", "For how long the first job in line has waited."),
             GaugeMetricFamily("steward_runs", "Runs by outcome.", labels=["outcome"]),
             GaugeMetricFamily("steward_runs_ended", "Runs that ended within an hour, by outcome.", labels=["outcome"]),
-            GaugeMetricFamily(
-                "steward_saved_cost", "Cost saved by the stored runs that have finished.", labels=["against"]
-            ),
             GaugeMetricFamily("steward_workers", "Workers that were seen lately."),
             GaugeMetricFamily("steward_database_up", "Whether the database answers."),
             GaugeMetricFamily("steward_disk_free_bytes", "Room on the disk of the data folder."),
@@ -90,7 +88,7 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         """The metrics with their present values; if the database fails, only its state and the disk's."""
-        counted, waiting, judged, ended, saved, workers, up, free, size = self.describe()
+        counted, waiting, judged, ended, workers, up, free, size = self.describe()
         try:
             with self.database.reading() as session:
                 for labels, number in jobs.counts(session).items():
@@ -102,8 +100,6 @@ class ServiceCollector(Collector):
                     judged.add_metric((outcome,), runs.get(outcome, 0))
                     if outcome not in GOING_ON:
                         ended.add_metric((outcome,), lately.get(outcome, 0))
-                for against, cost in savings.saved(session).items():
-                    saved.add_metric((against,), cost)
                 workers.add_metric((), leases.alive(session, self.settings.worker_seen_seconds))
             up.add_metric((), 1)
         except SQLAlchemyError:
@@ -112,7 +108,27 @@ class ServiceCollector(Collector):
             total, _, left = shutil.disk_usage(self.settings.data_dir)
             free.add_metric((), left)
             size.add_metric((), total)
-        return [counted, waiting, judged, ended, saved, workers, up, free, size]
+        return [counted, waiting, judged, ended, workers, up, free, size]
+
+
+class SavedCost(Collector):
+    """Prometheus collector of what a tenant's runs saved lately."""
+
+    def __init__(self, database: Database, tenant: str) -> None:
+        self.database, self.tenant = database, tenant
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """The metric without values; doesn't query the database."""
+        what = "Cost that runs which finished within an hour saved, without runs of mode advise."
+        return [GaugeMetricFamily("steward_saved_cost", what, labels=["against"])]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The metric with its present values; without any if the database fails."""
+        (family,) = self.describe()
+        with suppress(SQLAlchemyError), self.database.reading() as session:
+            for against, cost in savings.saved_since(session, self.tenant, utc_now() - LATELY).items():
+                family.add_metric((against,), cost)
+        return [family]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")
@@ -212,6 +228,8 @@ def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
     """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own."""
     state = request.app.state
     registries: list[CollectorRegistry] = [state.registry, state.drifts.of(tenant), state.refusals.of(tenant)]
+    registries.append(CollectorRegistry())
+    registries[-1].register(SavedCost(state.database, tenant))
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -13,7 +13,10 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
-from app.database.tables import Run
+from app.database.engine import Database
+from app.database.tables import ADVISED, SAVED, Run
+from app.decisions.service import by_rule
+from app.kinds.contract.kind import no_savings
 from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS
@@ -24,7 +27,8 @@ logger = logging.getLogger(__name__)
 ADVISE = "advise"
 MONTHS = 24
 """Months in an answer, the newest first."""
-AGAINST = ("largest", "best_fixed", "advised")
+FIXED = ("largest", "best_fixed")
+AGAINST = (*FIXED, "advised")
 """What a run is compared with: fields of ``Savings``."""
 
 
@@ -42,6 +46,7 @@ class MonthlySavings(BaseModel):
         description="Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would "
         "have saved; null in mode `control`."
     )
+    advised_runs: int = Field(description="Number of runs that `advised` sums: long ones are not replayed.")
 
 
 class WorkloadSavings(BaseModel):
@@ -69,41 +74,46 @@ def _on_postgresql(element: month_of, compiler: SQLCompiler, **options: Any) -> 
     return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM')"
 
 
-def of_run(session: Session, run: Run, compiled: Compiled | str, now: datetime) -> Savings | None:
-    """What a finished run saved, by its kind; None if the kind or the data can't tell. Never raises.
+def settle(database: Database, run: str, compiled: Compiled | str, now: datetime) -> Savings | None:
+    """Compute and store what a finished run saved; None if its kind or its data can't tell. Never raises: the run has
+    ended.
 
-    ``compiled``: the compiled workload, or why it can't be read; ``now``: when a run of mode ``advise`` is replayed.
+    Repeating it computes only what is not stored. ``compiled``: the compiled workload, or why it can't be read;
+    ``now``: when a run of mode ``advise`` is replayed.
     """
-    if isinstance(compiled, str) or (run.kept_from or 0) != run.decision["iteration"]:
-        return None  # without a model, or without the first reports
-    reports = [report for _, report in reports_of_run(session, run.id)]
-    try:
-        kind = KINDS[compiled.snapshot.spec.kind]
-        return kind.savings(compiled, run.start, reports, now if run.start.get("mode") == ADVISE else None)
-    except Exception:  # whatever a kind from outside may raise
-        logger.exception("what run %s saved can't be computed", run.id)
+    if isinstance(compiled, str) or (kind := KINDS[compiled.snapshot.spec.kind]).savings is no_savings:
         return None
+    try:
+        with database.reading() as session:
+            row = session.get(Run, run)
+            if row is None or (row.kept_from or 0) != row.decision["iteration"]:
+                return None  # deleted a moment ago, or without its first reports
+            start, reports = row.start, [report for _, report in reports_of_run(session, run)]
+        if rule := start.get("policy"):
+            compiled = by_rule(compiled, rule)
+        found = kind.savings(compiled, start, reports, now if start.get("mode") == ADVISE else None)
+        if found is not None:
+            values = {"savings": Savings.model_validate(found).model_dump(mode="json")}
+            with database.session() as session:
+                session.execute(update(Run).where(Run.id == run, Run.savings.is_(None)).values(values))
+    except Exception:  # whatever a kind from outside, or the database, may raise
+        logger.exception("what run %s saved can't be computed", run)
+        return None
+    return found
 
 
-def store(session: Session, run: str, found: Savings) -> None:
-    """Store what a run saved."""
-    session.execute(
-        update(Run)
-        .where(Run.id == run)
-        .values(savings=found.model_dump(mode="json"))
-        .execution_options(synchronize_session=False)
-    )
-
-
-def by_month(session: Session, workload_id: str, workload: str) -> WorkloadSavings:
-    """What a workload's finished runs saved, by month and mode."""
-    month, mode = month_of(Run.finished_at), func.coalesce(Run.start["mode"].as_string(), "control")
+def by_month(session: Session, workload_id: str, workload: str, now: datetime) -> WorkloadSavings:
+    """What a workload's finished runs saved, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
+    first = now.year * 12 + now.month - MONTHS
+    since = datetime(first // 12, first % 12 + 1, 1, tzinfo=UTC)
+    month, mode = month_of(Run.finished_at), case((ADVISED, ADVISE), else_="control")
     columns = [
         month.label("month"),
         mode.label("mode"),
         func.count().label("runs"),
         func.sum(case((Run.outcome == "met", 1), else_=0)).label("met"),
         func.sum(_number("cost")).label("cost"),
+        func.count(_number("advised", "saved", "value")).label("advised_runs"),
     ]
     for course in AGAINST:
         for part in ("value", "low", "high"):
@@ -112,20 +122,19 @@ def by_month(session: Session, workload_id: str, workload: str) -> WorkloadSavin
             columns.append(case((bounded, func.sum(number)), else_=None).label(f"{course}_{part}"))
     query: Select[Any] = (
         select(*columns)
-        .where(Run.workload_id == workload_id, Run.finished_at.is_not(None), _number("cost").is_not(None))
+        .where(Run.workload_id == workload_id, SAVED, Run.finished_at >= since)
         .group_by(month, mode)
         .order_by(month.desc(), mode)
-        .limit(2 * MONTHS)
     )
     return WorkloadSavings(workload=workload, months=[_read(row) for row in session.execute(query).mappings()])
 
 
-def saved(session: Session) -> dict[str, float]:
-    """Cost saved by all tenants' stored runs in which decisions were applied, by what they are compared with."""
-    names = AGAINST[:2]
-    applied = func.coalesce(Run.start["mode"].as_string(), "control") != ADVISE
-    query = select(*(func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in names)).where(applied)
-    return dict(zip(names, session.execute(query).one(), strict=True))
+def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, float]:
+    """Cost saved by a tenant's runs that finished after ``since`` and applied their decisions, by what it is compared
+    with."""
+    query = select(*(func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED))
+    row = session.execute(query.where(Run.finished_at >= since, SAVED, Run.tenant == tenant, ~ADVISED)).one()
+    return dict(zip(FIXED, row, strict=True))
 
 
 def _number(*path: str) -> Any:
@@ -139,5 +148,5 @@ def _read(row: RowMapping) -> MonthlySavings:
         else Estimate.model_validate({part: row[f"{course}_{part}"] for part in ("value", "low", "high")})
         for course in AGAINST
     }
-    own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost")}
+    own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost", "advised_runs")}
     return MonthlySavings.model_validate(own | found)

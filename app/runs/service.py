@@ -22,6 +22,7 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
+from app.kinds.contract.kind import no_savings
 from app.kinds.contract.run_outcome import EndedRun, RunOutcome
 from app.kinds.contract.savings import Savings
 from app.kinds.engine import Compiled
@@ -150,7 +151,8 @@ def start(
         NotFound: the workload was deleted since ``compiled`` was made.
         ValidationError: the body doesn't match the kind's schema of a start.
         InvalidInput: its values don't fit the workload.
-        Invalid: there is no such rule or shadow agent, or the shadow has another layout.
+        Invalid: there is no such rule or shadow agent, the shadow has another layout, or the kind has no mode
+            ``advise``.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
@@ -160,6 +162,9 @@ def start(
             accepted = "must be null where a policy is named: shadows are compared with what answers by default"
             raise Invalid(f"/shadow: {accepted}", errors=[FieldError("/shadow", accepted, given.shadow)])
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
+    if given.mode == savings.ADVISE and kind.savings is no_savings:
+        accepted = f"must be 'control': nothing says what advice would have saved in runs of kind {kind.name}"
+        raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
     outcome, reason = outcomes.running_outcome(begun.risk or "")
@@ -362,12 +367,7 @@ def end(
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
     if patch.state != "finished" or found.savings is not None:
         return found
-    with database.reading() as session:  # without a lock, as a replay takes up to a second
-        saved = savings.of_run(session, repository.require(session, run), compiled, rule.now())
-    if saved is not None:
-        with database.session() as session:
-            savings.store(session, run, saved)
-    return found.model_copy(update={"savings": saved})
+    return found.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
 
 
 def delete(database: Database, tenant: str, run: str) -> None:

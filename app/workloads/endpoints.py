@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, status
 
+from app.database.base import utc_now
 from app.http.dependencies import (
     FromDatabase,
     JsonObject,
@@ -104,7 +105,7 @@ def get_savings(workload: WorkloadName, database: FromDatabase, tenant: Tenant) 
     """Get what the finished runs saved against the largest and the best fixed allocation, by month, with bounds."""
     with database.reading() as session:
         row = service.require(session, tenant, workload)
-        return savings.by_month(session, row.id, row.name)
+        return savings.by_month(session, row.id, row.name, utc_now())
 
 
 @router.delete(

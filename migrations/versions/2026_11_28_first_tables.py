@@ -344,6 +344,13 @@ def upgrade() -> None:
         sqlite_where=sa.text("outcome IN ('met', 'missed', 'failed')"),
         postgresql_where=sa.text("outcome IN ('met', 'missed', 'failed')"),
     )
+    op.create_index(
+        "ix_runs_saved",
+        "runs",
+        ["workload_id", "finished_at"],
+        sqlite_where=sa.text("savings IS NOT NULL"),
+        postgresql_where=sa.text("savings IS NOT NULL"),
+    )
     op.create_index("ix_runs_outcome_tenant_created_at_id", "runs", ["outcome", "tenant", "created_at", "id"])
     op.create_index("ix_runs_tenant", "runs", ["tenant"])
     op.create_index("ix_runs_tenant_created_at_id", "runs", ["tenant", "created_at", "id"])

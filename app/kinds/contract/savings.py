@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import BaseModel, Field
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class Estimate(BaseModel):
-    """A value by the domain model, with an interval of probability `level`."""
+    """A value by the domain model, with an interval."""
 
-    value: float = Field(description="Expected value.", examples=[12.4])
-    low: float | None = Field(description="Lower bound; null: the model has no interval.", examples=[8.1])
-    high: float | None = Field(description="Upper bound.", examples=[16.2])
+    value: Number = Field(description="Expected value.", examples=[12.4])
+    low: Number | None = Field(
+        description="Lower bound of what the share `level` of the models that fit the samples equally well say; null: "
+        "there is one model only.",
+        examples=[8.1],
+    )
+    high: Number | None = Field(description="Upper bound.", examples=[16.2])
 
 
 class Comparison(BaseModel):
@@ -22,19 +30,20 @@ class Comparison(BaseModel):
     )
     seconds: Estimate = Field(description="Seconds they would have taken.")
     cost: Estimate = Field(description="What they would have cost: hours times prices.")
-    saved: Estimate = Field(description="That cost minus the run's; below 0 where the run cost more.")
-    meets_targets: float | None = Field(
-        description="Probability that they would have met all targets; null without targets.", examples=[0.93]
+    saved: Estimate = Field(description="That cost minus the run's: below 0 where the run cost more.")
+    meets_targets: Number | None = Field(
+        description="Share of the models by which they would have met all targets; null without targets.",
+        examples=[0.93],
     )
 
 
 class Savings(BaseModel):
-    """What a run's reported iterations took and cost, beside fixed allocations under the domain model."""
+    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
 
     iterations: int = Field(description="Number of reported iterations that are compared.")
-    seconds: float = Field(description="Seconds that they took.")
-    cost: float = Field(description="What they cost: hours times prices per unit.")
-    level: float = Field(description="Probability of all intervals.", examples=[0.9])
+    seconds: Number = Field(description="Seconds that they took.")
+    cost: Number = Field(description="What they cost: hours times the prices per unit when the run finished.")
+    level: Number = Field(description="Share of the models within `low` to `high`.", examples=[0.9])
     largest: Comparison = Field(description="The largest allocation, held throughout.")
     best_fixed: Comparison = Field(
         description="The best allocation to hold, chosen with hindsight: the cheapest that is expected to meet all "
@@ -42,5 +51,6 @@ class Savings(BaseModel):
     )
     advised: Comparison | None = Field(
         default=None,
-        description="What was recommended, applied throughout: for runs to which nothing was applied (mode `advise`).",
+        description="Recommendations, applied throughout, of runs to which nothing was applied (mode `advise`): by the "
+        "model and the policy when the run finished. Its `saved` is below 0 where they would have saved.",
     )

@@ -1,18 +1,20 @@
-"""What runs saved, in the API, in sums by month and in metrics: on both databases, two workloads, two tenants."""
+"""What runs saved, in the API, in sums by month and in metrics: on both databases, two workloads."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
 
+from app.dashboard.repository import targets
 from app.database.base import utc_now
 from app.database.engine import Database
 from app.database.tables import Iteration, Run
-from app.http.health import ServiceCollector
-from app.runs.outcomes import Staleness
-from app.settings import Settings
+from app.drift.repository import runs
+from app.http.health import SavedCost
+from app.runs.logs import logged_runs
 from tests.app.both import on_both
 from tests.app.domain_models.published import publish_model
 from tests.app.runs.test_outcomes import ended, started
@@ -83,24 +85,28 @@ def test_nothing_is_said_of_runs_that_failed_or_have_lost_reports(
 @on_both
 def test_months_are_summed_by_mode(client: TestClient, backend: Database, two: tuple[str, str]) -> None:
     modelled, unknown = two
-    runs = [finished(client, modelled, gpus, 20.0) for gpus in (2, 4)]
+    now = utc_now().strftime("%Y-%m")
+    ended_now = [finished(client, modelled, gpus, 20.0) for gpus in (2, 4)]
     missed = finished(client, modelled, 4, 50.0)
     advised = finished(client, modelled, 8, 20.0, mode="advise")
     finished(client, unknown, 2, 20.0)
+    ancient = finished(client, modelled, 4, 20.0)
+    before = utc_now().replace(day=15) - timedelta(days=400)
     with backend.session() as session:
-        session.get_one(Run, missed["id"]).finished_at = utc_now().replace(year=2025, month=3, day=31)
+        session.get_one(Run, missed["id"]).finished_at = before
+        session.get_one(Run, ancient["id"]).finished_at = before - timedelta(days=365)  # over 24 months
     found = client.get(f"/workloads/{modelled}/savings").json()
     assert found["workload"] == modelled
-    now = utc_now().strftime("%Y-%m")
     keys = [(one["month"], one["mode"], one["runs"], one["met"]) for one in found["months"]]
-    assert keys == [(now, "advise", 1, 1), (now, "control", 2, 2), ("2025-03", "control", 1, 0)]
+    assert keys == [(now, "advise", 1, 1), (now, "control", 2, 2), (before.strftime("%Y-%m"), "control", 1, 0)]
     told, control, _ = found["months"]
     for course in ("largest", "best_fixed"):
-        expected = sum(one["savings"][course]["saved"]["value"] for one in runs)
+        expected = sum(one["savings"][course]["saved"]["value"] for one in ended_now)
         assert control[course]["value"] == pytest.approx(expected)
         assert control[course]["low"] is None  # this model has no members
     assert control["advised"] is None
     assert told["advised"]["value"] == pytest.approx(advised["savings"]["advised"]["saved"]["value"])
+    assert (told["advised_runs"], control["advised_runs"]) == (1, 0)
     assert told["advised"]["value"] < 0  # fewer gpus would have done
     assert advised["savings"]["advised"]["meets_targets"] == 1.0
     assert client.get(f"/workloads/{unknown}/savings").json()["months"] == []
@@ -108,17 +114,74 @@ def test_months_are_summed_by_mode(client: TestClient, backend: Database, two: t
 
 
 @on_both
-def test_the_metric_sums_what_was_applied(
-    client: TestClient, backend: Database, settings: Settings, two: tuple[str, str]
+def test_the_metric_sums_what_a_tenants_own_runs_applied_within_the_hour(
+    client: TestClient, backend: Database, two: tuple[str, str]
 ) -> None:
     run = finished(client, two[0], 2, 20.0)
     finished(client, two[0], 8, 20.0, mode="advise")
-    collector = ServiceCollector(backend, settings, lambda: Staleness.of(settings))
-    (metric,) = [one for one in collector.collect() if one.name == "steward_saved_cost"]
-    found = {sample.labels["against"]: sample.value for sample in metric.samples}
-    assert found == {
-        course: pytest.approx(run["savings"][course]["saved"]["value"]) for course in ("largest", "best_fixed")
+    old = finished(client, two[0], 4, 20.0)
+    with backend.session() as session:
+        session.get_one(Run, old["id"]).finished_at = utc_now() - timedelta(hours=2)
+    expected = {course: pytest.approx(run["savings"][course]["saved"]["value"]) for course in ("largest", "best_fixed")}
+    assert saved_costs(backend, "default") == expected
+    assert saved_costs(backend, "another") == {"largest": 0.0, "best_fixed": 0.0}
+    assert 'steward_saved_cost{against="largest"}' in client.get("/metrics").text
+
+
+def saved_costs(backend: Database, tenant: str) -> dict[str, float]:
+    (metric,) = SavedCost(backend, tenant).collect()
+    return {sample.labels["against"]: sample.value for sample in metric.samples}
+
+
+@on_both
+def test_runs_without_effect_say_nothing_of_agents_or_targets(
+    client: TestClient, backend: Database, two: tuple[str, str]
+) -> None:
+    applied = finished(client, two[0], 2, 20.0)
+    finished(client, two[0], 2, 90.0, mode="advise")
+    with backend.reading() as session:
+        workload = session.get_one(Run, applied["id"]).workload_id
+        assert len(logged_runs(session, workload)) == 1
+        assert [one.id for one in runs(session, workload, ruled=False)] == [applied["id"]]
+        assert targets(session, [workload])[workload] == (1, 1)
+
+
+@on_both
+def test_the_replay_follows_the_rule_that_the_run_names(client: TestClient, two: tuple[str, str]) -> None:
+    """Late at 1 gpu: the threshold rule adds gpus, which this model says doubles the seconds."""
+    rules: dict[str, dict[str, Any]] = {"default": {}, "threshold": {"policy": "threshold"}}
+    found = {name: finished(client, two[0], 1, 90.0, mode="advise", **start) for name, start in rules.items()}
+    cost = {name: one["savings"]["advised"]["cost"]["value"] for name, one in found.items()}
+    assert cost["threshold"] > 1.5 * cost["default"]
+    assert finished(client, two[0], 1, 90.0, policy="threshold")["savings"]["advised"] is None
+
+
+@on_both
+def test_what_fails_after_a_run_has_ended_leaves_it_ended(
+    client: TestClient, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("a kind from outside")
+
+    monkeypatch.setattr("app.runs.savings.reports_of_run", broken)
+    found = finished(client, two[0], 2, 20.0)
+    assert (found["state"], found["outcome"], found["savings"]) == ("finished", "met", None)
+    assert "can't be computed" in caplog.text
+    monkeypatch.undo()
+    again = client.patch(f"/runs/{found['id']}", json={"state": "finished"}).json()
+    assert again["savings"]["cost"] > 0
+    assert client.get(f"/runs/{found['id']}").json()["savings"] == again["savings"]
+
+
+def test_kinds_that_can_not_say_what_was_saved_refuse_to_advise(client: TestClient) -> None:
+    spec = {
+        "name": "queue",
+        "kind": "workflow",
+        "nodes": [{"name": "node", "processors": 4, "minimum": 1, "maximum": 1}],
     }
+    assert client.post("/workloads", json=spec).status_code == 201
+    refused = client.post("/runs", json={"workload": "queue", "mode": "advise"})
+    assert (refused.status_code, "must be 'control'" in refused.text) == (422, True)
 
 
 def test_a_mode_is_control_or_advise(client: TestClient, two: tuple[str, str]) -> None:

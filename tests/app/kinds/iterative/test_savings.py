@@ -170,3 +170,62 @@ def followed(on: Compiled) -> list[dict[str, Any]]:
         (following,) = all_answered(ENGINE.answer(on, [Pending("run", number, answered.state, checked, {}, None)], NOW))
         answered = following
     return found
+
+
+def test_the_replay_aims_at_the_runs_own_target() -> None:
+    spec = priced()
+    on = compiled(spec, planted_table(spec, noise=0.02))
+    held = reports([20] * 30)
+    loose, tight = (savings(on, {"targets": {"iteration_seconds": goal}}, held, NOW) for goal in (500.0, 215.0))
+    assert loose is not None
+    assert tight is not None
+    assert loose.advised is not None
+    assert tight.advised is not None
+    assert loose.advised.meets_targets == tight.advised.meets_targets == 1.0
+    assert loose.advised.cost.value < 0.9 * tight.advised.cost.value
+
+
+def test_pauses_longer_than_the_work_are_left_out() -> None:
+    """A change that takes longer than the rest of the iteration is no work at another allocation."""
+    spec = priced()
+    table = planted_table(spec)
+    on = compiled(spec, replace(table, change_seconds=np.array([30.0])))
+    held = reports([8, 8, 20, 20])
+    held[2]["metrics"]["iteration_seconds"] = seconds(20) + 30.0
+    found = savings(on, {}, held, None)
+    assert found is not None
+    assert found.largest.seconds.value == pytest.approx(4 * seconds(36), rel=1e-4)
+
+
+def test_other_metrics_are_shared_by_work_and_targets_of_iterations_are_met_on_average() -> None:
+    """Half of the work at each of two allocations, between which a second metric doubles."""
+    names = [
+        {"name": "iteration_seconds", "unit": "s"},
+        {"name": "loss", "target": 1.0, "goal": "at_least", "scope": "iteration"},
+    ]
+    spec = priced(metrics=names)
+    table = planted_table(spec)
+    table.log_mean[1] = np.where(np.arange(33) < 16, 0.0, np.log(2.0))[:, None, None]
+    on = compiled(spec, table)
+    half = [{"allocation": {"executors": n}, "seconds": seconds(n) / 2} for n in (8.0, 30.0)]
+    half[1]["seconds"] += 2.0
+    one = {
+        "allocation": {"executors": 30.0},
+        "metrics": {"iteration_seconds": sum(part["seconds"] for part in half), "loss": np.sqrt(2.0)},
+        "segments": half,
+    }
+    found = savings(on, {}, [one], None)
+    assert found is not None
+    assert found.largest.meets_targets == 1.0  # twice as much there: 2.0
+    assert found.best_fixed.allocation == {"executors": 4}  # 1.0 on average
+    more = savings(on, {"targets": {"loss": 1.5}}, [one], None)
+    assert more is not None
+    assert more.best_fixed.allocation == {"executors": 20}  # the first of those at which it is twice as much
+
+
+def test_what_is_too_much_to_compare_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.kinds.iterative.savings.MOST_COMPARED", 33 * 2)
+    on = compiled(priced(), planted_table(priced()))
+    few, many = ([8, 12] * 15, [8, 12, 16] * 10)
+    assert savings(on, {}, reports(few), None) is not None
+    assert savings(on, {}, reports(many), None) is None
