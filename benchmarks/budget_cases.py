@@ -679,6 +679,7 @@ CASES: tuple[Case, ...] = (
     *(Case("register_workload", kind, _register(kind)) for kind in SPECS),
     *(Case("change_workload", kind, _patch(kind)) for kind in SPECS),
     *(Case("read_workload", kind, _read(f"/workloads/{kind}", kind)) for kind in SPECS),
+    *(Case("read_savings", kind, _read(f"/workloads/{kind}/savings", kind)) for kind in SPECS),
     Case("list_workloads", "150 large specs", _many_workloads),
     Case("delete_workload", "", _deleted_workload),
     Case("upload_samples", "JSON, 3,000 executions", _upload("application/json", 3_000), streamed=True),

@@ -66,7 +66,10 @@ def test_every_series_that_is_asked_for_is_there(exposed: set[str]) -> None:
     assert asked - OF_PROMETHEUS - exposed == set()
 
 
-WHOLE = ("steward_jobs", "steward_job_waiting_seconds", "steward_runs", "steward_runs_ended", "steward_workers")
+WHOLE = (
+    *("steward_jobs", "steward_job_waiting_seconds", "steward_runs", "steward_runs_ended", "steward_saved_cost"),
+    "steward_workers",
+)
 """What each API process tells of the whole database: sums over processes would count it several times."""
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Select, and_, case, exists, func, or_, select, true, unio
 from sqlalchemy.orm import Session, aliased
 
 from app.database.tables import (
+    ADVISED,
     DRIFTED,
     JUDGED,
     Agent,
@@ -92,12 +93,13 @@ class Targets(NamedTuple):
 
 
 def targets(session: Session, workload_ids: Sequence[str]) -> dict[str, Targets]:
-    """How many of each workload's newest runs met their targets, by workload id; failed runs count as not met."""
+    """How many of each workload's newest runs met their targets, by workload id, without those of mode ``advise``;
+    failed runs count as not met."""
 
     def newest(workload: str) -> Select[tuple[str, str]]:
         judged = (
             select(Run.workload_id, Run.outcome)
-            .where(Run.workload_id == workload, JUDGED)
+            .where(Run.workload_id == workload, JUDGED, ~ADVISED)
             .order_by(Run.finished_at.desc(), Run.id.desc())
             .limit(LATEST)
             .subquery()

@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.charts.figures import Figure
+from app.charts.text import money, percent
 from app.dashboard import lists, repository
 from app.dashboard.lists import CompiledOf
 from app.database.engine import Database
+from app.kinds.contract.savings import Estimate, Savings
 from app.kinds.contract.views import Alternative, Fact, Hindsight
 from app.kinds.registry import KINDS, read_decision, read_or_raw
 from app.runs.outcomes import Staleness
@@ -72,7 +74,29 @@ def page(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rul
         figures, no_figures = lists.view_or_problem("its charts", lambda: views.run(compiled, given))
         others, no_others = lists.view_or_problem("other policies", lambda: views.alternatives(compiled, given))
         problems = [problem for problem in (no_facts, no_figures, no_others) if problem]
-    return RunPage(read_listed(loaded), loaded.kind, facts, figures, others, lines, older, problems)
+    run_read = read_listed(loaded)
+    facts = [*facts, *(saved(run_read.savings) if run_read.savings is not None else ())]
+    return RunPage(run_read, loaded.kind, facts, figures, others, lines, older, problems)
+
+
+def saved(found: Savings) -> list[Fact]:
+    """What a finished run saved against fixed allocations, and what its recommendations would have saved."""
+
+    def text(value: Estimate, sign: float = 1.0) -> str:
+        if value.low is None or value.high is None:
+            return money(sign * value.value)
+        bounds = sorted((sign * value.low, sign * value.high))
+        return f"{money(sign * value.value)} ({money(bounds[0])} to {money(bounds[1])})"
+
+    facts = []
+    for what, one in (("largest", found.largest), ("best fixed, with hindsight", found.best_fixed)):
+        held = ", ".join(f"{units:g} {name}" for name, units in (one.allocation or {}).items())
+        facts.append(Fact(f"saved against {held}", text(one.saved), f"{what}; {percent(found.level, 0)} of models"))
+    if found.advised is not None:
+        met = found.advised.meets_targets
+        hint = "" if met is None else f"targets met by {percent(met, 0)} of models"
+        facts.append(Fact("recommendations would have saved", text(found.advised.saved, -1.0), hint))
+    return facts
 
 
 def hindsight(database: Database, tenant: str, run: str, compiled_of: CompiledOf, rule: Staleness) -> Hindsight:

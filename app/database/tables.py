@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import Double, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, text
+from sqlalchemy import Double, ForeignKey, Index, LargeBinary, String, UniqueConstraint, false, func, text
 from sqlalchemy.orm import Mapped, attribute_keyed_dict, mapped_column, relationship
 
 from app.database.base import DEFAULT_TENANT, Base, CreatedMixin, Identifier, IdMixin, TenantMixin, utc_now
@@ -17,6 +17,7 @@ from app.database.packing import pack_iteration, unpack_iteration, unpacked_size
 
 DRIFTED = text("drifts > 0")  # no parameter in it, or no database would see that the index below fits
 ENDED = text("finished_at IS NOT NULL")
+SAVED = text("savings IS NOT NULL")
 JUDGED = text("outcome IN ('met', 'missed', 'failed')")
 
 
@@ -32,6 +33,7 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
         Index("ix_runs_workload_id_shadow_version", "workload_id", "shadow_version"),
         Index("ix_runs_outcome_tenant_created_at_id", "outcome", "tenant", "created_at", "id"),
         Index("ix_runs_finished_at", "finished_at", sqlite_where=ENDED, postgresql_where=ENDED),
+        Index("ix_runs_saved", "workload_id", "finished_at", sqlite_where=SAVED, postgresql_where=SAVED),
         Index("ix_runs_judged", "workload_id", "finished_at", "id", sqlite_where=JUDGED, postgresql_where=JUDGED),
     )
 
@@ -63,10 +65,15 @@ class Run(IdMixin, TenantMixin, CreatedMixin, Base):
     """State and notices of the sequential drift test; NULL before the first report with residuals."""
     drifts: Mapped[int] = mapped_column(default=0)
     """Number of drift notices."""
+    savings: Mapped[dict[str, Any] | None]
+    """What it saved beside other allocations (`app.kinds.contract.savings.Savings`), stored once it has finished; NULL
+    if its kind or its data can't tell."""
 
 
 RULED = Run.start["policy"].as_string().is_not(None)
 """SQL condition: the run names the rule that decides for it."""
+ADVISED = func.coalesce(Run.start["mode"].as_string(), "") == "advise"
+"""SQL condition: decisions of the run are recommendations that are not applied."""
 
 
 # Champions: which agent of a workload serves decisions in which role.

@@ -11,7 +11,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from app.agents.algorithms import ONLINE
-from app.database.tables import DRIFTED, RULED, Adaptation, Iteration, Job, Run, Workload
+from app.database.tables import ADVISED, DRIFTED, RULED, Adaptation, Iteration, Job, Run, Workload
 from app.kinds.contract.engine import Chain
 from app.samples.intake import Cut
 
@@ -98,11 +98,11 @@ def runs(session: Session, workload_id: str, *, drifted: bool = False, ruled: bo
 
     Args:
         drifted: only running runs with drift notices.
-        ruled: whether to include runs that were started with a named rule.
+        ruled: whether to include runs that were started with a named rule, or whose decisions were not applied.
     """
     statement = select(Run).where(Run.workload_id == workload_id, Run.next_iteration > 0)
     if not ruled:
-        statement = statement.where(~RULED)
+        statement = statement.where(~RULED, ~ADVISED)
     if drifted:
         statement = statement.where(DRIFTED, Run.state == "running")
     return session.scalars(statement.order_by(Run.created_at.desc(), Run.id.desc()).limit(MOST_RUNS)).all()

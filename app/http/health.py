@@ -27,12 +27,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app import queue
 from app.database import leases
+from app.database.base import utc_now
 from app.database.engine import Database
 from app.http.dependencies import Tenant
 from app.http.exchange import Exchange
 from app.jobs import repository as jobs
 from app.kinds.contract.run_outcome import LIVE, RunOutcome
-from app.runs import outcomes
+from app.runs import outcomes, savings
 from app.runs.outcomes import Staleness
 from app.settings import Settings
 from app.telemetry.logs import began
@@ -108,6 +109,26 @@ class ServiceCollector(Collector):
             free.add_metric((), left)
             size.add_metric((), total)
         return [counted, waiting, judged, ended, workers, up, free, size]
+
+
+class SavedCost(Collector):
+    """Prometheus collector of what a tenant's runs saved lately."""
+
+    def __init__(self, database: Database, tenant: str) -> None:
+        self.database, self.tenant = database, tenant
+
+    def describe(self) -> Iterable[GaugeMetricFamily]:
+        """The metric without values; doesn't query the database."""
+        what = "Cost that runs which finished within an hour saved, without runs of mode advise."
+        return [GaugeMetricFamily("steward_saved_cost", what, labels=["against"])]
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        """The metric with its present values; without any if the database fails."""
+        (family,) = self.describe()
+        with suppress(SQLAlchemyError), self.database.reading() as session:
+            for against, cost in savings.saved_since(session, self.tenant, utc_now() - LATELY).items():
+                family.add_metric((against,), cost)
+        return [family]
 
 
 @router.get("/healthz", operation_id="health", summary="Check liveness")
@@ -207,6 +228,8 @@ def metrics(request: Request, tenant: Tenant) -> PlainTextResponse:
     """Metrics in Prometheus text format: this process, counts of all jobs and runs, and the tenant's own."""
     state = request.app.state
     registries: list[CollectorRegistry] = [state.registry, state.drifts.of(tenant), state.refusals.of(tenant)]
+    registries.append(CollectorRegistry())
+    registries[-1].register(SavedCost(state.database, tenant))
     text = b"".join(generate_latest(registry) for registry in registries)
     return PlainTextResponse(text, media_type=CONTENT_TYPE_LATEST)
 

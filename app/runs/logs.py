@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from app.database.tables import RULED, Iteration, Run
+from app.database.tables import ADVISED, RULED, Iteration, Run
 from app.runs.repository import RUNNING
 
 LARGEST = 500
@@ -27,11 +27,12 @@ class LoggedReports(NamedTuple):
 def logged_runs(session: Session, workload_id: str, limit: int = LARGEST) -> list[LoggedReports]:
     """The workload's newest ``limit`` ended runs that have reports, newest first.
 
-    Runs started with a named rule are left out, because an agent's gain over that rule says nothing about the default
-    policy.
+    Runs started with a named rule are left out, as are those of mode ``advise``, because an agent's gain over what was
+    done there says nothing about the default policy.
     """
     ended = select(Run.id, Run.start).where(
-        Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None), ~RULED
+        *(Run.workload_id == workload_id, Run.state != "running", Run.next_iteration > 0, Run.kept_from.is_(None)),
+        *(~RULED, ~ADVISED),
     )
     found = []
     for run, start in session.execute(ended.order_by(Run.created_at.desc(), Run.id.desc()).limit(limit)).all():

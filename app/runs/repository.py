@@ -255,7 +255,7 @@ def _light(found: Slice[Run], load: Callable[[Sequence[str]], dict[str, LoadedRu
         some = [run.id for run in found.rows[first : first + AT_ONCE]]
         known = load(some)
         for loaded in (known[run] for run in some if run in known):  # without those deleted a moment ago
-            weight += ROW + json_size([_decision(loaded), loaded.run.start, loaded.run.drift])
+            weight += ROW + json_size([_decision(loaded), loaded.run.start, loaded.run.drift, loaded.run.savings])
             if rows and weight > HEAVIEST_PAGE:
                 last = rows[-1].run
                 return Slice(rows, encode_cursor([last.created_at, last.id]))

@@ -22,12 +22,14 @@ from app.http.idempotency import Record, no_record
 from app.http.pagination import PageRequest, Slice
 from app.kinds.contract.engine import DriftNotice
 from app.kinds.contract.inputs import stored
+from app.kinds.contract.kind import no_savings
 from app.kinds.contract.run_outcome import EndedRun, RunOutcome
+from app.kinds.contract.savings import Savings
 from app.kinds.engine import Compiled
 from app.kinds.registry import KINDS, AnyDecision, AnyReport, load_artifact, read_decision, read_or_raw, read_report
 from app.policies.base import IncompatibleArtifact
 from app.retention import held
-from app.runs import outcomes, repository
+from app.runs import outcomes, repository, savings
 from app.runs.deciding import StartedRuns, from_start
 from app.runs.outcomes import CompiledOf, Staleness
 from app.runs.repository import Filter, LoadedRun
@@ -80,6 +82,10 @@ class RunRead(BaseModel):
     )
     decision: AnyDecision = Field(description="The last decision.")
     drift: list[DriftNotice] = Field(description="Detected drift, oldest first.")
+    savings: Savings | None = Field(
+        description="Once it has finished: what it took and cost beside other allocations, by the domain model; null "
+        "before, and where its kind, model or reports can't tell."
+    )
     created_at: datetime
     finished_at: datetime | None
 
@@ -145,7 +151,8 @@ def start(
         NotFound: the workload was deleted since ``compiled`` was made.
         ValidationError: the body doesn't match the kind's schema of a start.
         InvalidInput: its values don't fit the workload.
-        Invalid: there is no such rule or shadow agent, or the shadow has another layout.
+        Invalid: there is no such rule or shadow agent, the shadow has another layout, or the kind has no mode
+            ``advise``.
     """
     kind = KINDS[compiled.snapshot.spec.kind]
     given = kind.start.model_validate(body)
@@ -155,6 +162,9 @@ def start(
             accepted = "must be null where a policy is named: shadows are compared with what answers by default"
             raise Invalid(f"/shadow: {accepted}", errors=[FieldError("/shadow", accepted, given.shadow)])
         compiled = by_rule(compiled, _known_rule(compiled, given.policy))
+    if given.mode == savings.ADVISE and kind.savings is no_savings:
+        accepted = f"must be 'control': nothing says what advice would have saved in runs of kind {kind.name}"
+        raise Invalid(f"/mode: {accepted}", errors=[FieldError("/mode", accepted, given.mode)])
     begun = kind.engine.begin(compiled, identifier, given, moment)
     snapshot, decision = compiled.snapshot, msgspec.json.decode(begun.decision)
     outcome, reason = outcomes.running_outcome(begun.risk or "")
@@ -290,6 +300,7 @@ def _beside_decision(loaded: LoadedRun) -> dict[str, Any]:
         "start": run.start,
         "iterations": run.next_iteration,
         "drift": (run.drift or {}).get("notices", []),
+        "savings": run.savings,
         "created_at": run.created_at,
         "finished_at": run.finished_at,
     }
@@ -325,7 +336,8 @@ def end(
     compiled_of: CompiledOf,
     rule: Staleness,
 ) -> RunRead:
-    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction.
+    """End a run with its outcome, and store its iterations as a sample of its workload, in one transaction; then, of a
+    finished run, what it saved.
 
     Repeating it changes nothing: the first reason stays. ``patch``: final state and reason; ``compiled_of``: returns
     the compiled workload that judges the run; ``rule``: when a live run is stale.
@@ -353,7 +365,9 @@ def end(
         found = _to_response(load(session, tenant, run, rule))
         if found.state != patch.state:
             raise Conflict(f"run {run} {outcomes.ENDED.get(found.state)} already; it can't become {patch.state}")
+    if patch.state != "finished" or found.savings is not None:
         return found
+    return found.model_copy(update={"savings": savings.settle(database, run, compiled, rule.now())})
 
 
 def delete(database: Database, tenant: str, run: str) -> None:

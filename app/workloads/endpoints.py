@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response, status
 
+from app.database.base import utc_now
 from app.http.dependencies import (
     FromDatabase,
     JsonObject,
@@ -20,6 +21,8 @@ from app.http.dependencies import (
 from app.http.idempotency import IdempotentPost
 from app.http.pagination import Page, Paging, page
 from app.kinds.registry import KINDS, parse_spec
+from app.runs import savings
+from app.runs.savings import WorkloadSavings
 from app.workloads import service
 from app.workloads.service import WorkloadListed, WorkloadRead
 
@@ -89,6 +92,20 @@ def change(workload: WorkloadName, patch: JsonObject, database: FromDatabase, te
     `spec_version` is incremented. Agents that were trained for something else are `outdated` then.
     """
     return service.change(database, tenant, workload, patch)
+
+
+@router.get(
+    "/{workload}/savings",
+    operation_id="read_savings",
+    openapi_extra=command("workload savings"),
+    summary="Read what a workload's runs saved",
+    responses=problems(404),
+)
+def get_savings(workload: WorkloadName, database: FromDatabase, tenant: Tenant) -> WorkloadSavings:
+    """Get what the finished runs saved against the largest and the best fixed allocation, by month, with bounds."""
+    with database.reading() as session:
+        row = service.require(session, tenant, workload)
+        return savings.by_month(session, row.id, row.name, utc_now())
 
 
 @router.delete(

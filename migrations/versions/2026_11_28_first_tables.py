@@ -313,6 +313,7 @@ def upgrade() -> None:
         sa.Column("kept_from", sa.Integer(), nullable=True),
         sa.Column("drift", JSON, nullable=True),
         sa.Column("drifts", sa.Integer(), nullable=False),
+        sa.Column("savings", JSON, nullable=True),
         sa.Column("id", sa.String(length=32), nullable=False),
         sa.Column("tenant", sa.String(length=63), nullable=False),
         sa.Column("created_at", TIME, nullable=False),
@@ -342,6 +343,13 @@ def upgrade() -> None:
         ["workload_id", "finished_at", "id"],
         sqlite_where=sa.text("outcome IN ('met', 'missed', 'failed')"),
         postgresql_where=sa.text("outcome IN ('met', 'missed', 'failed')"),
+    )
+    op.create_index(
+        "ix_runs_saved",
+        "runs",
+        ["workload_id", "finished_at"],
+        sqlite_where=sa.text("savings IS NOT NULL"),
+        postgresql_where=sa.text("savings IS NOT NULL"),
     )
     op.create_index("ix_runs_outcome_tenant_created_at_id", "runs", ["outcome", "tenant", "created_at", "id"])
     op.create_index("ix_runs_tenant", "runs", ["tenant"])

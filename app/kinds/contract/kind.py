@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -17,6 +18,7 @@ from app.charts.text import MONEY, currency, number
 from app.kinds.contract.engine import DEFAULT_ROLE, Member, Query
 from app.kinds.contract.run_outcome import EndedRun, Judgement
 from app.kinds.contract.samples import ExecutionBase, SampleCodec
+from app.kinds.contract.savings import Savings
 from app.kinds.contract.views import Views
 from app.kinds.engine import Engine
 from app.kinds.forecasting.answer import Forecaster
@@ -100,6 +102,12 @@ class RunStart(BaseModel):
         max_length=63,
         description="Name of a rule that decides from the first report on, in place of the promoted agent or the "
         "default rule, for comparison; null: those. Not together with `shadow`.",
+    )
+    mode: Literal["control", "advise"] = Field(
+        default="control",
+        description="`advise`: decisions are recommendations that nobody applies, and reports say what was allocated "
+        "instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have "
+        "met its targets.",
     )
     token: bool = Field(
         default=False,
@@ -222,6 +230,15 @@ def not_judged(compiled: Any, run: EndedRun) -> Judgement:  # noqa: ARG001
     return Judgement(None, "no target is set")
 
 
+def no_savings(
+    compiled: Any,
+    start: Mapping[str, Any],
+    reports: Sequence[Any],
+    replayed_at: datetime | None,
+) -> None:
+    """Return None: no model of this kind converts a run to other allocations."""
+
+
 def same_layout(made: Artifact, layout: Any) -> None:
     """Check that a policy fits a layout's observation and number of actions.
 
@@ -260,6 +277,9 @@ class Kind:
         check: raises ``IncompatibleArtifact`` if a policy doesn't fit a layout.
         terms: a spec's targets, weights and prices that agents are trained for; beyond their bounds, one is outdated.
         judge: whether a finished run met its targets, from its compiled workload as of now.
+        savings: what a finished run saved beside other allocations, from its compiled workload, its start parameters
+            and its reports in order; with a time, also what its recommendations would have saved, applied at that time.
+            None where that can't be told. Runs of a kind without it can't have mode ``advise``.
         state_parameters: query parameters of ``GET /decision`` for a full state; empty: not supported.
         prediction: predictions over the API; None: the models serve decisions only.
         training: options of training requests.
@@ -289,6 +309,7 @@ class Kind:
     check: Callable[[Artifact, Any], None] = same_layout
     terms: Callable[[Any], Terms] = no_terms
     judge: Callable[[Any, EndedRun], Judgement] = not_judged
+    savings: Callable[[Any, Mapping[str, Any], Sequence[Any], datetime | None], Savings | None] = no_savings
     state_parameters: Sequence[Parameter] = ()
     prediction: Prediction | None = None
     training: TrainingOptions = OPTIONS

@@ -2,7 +2,7 @@
 
 from app.charts.text import number
 from app.kinds.contract.kind import Description, Kind, Prediction, TrainingOptions
-from app.kinds.iterative import policies, prediction
+from app.kinds.iterative import policies, prediction, savings
 from app.kinds.iterative.engine import ENGINE
 from app.kinds.iterative.example import EXAMPLE
 from app.kinds.iterative.heuristics import HEURISTICS
@@ -51,6 +51,7 @@ KIND = Kind(
     check=policies.check,
     terms=policies.terms,  # outside of which the guard answers in a policy's place
     judge=prediction.judge,  # by every target, those of iterations on average
+    savings=savings.savings,
     describe=describe,
     summarise=summarise,
     example=EXAMPLE,

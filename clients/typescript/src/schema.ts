@@ -118,6 +118,26 @@ export interface paths {
         patch: operations["change_workload"];
         trace?: never;
     };
+    "/workloads/{workload}/savings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what a workload's runs saved
+         * @description Get what the finished runs saved against the largest and the best fixed allocation, by month, with bounds.
+         */
+        get: operations["read_savings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workloads/{workload}/samples": {
         parameters: {
             query?: never;
@@ -1441,6 +1461,34 @@ export interface components {
             changes?: number;
         };
         /**
+         * Comparison
+         * @description The reported iterations, had they run at other allocations.
+         */
+        Comparison: {
+            /**
+             * Allocation
+             * @description The allocation that is held, by resource; null: what was recommended, which changes.
+             * @example {
+             *       "gpus": 8
+             *     }
+             */
+            allocation: {
+                [key: string]: number;
+            } | null;
+            /** @description Seconds they would have taken. */
+            seconds: components["schemas"]["Estimate"];
+            /** @description What they would have cost: hours times prices. */
+            cost: components["schemas"]["Estimate"];
+            /** @description That cost minus the run's; below 0 where the run cost more. */
+            saved: components["schemas"]["Estimate"];
+            /**
+             * Meets Targets
+             * @description Probability that they would have met all targets; null without targets.
+             * @example 0.93
+             */
+            meets_targets: number | null;
+        };
+        /**
          * Contingency
          * @description A change within the next iteration, in case that it takes longer than expected.
          */
@@ -1840,6 +1888,30 @@ export interface components {
              * @enum {string}
              */
             state?: "failed" | "finished";
+        };
+        /**
+         * Estimate
+         * @description A value by the domain model, with an interval of probability `level`.
+         */
+        Estimate: {
+            /**
+             * Value
+             * @description Expected value.
+             * @example 12.4
+             */
+            value: number;
+            /**
+             * Low
+             * @description Lower bound; null: the model has no interval.
+             * @example 8.1
+             */
+            low: number | null;
+            /**
+             * High
+             * @description Upper bound.
+             * @example 16.2
+             */
+            high: number | null;
         };
         /**
          * EvaluationRead
@@ -3118,6 +3190,45 @@ export interface components {
             created_at: string;
         };
         /**
+         * MonthlySavings
+         * @description Finished runs of one month and mode, summed; bounds are sums of bounds, as the runs share a model's errors.
+         */
+        MonthlySavings: {
+            /**
+             * Month
+             * @description Month in which they ended, UTC.
+             * @example 2026-11
+             */
+            month: string;
+            /**
+             * Mode
+             * @description `advise`: recommendations were not applied.
+             * @enum {string}
+             */
+            mode: "control" | "advise";
+            /**
+             * Runs
+             * @description Number of finished runs with savings.
+             */
+            runs: number;
+            /**
+             * Met
+             * @description Number of them that met their targets.
+             */
+            met: number;
+            /**
+             * Cost
+             * @description What they cost.
+             */
+            cost: number;
+            /** @description Cost that they saved against the largest allocation, held throughout. */
+            largest: components["schemas"]["Estimate"];
+            /** @description Cost that they saved against the best allocation to hold. */
+            best_fixed: components["schemas"]["Estimate"];
+            /** @description Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would have saved; null in mode `control`. */
+            advised: components["schemas"]["Estimate"] | null;
+        };
+        /**
          * NodeChange
          * @description Current number of GPUs of a node; 0: it is lost.
          */
@@ -4202,6 +4313,8 @@ export interface components {
              * @description Detected drift, oldest first.
              */
             drift: components["schemas"]["DriftNotice"][];
+            /** @description Once it has finished: what it took and cost beside other allocations, by the domain model; null before, and where its kind, model or reports can't tell. */
+            savings: components["schemas"]["Savings"] | null;
             /**
              * Created At
              * Format: date-time
@@ -4292,6 +4405,8 @@ export interface components {
              * @description Detected drift, oldest first.
              */
             drift: components["schemas"]["DriftNotice"][];
+            /** @description Once it has finished: what it took and cost beside other allocations, by the domain model; null before, and where its kind, model or reports can't tell. */
+            savings: components["schemas"]["Savings"] | null;
             /**
              * Created At
              * Format: date-time
@@ -4367,6 +4482,39 @@ export interface components {
             node?: string | null;
             /** @default null */
             start?: number | null;
+        };
+        /**
+         * Savings
+         * @description What a run's reported iterations took and cost, beside fixed allocations under the domain model.
+         */
+        Savings: {
+            /**
+             * Iterations
+             * @description Number of reported iterations that are compared.
+             */
+            iterations: number;
+            /**
+             * Seconds
+             * @description Seconds that they took.
+             */
+            seconds: number;
+            /**
+             * Cost
+             * @description What they cost: hours times prices per unit.
+             */
+            cost: number;
+            /**
+             * Level
+             * @description Probability of all intervals.
+             * @example 0.9
+             */
+            level: number;
+            /** @description The largest allocation, held throughout. */
+            largest: components["schemas"]["Comparison"];
+            /** @description The best allocation to hold, chosen with hindsight: the cheapest that is expected to meet all targets or, if none is, the fastest. */
+            best_fixed: components["schemas"]["Comparison"];
+            /** @description What was recommended, applied throughout: for runs to which nothing was applied (mode `advise`). */
+            advised?: components["schemas"]["Comparison"] | null;
         };
         /**
          * Scored
@@ -5318,6 +5466,19 @@ export interface components {
             created_at: string;
         };
         /**
+         * WorkloadSavings
+         * @description What a workload's finished runs saved, by month.
+         */
+        WorkloadSavings: {
+            /** Workload */
+            workload: string;
+            /**
+             * Months
+             * @description Newest first, at most 24 months.
+             */
+            months: components["schemas"]["MonthlySavings"][];
+        };
+        /**
          * ProblemField
          * @description One invalid field: where it is, its value, and what would be accepted.
          */
@@ -5762,6 +5923,13 @@ export interface components {
              */
             policy?: string | null;
             /**
+             * Mode
+             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @default control
+             * @enum {string}
+             */
+            mode?: "control" | "advise";
+            /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
              * @default false
@@ -5790,6 +5958,13 @@ export interface components {
              * @default null
              */
             policy?: string | null;
+            /**
+             * Mode
+             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @default control
+             * @enum {string}
+             */
+            mode?: "control" | "advise";
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
@@ -5825,6 +6000,13 @@ export interface components {
              * @default null
              */
             policy?: string | null;
+            /**
+             * Mode
+             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @default control
+             * @enum {string}
+             */
+            mode?: "control" | "advise";
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
@@ -5890,6 +6072,13 @@ export interface components {
              * @default null
              */
             policy?: string | null;
+            /**
+             * Mode
+             * @description `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead. Once the run has finished, its `savings` say what they would have saved, and whether they would have met its targets.
+             * @default control
+             * @enum {string}
+             */
+            mode?: "control" | "advise";
             /**
              * Token
              * @description Whether to create a token that can only report to, end and read this run; for a job that should not hold a key.
@@ -6536,6 +6725,92 @@ export interface operations {
             };
             /** @description Unsupported content type or encoding. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request names a host that this service does not serve. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Invalid input; `errors` names each field. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too many requests, jobs or executions for this key or tenant. Retry after `Retry-After` seconds. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Temporarily unavailable; nothing was written. Retry after `Retry-After` seconds. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    read_savings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name (or id) of the workload. */
+                workload: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadSavings"];
+                };
+            };
+            /** @description Missing or invalid key. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The key lacks the required scope, or a page of another origin sent the request. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not found. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

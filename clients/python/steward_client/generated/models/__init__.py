@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from .cluster_report import ClusterReport
     from .cluster_spec import ClusterSpec
     from .cluster_start import ClusterStart
+    from .cluster_start_mode import ClusterStartMode
     from .cluster_weights import ClusterWeights
+    from .comparison import Comparison
+    from .comparison_allocation_type_0 import ComparisonAllocationType0
     from .contingency import Contingency
     from .contingency_allocation import ContingencyAllocation
     from .convergence import Convergence
@@ -58,6 +61,7 @@ if TYPE_CHECKING:
     from .drop import Drop
     from .ended import Ended
     from .ended_state import EndedState
+    from .estimate import Estimate
     from .evaluation_read import EvaluationRead
     from .evaluation_read_request import EvaluationReadRequest
     from .evaluation_report import EvaluationReport
@@ -99,6 +103,7 @@ if TYPE_CHECKING:
     from .inference_spec import InferenceSpec
     from .inference_spec_policies import InferenceSpecPolicies
     from .inference_start import InferenceStart
+    from .inference_start_mode import InferenceStartMode
     from .inference_weights import InferenceWeights
     from .interval import Interval
     from .iteration_read import IterationRead
@@ -110,6 +115,7 @@ if TYPE_CHECKING:
     from .iteration_report_metrics import IterationReportMetrics
     from .iteration_run_start import IterationRunStart
     from .iteration_run_start_features_type_0 import IterationRunStartFeaturesType0
+    from .iteration_run_start_mode import IterationRunStartMode
     from .iteration_run_start_probabilities import IterationRunStartProbabilities
     from .iteration_run_start_targets import IterationRunStartTargets
     from .iteration_segment import IterationSegment
@@ -147,6 +153,8 @@ if TYPE_CHECKING:
     from .metric_scope import MetricScope
     from .model_read import ModelRead
     from .model_read_report import ModelReadReport
+    from .monthly_savings import MonthlySavings
+    from .monthly_savings_mode import MonthlySavingsMode
     from .node_change import NodeChange
     from .node_class import NodeClass
     from .node_report import NodeReport
@@ -219,8 +227,10 @@ if TYPE_CHECKING:
     from .run_read_start import RunReadStart
     from .run_read_state import RunReadState
     from .run_start import RunStart
+    from .run_start_mode import RunStartMode
     from .run_started import RunStarted
     from .running_task import RunningTask
+    from .savings import Savings
     from .scored import Scored
     from .segment_read import SegmentRead
     from .segment_read_allocation import SegmentReadAllocation
@@ -313,6 +323,7 @@ if TYPE_CHECKING:
     from .workload_listed_spec_type_1 import WorkloadListedSpecType1
     from .workload_read import WorkloadRead
     from .workload_read_champions import WorkloadReadChampions
+    from .workload_savings import WorkloadSavings
 
 _MODULES = {
     "AdaptationRead": "adaptation_read",
@@ -342,7 +353,10 @@ _MODULES = {
     "ClusterReport": "cluster_report",
     "ClusterSpec": "cluster_spec",
     "ClusterStart": "cluster_start",
+    "ClusterStartMode": "cluster_start_mode",
     "ClusterWeights": "cluster_weights",
+    "Comparison": "comparison",
+    "ComparisonAllocationType0": "comparison_allocation_type_0",
     "Contingency": "contingency",
     "ContingencyAllocation": "contingency_allocation",
     "Convergence": "convergence",
@@ -369,6 +383,7 @@ _MODULES = {
     "Drop": "drop",
     "Ended": "ended",
     "EndedState": "ended_state",
+    "Estimate": "estimate",
     "EvaluationRead": "evaluation_read",
     "EvaluationReadRequest": "evaluation_read_request",
     "EvaluationReport": "evaluation_report",
@@ -408,6 +423,7 @@ _MODULES = {
     "InferenceSpec": "inference_spec",
     "InferenceSpecPolicies": "inference_spec_policies",
     "InferenceStart": "inference_start",
+    "InferenceStartMode": "inference_start_mode",
     "InferenceWeights": "inference_weights",
     "Interval": "interval",
     "IterationRead": "iteration_read",
@@ -419,6 +435,7 @@ _MODULES = {
     "IterationReportMetrics": "iteration_report_metrics",
     "IterationRunStart": "iteration_run_start",
     "IterationRunStartFeaturesType0": "iteration_run_start_features_type_0",
+    "IterationRunStartMode": "iteration_run_start_mode",
     "IterationRunStartProbabilities": "iteration_run_start_probabilities",
     "IterationRunStartTargets": "iteration_run_start_targets",
     "IterationSegment": "iteration_segment",
@@ -456,6 +473,8 @@ _MODULES = {
     "MetricScope": "metric_scope",
     "ModelRead": "model_read",
     "ModelReadReport": "model_read_report",
+    "MonthlySavings": "monthly_savings",
+    "MonthlySavingsMode": "monthly_savings_mode",
     "NodeChange": "node_change",
     "NodeClass": "node_class",
     "NodeReport": "node_report",
@@ -528,8 +547,10 @@ _MODULES = {
     "RunReadStart": "run_read_start",
     "RunReadState": "run_read_state",
     "RunStart": "run_start",
+    "RunStartMode": "run_start_mode",
     "RunStarted": "run_started",
     "RunningTask": "running_task",
+    "Savings": "savings",
     "Scored": "scored",
     "SegmentRead": "segment_read",
     "SegmentReadAllocation": "segment_read_allocation",
@@ -594,6 +615,7 @@ _MODULES = {
     "WorkloadListedSpecType1": "workload_listed_spec_type_1",
     "WorkloadRead": "workload_read",
     "WorkloadReadChampions": "workload_read_champions",
+    "WorkloadSavings": "workload_savings",
 }
 
 
@@ -632,7 +654,10 @@ __all__ = (
     "ClusterReport",
     "ClusterSpec",
     "ClusterStart",
+    "ClusterStartMode",
     "ClusterWeights",
+    "Comparison",
+    "ComparisonAllocationType0",
     "Contingency",
     "ContingencyAllocation",
     "Convergence",
@@ -659,6 +684,7 @@ __all__ = (
     "Drop",
     "Ended",
     "EndedState",
+    "Estimate",
     "EvaluationRead",
     "EvaluationReadRequest",
     "EvaluationReport",
@@ -698,6 +724,7 @@ __all__ = (
     "InferenceSpec",
     "InferenceSpecPolicies",
     "InferenceStart",
+    "InferenceStartMode",
     "InferenceWeights",
     "Interval",
     "IterationRead",
@@ -709,6 +736,7 @@ __all__ = (
     "IterationReportMetrics",
     "IterationRunStart",
     "IterationRunStartFeaturesType0",
+    "IterationRunStartMode",
     "IterationRunStartProbabilities",
     "IterationRunStartTargets",
     "IterationSegment",
@@ -746,6 +774,8 @@ __all__ = (
     "MetricScope",
     "ModelRead",
     "ModelReadReport",
+    "MonthlySavings",
+    "MonthlySavingsMode",
     "NodeChange",
     "NodeClass",
     "NodeReport",
@@ -820,6 +850,8 @@ __all__ = (
     "RunReadState",
     "RunStart",
     "RunStarted",
+    "RunStartMode",
+    "Savings",
     "Scored",
     "SegmentRead",
     "SegmentReadAllocation",
@@ -884,4 +916,5 @@ __all__ = (
     "WorkloadListedSpecType1",
     "WorkloadRead",
     "WorkloadReadChampions",
+    "WorkloadSavings",
 )

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.cluster_start_mode import ClusterStartMode
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="ClusterStart")
@@ -21,6 +22,10 @@ class ClusterStart:
     policy: None | str | Unset = UNSET
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
+    mode: ClusterStartMode | Unset = ClusterStartMode.CONTROL
+    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
+    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
+    targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -40,6 +45,10 @@ class ClusterStart:
         else:
             policy = self.policy
 
+        mode: str | Unset = UNSET
+        if not isinstance(self.mode, Unset):
+            mode = self.mode.value
+
         token = self.token
 
         field_dict: dict[str, Any] = {}
@@ -53,6 +62,8 @@ class ClusterStart:
             field_dict["shadow"] = shadow
         if policy is not UNSET:
             field_dict["policy"] = policy
+        if mode is not UNSET:
+            field_dict["mode"] = mode
         if token is not UNSET:
             field_dict["token"] = token
 
@@ -81,12 +92,20 @@ class ClusterStart:
 
         policy = _parse_policy(d.pop("policy", UNSET))
 
+        _mode = d.pop("mode", UNSET)
+        mode: ClusterStartMode | Unset
+        if isinstance(_mode, Unset):
+            mode = UNSET
+        else:
+            mode = ClusterStartMode(_mode)
+
         token = d.pop("token", UNSET)
 
         cluster_start = cls(
             workload=workload,
             shadow=shadow,
             policy=policy,
+            mode=mode,
             token=token,
         )
 

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.inference_start_mode import InferenceStartMode
 from ..types import UNSET, Unset
 
 T = TypeVar("T", bound="InferenceStart")
@@ -21,6 +22,10 @@ class InferenceStart:
     policy: None | str | Unset = UNSET
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
+    mode: InferenceStartMode | Unset = InferenceStartMode.CONTROL
+    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
+    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
+    targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -43,6 +48,10 @@ class InferenceStart:
         else:
             policy = self.policy
 
+        mode: str | Unset = UNSET
+        if not isinstance(self.mode, Unset):
+            mode = self.mode.value
+
         token = self.token
 
         carried = self.carried
@@ -58,6 +67,8 @@ class InferenceStart:
             field_dict["shadow"] = shadow
         if policy is not UNSET:
             field_dict["policy"] = policy
+        if mode is not UNSET:
+            field_dict["mode"] = mode
         if token is not UNSET:
             field_dict["token"] = token
         if carried is not UNSET:
@@ -88,6 +99,13 @@ class InferenceStart:
 
         policy = _parse_policy(d.pop("policy", UNSET))
 
+        _mode = d.pop("mode", UNSET)
+        mode: InferenceStartMode | Unset
+        if isinstance(_mode, Unset):
+            mode = UNSET
+        else:
+            mode = InferenceStartMode(_mode)
+
         token = d.pop("token", UNSET)
 
         carried = d.pop("carried", UNSET)
@@ -96,6 +114,7 @@ class InferenceStart:
             workload=workload,
             shadow=shadow,
             policy=policy,
+            mode=mode,
             token=token,
             carried=carried,
         )

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import define as _attrs_define
 
+from ..models.iteration_run_start_mode import IterationRunStartMode
 from ..types import UNSET, Unset
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class IterationRunStart:
     policy: None | str | Unset = UNSET
     """ Name of a rule that decides from the first report on, in place of the promoted agent or the default rule,
     for comparison; null: those. Not together with `shadow`. """
+    mode: IterationRunStartMode | Unset = IterationRunStartMode.CONTROL
+    """ `advise`: decisions are recommendations that nobody applies, and reports say what was allocated instead.
+    Once the run has finished, its `savings` say what they would have saved, and whether they would have met its
+    targets. """
     token: bool | Unset = False
     """ Whether to create a token that can only report to, end and read this run; for a job that should not hold a
     key. """
@@ -64,6 +69,10 @@ class IterationRunStart:
             policy = UNSET
         else:
             policy = self.policy
+
+        mode: str | Unset = UNSET
+        if not isinstance(self.mode, Unset):
+            mode = self.mode.value
 
         token = self.token
 
@@ -103,6 +112,8 @@ class IterationRunStart:
             field_dict["shadow"] = shadow
         if policy is not UNSET:
             field_dict["policy"] = policy
+        if mode is not UNSET:
+            field_dict["mode"] = mode
         if token is not UNSET:
             field_dict["token"] = token
         if targets is not UNSET:
@@ -149,6 +160,13 @@ class IterationRunStart:
             return cast(None | str | Unset, data)
 
         policy = _parse_policy(d.pop("policy", UNSET))
+
+        _mode = d.pop("mode", UNSET)
+        mode: IterationRunStartMode | Unset
+        if isinstance(_mode, Unset):
+            mode = UNSET
+        else:
+            mode = IterationRunStartMode(_mode)
 
         token = d.pop("token", UNSET)
 
@@ -198,6 +216,7 @@ class IterationRunStart:
             workload=workload,
             shadow=shadow,
             policy=policy,
+            mode=mode,
             token=token,
             targets=targets,
             probabilities=probabilities,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..models.queue_decision import QueueDecision
     from ..models.run_listed_decision_type_1 import RunListedDecisionType1
     from ..models.run_listed_start import RunListedStart
+    from ..models.savings import Savings
 
 
 T = TypeVar("T", bound="RunListed")
@@ -47,6 +48,9 @@ class RunListed:
     decision: ClusterDecision | Decision | InferenceDecision | QueueDecision | RunListedDecisionType1
     drift: list[DriftNotice]
     """ Detected drift, oldest first. """
+    savings: None | Savings
+    """ Once it has finished: what it took and cost beside other allocations, by the domain model; null before, and
+    where its kind, model or reports can't tell. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     problem: None | str
@@ -59,6 +63,7 @@ class RunListed:
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
+        from ..models.savings import Savings  # noqa: PLC0415
 
         id = self.id
 
@@ -97,6 +102,12 @@ class RunListed:
             drift_item = drift_item_data.to_dict()
             drift.append(drift_item)
 
+        savings: dict[str, Any] | None
+        if isinstance(self.savings, Savings):
+            savings = self.savings.to_dict()
+        else:
+            savings = self.savings
+
         created_at = self.created_at.isoformat()
 
         finished_at: None | str
@@ -129,6 +140,7 @@ class RunListed:
                 "iterations": iterations,
                 "decision": decision,
                 "drift": drift,
+                "savings": savings,
                 "created_at": created_at,
                 "finished_at": finished_at,
                 "problem": problem,
@@ -148,6 +160,7 @@ class RunListed:
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.run_listed_decision_type_1 import RunListedDecisionType1  # noqa: PLC0415
         from ..models.run_listed_start import RunListedStart  # noqa: PLC0415
+        from ..models.savings import Savings  # noqa: PLC0415
 
         d = dict(src_dict)
         id = d.pop("id")
@@ -228,6 +241,21 @@ class RunListed:
 
             drift.append(drift_item)
 
+        def _parse_savings(data: object) -> None | Savings:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                savings_type_0 = Savings.from_dict(data)
+
+                return savings_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Savings, data)
+
+        savings = _parse_savings(d.pop("savings"))
+
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         def _parse_finished_at(data: object) -> datetime.datetime | None:
@@ -273,6 +301,7 @@ class RunListed:
             iterations=iterations,
             decision=decision,
             drift=drift,
+            savings=savings,
             created_at=created_at,
             finished_at=finished_at,
             problem=problem,

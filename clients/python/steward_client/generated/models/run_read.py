@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..models.inference_decision import InferenceDecision
     from ..models.queue_decision import QueueDecision
     from ..models.run_read_start import RunReadStart
+    from ..models.savings import Savings
 
 
 T = TypeVar("T", bound="RunRead")
@@ -47,6 +48,9 @@ class RunRead:
     """ The last decision. """
     drift: list[DriftNotice]
     """ Detected drift, oldest first. """
+    savings: None | Savings
+    """ Once it has finished: what it took and cost beside other allocations, by the domain model; null before, and
+    where its kind, model or reports can't tell. """
     created_at: datetime.datetime
     finished_at: datetime.datetime | None
     shadow: int | None | Unset = UNSET
@@ -57,6 +61,7 @@ class RunRead:
         from ..models.cluster_decision import ClusterDecision  # noqa: PLC0415
         from ..models.decision import Decision  # noqa: PLC0415
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
+        from ..models.savings import Savings  # noqa: PLC0415
 
         id = self.id
 
@@ -93,6 +98,12 @@ class RunRead:
             drift_item = drift_item_data.to_dict()
             drift.append(drift_item)
 
+        savings: dict[str, Any] | None
+        if isinstance(self.savings, Savings):
+            savings = self.savings.to_dict()
+        else:
+            savings = self.savings
+
         created_at = self.created_at.isoformat()
 
         finished_at: None | str
@@ -122,6 +133,7 @@ class RunRead:
                 "iterations": iterations,
                 "decision": decision,
                 "drift": drift,
+                "savings": savings,
                 "created_at": created_at,
                 "finished_at": finished_at,
             }
@@ -139,6 +151,7 @@ class RunRead:
         from ..models.inference_decision import InferenceDecision  # noqa: PLC0415
         from ..models.queue_decision import QueueDecision  # noqa: PLC0415
         from ..models.run_read_start import RunReadStart  # noqa: PLC0415
+        from ..models.savings import Savings  # noqa: PLC0415
 
         d = dict(src_dict)
         id = d.pop("id")
@@ -209,6 +222,21 @@ class RunRead:
 
             drift.append(drift_item)
 
+        def _parse_savings(data: object) -> None | Savings:
+            if data is None:
+                return data
+            try:
+                if not isinstance(data, dict):
+                    raise TypeError()
+                savings_type_0 = Savings.from_dict(data)
+
+                return savings_type_0
+            except (TypeError, ValueError, AttributeError, KeyError):
+                pass
+            return cast(None | Savings, data)
+
+        savings = _parse_savings(d.pop("savings"))
+
         created_at = datetime.datetime.fromisoformat(d.pop("created_at"))
 
         def _parse_finished_at(data: object) -> datetime.datetime | None:
@@ -247,6 +275,7 @@ class RunRead:
             iterations=iterations,
             decision=decision,
             drift=drift,
+            savings=savings,
             created_at=created_at,
             finished_at=finished_at,
             shadow=shadow,

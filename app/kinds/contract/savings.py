@@ -1,0 +1,56 @@
+"""What a run saved beside other courses of the same iterations, for kinds whose model converts between allocations."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Estimate(BaseModel):
+    """A value by the domain model, with an interval."""
+
+    value: Number = Field(description="Expected value.", examples=[12.4])
+    low: Number | None = Field(
+        description="Lower bound of what the share `level` of the models that fit the samples equally well say; null: "
+        "there is one model only.",
+        examples=[8.1],
+    )
+    high: Number | None = Field(description="Upper bound.", examples=[16.2])
+
+
+class Comparison(BaseModel):
+    """The reported iterations, had they run at other allocations."""
+
+    allocation: dict[str, float] | None = Field(
+        description="The allocation that is held, by resource; null: what was recommended, which changes.",
+        examples=[{"gpus": 8}],
+    )
+    seconds: Estimate = Field(description="Seconds they would have taken.")
+    cost: Estimate = Field(description="What they would have cost: hours times prices.")
+    saved: Estimate = Field(description="That cost minus the run's: below 0 where the run cost more.")
+    meets_targets: Number | None = Field(
+        description="Share of the models by which they would have met all targets; null without targets.",
+        examples=[0.93],
+    )
+
+
+class Savings(BaseModel):
+    """What a run's reported iterations took and cost, beside other allocations under the domain model."""
+
+    iterations: int = Field(description="Number of reported iterations that are compared.")
+    seconds: Number = Field(description="Seconds that they took.")
+    cost: Number = Field(description="What they cost: hours times the prices per unit when the run finished.")
+    level: Number = Field(description="Share of the models within `low` to `high`.", examples=[0.9])
+    largest: Comparison = Field(description="The largest allocation, held throughout.")
+    best_fixed: Comparison = Field(
+        description="The best allocation to hold, chosen with hindsight: the cheapest that is expected to meet all "
+        "targets or, if none is, the fastest."
+    )
+    advised: Comparison | None = Field(
+        default=None,
+        description="Recommendations, applied throughout, of runs to which nothing was applied (mode `advise`): by the "
+        "model and the policy when the run finished. Its `saved` is below 0 where they would have saved.",
+    )

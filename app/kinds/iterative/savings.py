@@ -1,0 +1,275 @@
+"""What a run cost and took beside other courses: allocations that are held from its first iteration to its last, and
+what was recommended to it, where nothing was applied.
+
+The model converts each reported iteration to another allocation: measured · table(other) / table(reported), so that the
+run's own effect and the noise of each iteration stay what they were. How sure that is follows from the ensemble's
+members, which fit the samples equally well and differ where these say little.
+
+Letters in shapes: A allocations, N reported iterations, M metrics, F features, K members.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from time import monotonic
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from app.kinds.contract.engine import Pending
+from app.kinds.contract.savings import Comparison, Estimate, Savings
+from app.kinds.iterative.compiled import Compiled
+from app.kinds.iterative.contingencies import LEAST_WORKED, as_one
+from app.kinds.iterative.engine import ENGINE, CheckedReport
+from app.kinds.iterative.layout import Layout
+from app.kinds.iterative.prediction import target
+from app.kinds.iterative.projector import Projector
+from app.kinds.iterative.report import IterationRunStart
+
+logger = logging.getLogger(__name__)
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.intp]
+CHUNK = 1 << 20  # numbers of one array, at most
+MOST_COMPARED = 10_000_000  # allocations times different iterations; some seconds of one core
+MOST_REPLAYED, LONGEST_REPLAY = 1_000, 1.0  # iterations, and seconds
+FEWEST = 2  # members from which an interval can be had
+LEVEL = 0.9
+QUANTILES = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+
+
+class _Reported(NamedTuple):
+    """Reported iterations, each as if it had run at its last allocation alone.
+
+    Attributes:
+        row: that allocation, a row of the grid, [N].
+        iteration: [N].
+        features: [N, F].
+        measured: metrics without pauses of changes, [N, M].
+    """
+
+    row: Rows
+    iteration: Rows
+    features: Floats
+    measured: Floats
+
+    def part(self, first: int, count: int) -> _Reported:
+        """``count`` iterations from ``first`` on, in this order."""
+        some = slice(first, first + count)
+        return _Reported(self.row[some], self.iteration[some], self.features[some], self.measured[some])
+
+
+def savings(
+    compiled: Compiled, start: Mapping[str, Any], reports: Sequence[Mapping[str, Any]], replayed_at: datetime | None
+) -> Savings | None:
+    """Compare a run with the largest and the best allocation, held throughout, over its reported iterations.
+
+    The best is the cheapest whose expected metrics meet all targets or, if none does, the one with the least expected
+    seconds; it is chosen with hindsight, by the model's mean. Time and money are those of the reported iterations:
+    seconds, and hours times the present prices per unit.
+
+    Args:
+        start: parameters that the run was started with; its own targets hold.
+        reports: the run's reports as stored, in order.
+        replayed_at: time at which the run is replayed as if what the compiled workload decides had been applied; None:
+            it is not. Runs of over ``MOST_REPLAYED`` iterations are not, nor if it takes over ``LONGEST_REPLAY`` s.
+
+    None without a domain model that was fitted to the workload's samples, without reports, and where allocations times
+    different iterations are more than ``MOST_COMPARED``.
+    """
+    layout, projector = compiled.layout, compiled.projector
+    if not projector.table.fitted or not reports:
+        return None
+    read = _read(projector, reports, int(start.get("first_iteration", 0)))
+    distinct, _ = _summed(projector, read, read.row)
+    if len(distinct.row) * len(layout.allocations) > MOST_COMPARED:
+        return None
+    spent, took = _usage(layout, reports)
+    wanted = [target(start, metric) for metric in layout.spec.metrics]
+
+    def compared(allocation: dict[str, float] | None, rows: Rows, pauses: Floats) -> Comparison:
+        """Compare with ``rows`` of the grid in the iterations and ``pauses`` before them, seconds, [N] each."""
+        prices = layout.allocations @ layout.prices
+        some, others = _summed(projector, read, rows)
+        sums, cost = np.zeros((1 + projector.members, len(layout.metrics))), np.zeros(1 + projector.members)
+        each = max(CHUNK // sums.size, 1)
+        for first in range(0, len(others), each):
+            target_rows = others[first : first + each]
+            metrics = _converted(projector, some.part(first, each), target_rows)
+            sums += metrics.sum(axis=0)
+            cost += _hours(prices[target_rows] @ metrics[:, :, layout.seconds])
+        sums[:, layout.seconds] += pauses.sum()
+        cost += _hours(float(prices[rows] @ pauses))
+        met = _meets(layout, sums[1:], wanted, len(reports)).mean()
+        return Comparison(
+            allocation=allocation,
+            seconds=_estimate(sums[:, layout.seconds]),
+            cost=_estimate(cost),
+            saved=_estimate(cost - spent),
+            meets_targets=float(met) if any(one is not None for one in wanted) else None,
+        )
+
+    def held(row: int) -> Comparison:
+        named = layout.allocation_dict(projector.grid_levels[row])
+        return compared(named, np.full(len(reports), row), np.zeros(len(reports)))
+
+    courses = _replay(compiled, start, read, reports, replayed_at) if replayed_at is not None else None
+    return Savings(
+        iterations=len(reports),
+        seconds=took,
+        cost=spent,
+        level=LEVEL,
+        largest=held(len(layout.allocations) - 1),
+        best_fixed=held(_best(projector, distinct, wanted, len(reports))),
+        advised=None if courses is None else compared(None, *courses),
+    )
+
+
+def _usage(layout: Layout, reports: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return what a run cost, in the prices' currency, and its seconds."""
+    spent = took = 0.0
+    prices = dict(zip(layout.resources, layout.prices, strict=True))
+    for report in reports:
+        whole = {"allocation": report["allocation"], "seconds": report["metrics"][layout.metrics[layout.seconds]]}
+        for part in report.get("segments") or [whole]:
+            spent += _hours(part["seconds"]) * sum(prices[name] * units for name, units in part["allocation"].items())
+        took += whole["seconds"]
+    return float(spent), took
+
+
+def _hours(seconds: Any) -> Any:
+    return seconds / 3_600
+
+
+def _read(projector: Projector, reports: Sequence[Mapping[str, Any]], first: int) -> _Reported:
+    """Read reports; ``first``: number of the first one's iteration.
+
+    The pauses that the model knows for changes are left out, but for ``LEAST_WORKED`` of an iteration's seconds.
+    """
+    layout, n = projector.layout, len(reports)
+    metrics = np.array([[report["metrics"][name] for name in layout.metrics] for report in reports], float)
+    features = [[report.get("features", {}).get(name, 0.0) for name in layout.features] for report in reports]
+    given = np.array(features, float).reshape(n, len(layout.features))
+    levels = np.array([layout.encode_allocation(report["allocation"]) for report in reports], np.int32)
+    iteration = np.minimum(first + np.arange(n), layout.iterations - 1)
+    for i, report in enumerate(reports):
+        if parts := report.get("segments"):
+            amounts = np.array([layout.encode_allocation(part["allocation"]) for part in parts], np.int32)
+            seconds = np.array([part["seconds"] for part in parts], float)
+            before = levels[i - 1] if i else None
+            metrics[i] = as_one(projector, amounts, seconds, before, metrics[i], given[i : i + 1], iteration[i : i + 1])
+    pauses = np.append(0.0, (levels[1:] != levels[:-1]) @ projector.change_seconds)
+    took = metrics[:, layout.seconds]
+    metrics[:, layout.seconds] = np.maximum(took - pauses, LEAST_WORKED * took)
+    return _Reported(layout.index(levels), iteration, given, metrics)
+
+
+def _summed(projector: Projector, read: _Reported, rows: Rows) -> tuple[_Reported, Rows]:
+    """Sum the iterations that the model converts alike: of equal allocation, features, stage and target row [N].
+
+    Returns the sums, one for each of n different iterations, and their target rows, [n].
+    """
+    stage = projector.table.iteration_bin[read.iteration]
+    keys = np.column_stack([read.row, rows, stage, read.features])
+    _, at, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    measured = np.zeros((len(at), read.measured.shape[1]))
+    np.add.at(measured, group.reshape(-1), read.measured)
+    return _Reported(read.row[at], read.iteration[at], read.features[at], measured), rows[at]
+
+
+def _best(projector: Projector, read: _Reported, wanted: Sequence[float | None], iterations: int) -> int:
+    """The best allocation to hold, by the model's mean: a row of the grid."""
+    layout = projector.layout
+    count, width = len(layout.allocations), len(layout.metrics)
+    rows, sums = np.arange(count), np.zeros((count, width))
+    each = max(CHUNK // (count * width), 1)
+    for first in range(0, len(read.row), each):
+        some = read.part(first, each)
+        point = projector.point(np.repeat(some.features, count, axis=0))
+        there = projector.log_mean(np.tile(rows, len(some.row)), point, np.repeat(some.iteration, count))
+        here = projector.log_mean(some.row, projector.point(some.features), some.iteration)
+        sums += np.einsum("nm,nam->am", some.measured, np.exp(there.reshape(-1, count, width) - here[:, None]))
+    meets, seconds = _meets(layout, sums, wanted, iterations), sums[:, layout.seconds]
+    if not meets.any():
+        return int(seconds.argmin())
+    return int(np.where(meets, seconds * (layout.allocations @ layout.prices), np.inf).argmin())
+
+
+def _converted(projector: Projector, read: _Reported, rows: Rows) -> Floats:
+    """Metrics of iterations as if they had run at ``rows`` of the grid [N], by the model's mean and by each of its
+    members, [N, 1 + K, M]; K is 1 for a single model."""
+    point = projector.point(read.features)
+    means = [projector.log_mean(row, point, read.iteration)[:, None] for row in (read.row, rows)]
+    each = means
+    if projector.members > 1:
+        each = [
+            log + projector.offsets(row, point, read.iteration)
+            for log, row in zip(means, (read.row, rows), strict=True)
+        ]
+    change = np.concatenate([there - here for here, there in (means, each)], axis=1)
+    return np.asarray(read.measured[:, None] * np.exp(change), np.float64)
+
+
+def _replay(
+    compiled: Compiled, start: Mapping[str, Any], read: _Reported, reports: Sequence[Mapping[str, Any]], now: datetime
+) -> tuple[Rows, Floats] | None:
+    """The rows of the grid that the iterations would have had, and the pauses before them, had every decision been
+    applied, [N] each: the engine decides on reports that the model's mean converts to what it decided before.
+
+    Contingencies are not applied. None if the run is too long, or the engine fails.
+    """
+    if len(reports) > MOST_REPLAYED:
+        return None
+    layout, until = compiled.layout, monotonic() + LONGEST_REPLAY
+    first = int(start.get("first_iteration", 0))
+    rows, paused = np.empty_like(read.row), np.zeros(len(reports))
+    before: NDArray[np.int32] | None = None
+    try:
+        begun = IterationRunStart.model_validate({"workload": compiled.snapshot.name, **start})
+        answered = ENGINE.begin(compiled, None, begun, now)
+        for i, report in enumerate(reports):
+            levels = np.array(layout.encode_allocation(msgspec.json.decode(answered.decision)["allocation"]), np.int32)
+            rows[i] = layout.index(levels)
+            paused[i] = 0.0 if before is None else (levels != before) @ compiled.projector.change_seconds
+            before = levels
+            if i == len(reports) - 1:
+                break
+            if monotonic() > until:
+                return None
+            metrics = _converted(compiled.projector, read.part(i, 1), rows[i : i + 1])[0, 0]
+            metrics[layout.seconds] += paused[i]
+            given = ENGINE.decode(msgspec.json.encode({key: one for key, one in report.items() if key != "segments"}))
+            checked: CheckedReport = ENGINE.read(compiled, answered.state, first + i, given)
+            turn = msgspec.structs.replace(checked, levels=levels.tolist(), metrics=metrics.tolist())
+            pending = Pending("replay", first + i, answered.state, turn, start, None)
+            (following,) = ENGINE.answer(compiled, [pending], now)
+            if isinstance(following, Exception):
+                logger.warning("a run of workload %s can't be replayed: %s", compiled.snapshot.name, following)
+                return None
+            answered = following
+    except Exception:  # whatever an agent may raise: the other comparisons stand
+        logger.exception("a run of workload %s can't be replayed", compiled.snapshot.name)
+        return None
+    return rows, paused
+
+
+def _meets(layout: Layout, sums: Floats, wanted: Sequence[float | None], iterations: int) -> NDArray[np.bool_]:
+    """Whether sums of metrics [n, M] meet all targets, [n]; targets of iterations are met on average."""
+    met = np.ones(len(sums), np.bool_)
+    for at, (metric, goal) in enumerate(zip(layout.spec.metrics, wanted, strict=True)):
+        if goal is not None:
+            reached = sums[:, at] / (1 if metric.scope == "run" else iterations)
+            met &= np.array([metric.is_met(float(value), goal) for value in reached])
+    return met
+
+
+def _estimate(values: Floats) -> Estimate:
+    """An estimate from the value by the mean and those by K members, [1 + K]; no interval where there are too few."""
+    if len(values) <= FEWEST:
+        return Estimate(value=float(values[0]), low=None, high=None)
+    low, high = np.quantile(values[1:], QUANTILES)
+    return Estimate(value=float(values[0]), low=float(low), high=float(high))

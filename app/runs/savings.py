@@ -1,0 +1,152 @@
+"""What finished runs saved beside other allocations: computed once when a run ends, summed by month."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from sqlalchemy import RowMapping, Select, case, func, select, update
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.orm import Session
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
+
+from app.database.engine import Database
+from app.database.tables import ADVISED, SAVED, Run
+from app.decisions.service import by_rule
+from app.kinds.contract.kind import no_savings
+from app.kinds.contract.savings import Estimate, Savings
+from app.kinds.engine import Compiled
+from app.kinds.registry import KINDS
+from app.samples.intake import reports_of_run
+
+logger = logging.getLogger(__name__)
+
+ADVISE = "advise"
+MONTHS = 24
+"""Months in an answer, the newest first."""
+FIXED = ("largest", "best_fixed")
+AGAINST = (*FIXED, "advised")
+"""What a run is compared with: fields of ``Savings``."""
+
+
+class MonthlySavings(BaseModel):
+    """Finished runs of one month and mode, summed; bounds are sums of bounds, as the runs share a model's errors."""
+
+    month: str = Field(description="Month in which they ended, UTC.", examples=["2026-11"])
+    mode: Literal["control", "advise"] = Field(description="`advise`: recommendations were not applied.")
+    runs: int = Field(description="Number of finished runs with savings.")
+    met: int = Field(description="Number of them that met their targets.")
+    cost: float = Field(description="What they cost.")
+    largest: Estimate = Field(description="Cost that they saved against the largest allocation, held throughout.")
+    best_fixed: Estimate = Field(description="Cost that they saved against the best allocation to hold.")
+    advised: Estimate | None = Field(
+        description="Cost of the recommendations, had they been applied, minus the runs' own: below 0 where they would "
+        "have saved; null in mode `control`."
+    )
+    advised_runs: int = Field(description="Number of runs that `advised` sums: long ones are not replayed.")
+
+
+class WorkloadSavings(BaseModel):
+    """What a workload's finished runs saved, by month."""
+
+    workload: str
+    months: list[MonthlySavings] = Field(description="Newest first, at most 24 months.")
+
+
+class month_of(FunctionElement[str]):  # noqa: N801 - named as a function of SQL
+    """SQL function: the month of a time, in UTC, as ``YYYY-MM``."""
+
+    inherit_cache = True
+
+
+@compiles(month_of, "sqlite")
+def _on_sqlite(element: month_of, compiler: SQLCompiler, **options: Any) -> str:
+    (moment,) = (compiler.process(part, **options) for part in element.clauses)
+    return f"strftime('%Y-%m', {moment})"
+
+
+@compiles(month_of, "postgresql")
+def _on_postgresql(element: month_of, compiler: SQLCompiler, **options: Any) -> str:
+    (moment,) = (compiler.process(part, **options) for part in element.clauses)
+    return f"to_char({moment} AT TIME ZONE 'UTC', 'YYYY-MM')"
+
+
+def settle(database: Database, run: str, compiled: Compiled | str, now: datetime) -> Savings | None:
+    """Compute and store what a finished run saved; None if its kind or its data can't tell. Never raises: the run has
+    ended.
+
+    Repeating it computes only what is not stored. ``compiled``: the compiled workload, or why it can't be read;
+    ``now``: when a run of mode ``advise`` is replayed.
+    """
+    if isinstance(compiled, str) or (kind := KINDS[compiled.snapshot.spec.kind]).savings is no_savings:
+        return None
+    try:
+        with database.reading() as session:
+            row = session.get(Run, run)
+            if row is None or (row.kept_from or 0) != row.decision["iteration"]:
+                return None  # deleted a moment ago, or without its first reports
+            start, reports = row.start, [report for _, report in reports_of_run(session, run)]
+        if rule := start.get("policy"):
+            compiled = by_rule(compiled, rule)
+        found = kind.savings(compiled, start, reports, now if start.get("mode") == ADVISE else None)
+        if found is not None:
+            values = {"savings": Savings.model_validate(found).model_dump(mode="json")}
+            with database.session() as session:
+                session.execute(update(Run).where(Run.id == run, Run.savings.is_(None)).values(values))
+    except Exception:  # whatever a kind from outside, or the database, may raise
+        logger.exception("what run %s saved can't be computed", run)
+        return None
+    return found
+
+
+def by_month(session: Session, workload_id: str, workload: str, now: datetime) -> WorkloadSavings:
+    """What a workload's finished runs saved, by mode and month: that of ``now`` and the ``MONTHS`` - 1 before it."""
+    first = now.year * 12 + now.month - MONTHS
+    since = datetime(first // 12, first % 12 + 1, 1, tzinfo=UTC)
+    month, mode = month_of(Run.finished_at), case((ADVISED, ADVISE), else_="control")
+    columns = [
+        month.label("month"),
+        mode.label("mode"),
+        func.count().label("runs"),
+        func.sum(case((Run.outcome == "met", 1), else_=0)).label("met"),
+        func.sum(_number("cost")).label("cost"),
+        func.count(_number("advised", "saved", "value")).label("advised_runs"),
+    ]
+    for course in AGAINST:
+        for part in ("value", "low", "high"):
+            number = _number(course, "saved", part)
+            bounded = func.count(number) == func.count(_number(course, "saved", "value"))
+            columns.append(case((bounded, func.sum(number)), else_=None).label(f"{course}_{part}"))
+    query: Select[Any] = (
+        select(*columns)
+        .where(Run.workload_id == workload_id, SAVED, Run.finished_at >= since)
+        .group_by(month, mode)
+        .order_by(month.desc(), mode)
+    )
+    return WorkloadSavings(workload=workload, months=[_read(row) for row in session.execute(query).mappings()])
+
+
+def saved_since(session: Session, tenant: str, since: datetime) -> dict[str, float]:
+    """Cost saved by a tenant's runs that finished after ``since`` and applied their decisions, by what it is compared
+    with."""
+    query = select(*(func.coalesce(func.sum(_number(name, "saved", "value")), 0.0) for name in FIXED))
+    row = session.execute(query.where(Run.finished_at >= since, SAVED, Run.tenant == tenant, ~ADVISED)).one()
+    return dict(zip(FIXED, row, strict=True))
+
+
+def _number(*path: str) -> Any:
+    return Run.savings[path].as_float()
+
+
+def _read(row: RowMapping) -> MonthlySavings:
+    found = {
+        course: None
+        if row[f"{course}_value"] is None
+        else Estimate.model_validate({part: row[f"{course}_{part}"] for part in ("value", "low", "high")})
+        for course in AGAINST
+    }
+    own = {name: row[name] for name in ("month", "mode", "runs", "met", "cost", "advised_runs")}
+    return MonthlySavings.model_validate(own | found)
