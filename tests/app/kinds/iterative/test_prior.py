@@ -3,13 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
+from app.kinds.contract.kind import MOST_EARLIER, Earlier
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, best_allocation, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, population, prior_table, shares
+from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, own_prior, population, prior_table, shares, similarity
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.spec import Spec
@@ -166,3 +168,74 @@ def test_an_allocation_of_nothing_leaves_the_others_as_they_are(resources: list[
     assert seconds[:, 1:].max() < 600 * 10
     assert seconds[:, 1:].min() > 600 / 10
     assert (seconds[:, 0] >= seconds[:, 1] * (1 - 1e-5)).all()
+
+
+def _fitted(name: str, law: str, share: list[float], **changed: Any) -> Earlier:
+    """An earlier workload whose seconds follow one law and meet its deadline at the middle of the allocations."""
+    layout = _layout(name=name, **changed)
+    prior = {"workloads": ["x"], "members": [[law, share, 0.0]] * 1000, "noise_sd": 0.1}
+    table = prior_table(layout, prior)
+    return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False, noise_sd=np.array([0.0])))
+
+
+def test_a_prior_of_earlier_workloads_has_their_scaling_level_and_noise() -> None:
+    earlier = [_fitted("a", "amdahl", [0.7]), _fitted("b", "amdahl", [0.8])]
+    layout = _layout()
+    own = own_prior(layout, earlier)
+    assert own is not None
+    assert own["workloads"] == ["a", "b"]
+    assert own["noise_sd"] < 0.01
+    assert {(law, *share) for law, share, _ in own["members"]} == {("amdahl", 0.7), ("amdahl", 0.8)}
+    assert msgspec.json.decode(msgspec.json.encode(own)) == own
+    seconds = _seconds(layout, prior_table(layout, own))
+    assert len(seconds) == len(population()) + len(own["members"])
+    middle = np.abs(np.log(layout.allocations[:, 0] / 64**MIDDLE)).argmin()
+    mine = seconds[len(population()) :]
+    noise = prior_table(layout, own).noise_sd[0]
+    np.testing.assert_allclose(mine[:, middle] * np.exp(noise**2 / 2), 600, rtol=0.06)
+
+
+def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
+    wide = {**GPUS, "maximum": 32}
+    earlier = _fitted("a", "amdahl", [0.6, 0.3], resources=[CORES, wide])
+    layout = _layout(resources=[GPUS, CORES])
+    own = own_prior(layout, [earlier])
+    assert own is not None
+    shares_found = np.array([share for _, share, _ in own["members"]])
+    assert (shares_found[:, 0] < shares_found[:, 1]).all()  # more of it is shortened by cores
+
+
+def test_more_similar_workloads_have_more_members() -> None:
+    narrow = [{**GPUS, "minimum": 8}]
+    earlier = [_fitted("new-model", "amdahl", [0.9]), _fitted("other", "amdahl", [0.2], resources=narrow)]
+    own = own_prior(_layout(name="new-data"), earlier)
+    assert own is not None
+    found = [share[0] for _, share, _ in own["members"]]
+    assert sum(share > 0.5 for share in found) > 2 * sum(share < 0.5 for share in found) > 0
+
+
+def test_similarity_counts_range_and_name_and_is_none_for_other_things() -> None:
+    spec = _layout(name="resnet-small").spec
+    assert similarity(spec, _layout(name="resnet-18").spec) > similarity(spec, _layout(name="etl").spec) > 0
+    wide, far = ([{**GPUS, "minimum": low, "maximum": high}] for low, high in ((1, 256), (100, 163)))
+    assert similarity(spec, _layout(name="etl").spec) > similarity(spec, _layout(name="etl", resources=wide).spec) > 0
+    assert similarity(spec, _layout(resources=far).spec) == 0
+    assert similarity(spec, _layout(resources=[CORES]).spec) == 0
+    assert similarity(spec, _layout(use_earlier_workloads=False).spec) == 0
+
+
+def test_at_most_so_many_earlier_workloads_are_read() -> None:
+    read = 0
+
+    def count() -> ModelTable:
+        nonlocal read
+        read += 1
+        table: ModelTable = one.model()
+        return table
+
+    one = _fitted("a", "amdahl", [0.5])
+    own = own_prior(_layout(), (Earlier(one.spec, count) for _ in range(100)))
+    assert own is not None
+    assert read == len(own["workloads"]) == MOST_EARLIER
+    assert own_prior(_layout(), []) is None
+    assert own_prior(_layout(features=[{"name": "batch", "minimum": 1, "maximum": 2}]), [one]) is None
