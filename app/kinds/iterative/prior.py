@@ -144,16 +144,11 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
         return initial_table(layout)
     metrics = layout.spec.metrics
     aimed_at = np.array([metric.target is not None for metric in metrics])
-    scale, spare = _scale(layout), -np.log(SPARE)
+    scale, noise_sd = _scale(layout), np.array([NOISE_SD[metric.scope] for metric in metrics])
     parts = np.random.default_rng(0).dirichlet(np.ones(len(layout.resources)), len(population()))
-    members = [(name, share * part, spare) for (name, share), part in zip(population(), parts, strict=True)]
-    noise_sd = np.array([NOISE_SD[metric.scope] for metric in metrics])
-    if own:
-        weight = len(own["members"]) / (len(members) + len(own["members"]))
-        seconds = np.sqrt((1 - weight) * noise_sd[layout.seconds] ** 2 + weight * own["noise_sd"] ** 2)
-        noise_sd[layout.seconds] = seconds
-        members += [(name, np.array(share), level - seconds**2 / 2) for name, share, level in own["members"]]
-    curves = np.stack([scale.curve(name, share, scale.grid) + level for name, share, level in members])
+    members = [(name, share * part) for (name, share), part in zip(population(), parts, strict=True)]
+    members += [(name, np.array(share)) for name, share in own["members"]] if own else []
+    curves = np.stack([scale.curve(name, share, scale.grid) - np.log(SPARE) for name, share in members])
     rises = np.array([i != layout.seconds and metric.goal == "at_least" for i, metric in enumerate(metrics)])
     apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves[:, None]  # [K, M, A]
     level = targets_per_iteration(layout)
@@ -177,10 +172,12 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
 
 
 # The tenant's own earlier workloads: laws fitted to the members of their domain models, by how similar they are.
+#
+# Only the scaling is theirs. Where they meet their targets and how loud they are was tried, too, and gained nothing.
 
 
 WORTH = 1.0  # earlier workloads that the population is worth
-MOST_OWN = 32  # members
+MOST_OWN = 16  # members
 EACH = 8  # members of an earlier workload's domain model that are looked at
 POINTS = 64  # allocations at which a law is fitted to one
 LEAST_OVERLAP = 0.25  # of the ranges of allocations, in logarithms
@@ -189,35 +186,27 @@ LEAST_OVERLAP = 0.25  # of the ranges of allocations, in logarithms
 def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     """Make a prior of the tenant's earlier workloads, of which those weigh more that are more similar.
 
-    ``members`` of the prior are equally likely: a law's name, the share of the work that each resource shortens [R],
-    and the log of the mean seconds at the middle over the target; ``noise_sd`` is of log seconds between a run's
-    iterations.
+    ``members`` of the prior are equally likely: each a law's name, and the share of the work that each resource
+    shortens, [R].
     """
     if not is_supported(layout):
         return None
-    names, weights, members, noises = list[str](), list[float](), list[list[Any]](), list[float]()
+    names, weights, members = list[str](), list[float](), list[list[Any]]()
     similar = ((one, weight) for one in earlier if (weight := similarity(layout.spec, one.spec)) > 0)
     for one, weight in itertools.islice(similar, MOST_EARLIER):
         try:
-            table = one.model()
+            found = _fitted_laws(layout, Layout(one.spec), one.model())
         except IncompatibleModel:
             continue
-        found, noise = _experience(layout, Layout(one.spec), table)
         names.append(one.spec.name)
-        noises.append(noise)
         weights += [weight / len(found)] * len(found)
         members += found
     if not names:
         return None
     total = sum(weights)
     count = max(1, round(MOST_OWN * total / (total + WORTH)))
-    cumulated = np.cumsum(weights)
-    chosen = np.searchsorted(cumulated, (np.arange(count) + 0.5) / count * total)
-    return {
-        "workloads": names,
-        "members": [members[place] for place in chosen.tolist()],
-        "noise_sd": round(float(np.sqrt(np.mean(np.square(noises)))), 4),
-    }
+    chosen = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count * total)
+    return {"workloads": names, "members": [members[place] for place in chosen.tolist()]}
 
 
 def similarity(spec: Spec, other: Spec) -> float:
@@ -245,25 +234,18 @@ def _overlap(one: Resource, other: Resource) -> float:
     return max(0.0, float((min(high) - max(low)) / (max(high) - min(low))))
 
 
-def _experience(layout: Layout, theirs: Layout, table: ModelTable) -> tuple[list[list[Any]], float]:
-    """Return the members that an earlier workload's domain model suggests for ``layout``, as in a prior, and the
-    standard deviation of log seconds between iterations of its runs."""
-    scale, at = _scale(layout), theirs.seconds
+def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
+    """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
+    ``layout``: to the seconds of a whole run on allocations of ``theirs``."""
+    scale, lattice = _scale(layout), shares(len(layout.resources))
     rows = np.sort(np.random.default_rng(0).permutation(len(theirs.allocations))[:POINTS])
-    logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
+    logs = table.log_mean[None, theirs.seconds]
+    if table.members is not None:
+        logs = logs + table.members[:EACH, theirs.seconds]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
-    share = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations
-    curves = np.log(np.exp(by_bin) @ share) + table.noise_sd[at] ** 2 / 2  # of means over a run, [K, A]
-    stages = by_bin.mean(axis=(0, 1))
-    noise = np.sqrt(table.noise_sd[at] ** 2 + share @ (stages - share @ stages) ** 2)
+    curves = np.log(np.exp(by_bin) @ np.bincount(table.iteration_bin, minlength=by_bin.shape[2]))  # [K, A]
     units = _scale(theirs).grid[rows][:, [theirs.resources.index(name) for name in layout.resources]]
-    lattice = shares(len(layout.resources))
     laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
-    left = curves[:, :, None, None] - laws
-    best = left.var(axis=1).reshape(len(curves), -1).argmin(axis=1)
-    wanted, found = targets_per_iteration(theirs)[at], list[list[Any]]()
-    for curve, place in zip(curves, best.tolist(), strict=True):
-        name, weights = list(LAWS)[place // len(lattice)], lattice[place % len(lattice)]
-        level = float((curve - scale.curve(name, weights, units)).mean() - wanted)
-        found.append([name, weights.round(4).tolist(), round(level, 4)])
-    return found, float(noise)
+    best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
+    names, each = list(LAWS), len(lattice)
+    return [[names[place // each], lattice[place % each].round(4).tolist()] for place in best.tolist()]

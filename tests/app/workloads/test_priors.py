@@ -233,7 +233,7 @@ def test_a_failure_leaves_what_workloads_are_like(
     client: TestClient, backend: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     fitted(backend, "one")
-    monkeypatch.setattr("app.kinds.iterative.prior._experience", lambda *_: 1 / 0)
+    monkeypatch.setattr("app.kinds.iterative.prior._fitted_laws", lambda *_: 1 / 0)
     assert registered(backend, "new") == []
     assert start(client)["decision"]["reason"]["text"].endswith("so as workloads are in general")
     assert "workload new: no prior can be made" in caplog.text

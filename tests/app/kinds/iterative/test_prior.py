@@ -171,28 +171,24 @@ def test_an_allocation_of_nothing_leaves_the_others_as_they_are(resources: list[
 
 
 def _fitted(name: str, law: str, share: list[float], **changed: Any) -> Earlier:
-    """An earlier workload whose seconds follow one law and meet its deadline at the middle of the allocations."""
+    """An earlier workload whose seconds follow one law."""
     layout = _layout(name=name, **changed)
-    prior = {"workloads": ["x"], "members": [[law, share, 0.0]] * 1000, "noise_sd": 0.1}
-    table = prior_table(layout, prior)
-    return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False, noise_sd=np.array([0.0])))
+    table = prior_table(layout, {"workloads": ["x"], "members": [[law, share]]})
+    return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False))
 
 
-def test_a_prior_of_earlier_workloads_has_their_scaling_level_and_noise() -> None:
+def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() -> None:
     earlier = [_fitted("a", "amdahl", [0.7]), _fitted("b", "amdahl", [0.8])]
     layout = _layout()
     own = own_prior(layout, earlier)
     assert own is not None
     assert own["workloads"] == ["a", "b"]
-    assert own["noise_sd"] < 0.01
-    assert {(law, *share) for law, share, _ in own["members"]} == {("amdahl", 0.7), ("amdahl", 0.8)}
+    assert sorted({(law, *share) for law, share in own["members"]}) == [("amdahl", 0.7), ("amdahl", 0.8)]
     assert msgspec.json.decode(msgspec.json.encode(own)) == own
     seconds = _seconds(layout, prior_table(layout, own))
-    assert len(seconds) == len(population()) + len(own["members"])
-    middle = np.abs(np.log(layout.allocations[:, 0] / 64**MIDDLE)).argmin()
-    mine = seconds[len(population()) :]
-    noise = prior_table(layout, own).noise_sd[0]
-    np.testing.assert_allclose(mine[:, middle] * np.exp(noise**2 / 2), 600, rtol=0.06)
+    np.testing.assert_allclose(seconds[: len(population())], _seconds(layout, prior_table(layout)), rtol=1e-5)
+    mine = np.exp(earlier[0].model().log_mean[layout.seconds, :, 0, 0]) * layout.iterations
+    np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-4)
 
 
 def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
@@ -201,7 +197,7 @@ def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
     layout = _layout(resources=[GPUS, CORES])
     own = own_prior(layout, [earlier])
     assert own is not None
-    shares_found = np.array([share for _, share, _ in own["members"]])
+    shares_found = np.array([share for _, share in own["members"]])
     assert (shares_found[:, 0] < shares_found[:, 1]).all()  # more of it is shortened by cores
 
 
@@ -210,7 +206,7 @@ def test_more_similar_workloads_have_more_members() -> None:
     earlier = [_fitted("new-model", "amdahl", [0.9]), _fitted("other", "amdahl", [0.2], resources=narrow)]
     own = own_prior(_layout(name="new-data"), earlier)
     assert own is not None
-    found = [share[0] for _, share, _ in own["members"]]
+    found = [share[0] for _, share in own["members"]]
     assert sum(share > 0.5 for share in found) > 2 * sum(share < 0.5 for share in found) > 0
 
 
