@@ -147,7 +147,8 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
     scale, noise_sd = _scale(layout), np.array([NOISE_SD[metric.scope] for metric in metrics])
     parts = np.random.default_rng(0).dirichlet(np.ones(len(layout.resources)), len(population()))
     members = [(name, share * part) for (name, share), part in zip(population(), parts, strict=True)]
-    members += [(name, np.array(share)) for name, share in own["members"]] if own else []
+    theirs = own["members"] if own else ()
+    members += [(name, np.array(share)) for name, share in theirs if name in LAWS]  # stored: laws may have changed
     curves = np.stack([scale.curve(name, share, scale.grid) - np.log(SPARE) for name, share in members])
     rises = np.array([i != layout.seconds and metric.goal == "at_least" for i, metric in enumerate(metrics)])
     apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves[:, None]  # [K, M, A]

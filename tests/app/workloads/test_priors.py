@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from anyio.from_thread import BlockingPortal
 from fastapi.testclient import TestClient
 from sqlalchemy import update
 
@@ -15,6 +16,8 @@ from app.domain_models import service as domain_models
 from app.kinds.iterative.model import ModelTable
 from app.kinds.iterative.prior import population, prior_table
 from app.kinds.registry import layout_of, parse_spec
+from app.main import create_app
+from app.settings import Settings
 from app.workloads import members, priors, service
 from tests.app.both import on_both
 
@@ -156,7 +159,9 @@ def test_nothing_is_taken_from_workloads_that_are_not_similar(database: Database
 
 
 @on_both
-def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(client: TestClient, backend: Database) -> None:
+def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(
+    client: TestClient, backend: Database, settings: Settings, portal: BlockingPortal
+) -> None:
     fitted(backend, "one")
     fitted(backend, "two", member=1)
     registered(backend, "new")
@@ -169,9 +174,10 @@ def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(client: TestClient, 
     service.delete(backend, OURS, "two")
     other = start(client)  # beside a run that is running
     assert stored(backend, "new") == before
-    client.app.state.compiled_workloads.current("new", OURS)  # type: ignore[attr-defined] # what others would load
+    elsewhere = TestClient(create_app(settings, backend))  # another process, which loads all that is stored
+    elsewhere.portal = portal
     for n in range(3, 6):
-        ours, theirs = report(client, runs[0], n), report(client, runs[1], n)
+        ours, theirs = report(elsewhere, runs[0], n), report(client, runs[1], n)
         assert (ours["predicted"], ours["allocation"]) == (theirs["predicted"], theirs["allocation"])
     for run in (runs[0], other):
         assert client.patch(f"/runs/{run['id']}", json={"state": "cancelled"}).status_code == 200

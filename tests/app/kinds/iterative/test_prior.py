@@ -191,6 +191,12 @@ def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() 
     np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-4)
 
 
+def test_a_law_that_is_not_known_any_more_is_left_out() -> None:
+    layout = _layout()
+    own = {"workloads": ["a"], "members": [["forgotten", [0.5]], ["amdahl", [0.5]]]}
+    assert len(_seconds(layout, prior_table(layout, own))) == len(population()) + 1
+
+
 def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
     wide = {**GPUS, "maximum": 32}
     earlier = _fitted("a", "amdahl", [0.6, 0.3], resources=[CORES, wide])
