@@ -15,6 +15,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -26,19 +27,26 @@ from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import initial_table
 from benchmarks.few_samples import OFF, deadline_off
 from benchmarks.held_out.engine import Engine, fitted_model
-from benchmarks.held_out.planted import planted
-from benchmarks.held_out.planted_suite import PLANTED
+from benchmarks.held_out.planted import Plan, planted
+from benchmarks.held_out.planted_suite import PLANTED, deadline
 from benchmarks.held_out.play import play
 from benchmarks.held_out.world import Profile, World
 from workers.evaluation.statistics import mean_interval
 from workers.kinds.iterative.grid import Executions
 
-SEEDS, EPISODES = range(7_000, 7_020), 50
-OTHERS = range(8_000, 8_016)  # of the earlier workloads, from which each tenant has some
+SEEDS, EPISODES = range(7_100, 7_120), 50
+OTHERS = range(8_100, 8_116)  # of the earlier workloads, from which each tenant has some
 COUNTS = (1, 3, 10)
-LIKE = ("deadline", OFF, "two-resources", "hardly-scaling", "waiting")
-UNLIKE = ("deadline-from-hardly-scaling", "hardly-scaling-from-deadline", "deadline-from-misspecified")
-PARTS = (*LIKE, *UNLIKE)
+TIGHT = "tight-deadline"
+PARTS = (
+    "deadline",
+    TIGHT,
+    f"deadline-from-{TIGHT}",
+    "deadline-from-hardly-scaling",
+    "hardly-scaling",
+    "two-resources",
+    OFF,
+)
 SHARE, BEHIND = 0.4, 0.005  # of the headroom; return
 Row = dict[str, Any]
 
@@ -48,9 +56,16 @@ def results(parts: Sequence[str] = PARTS) -> list[Row]:
     return [row for part in parts for row in _rows(part, *part.partition("-from-")[::2])]
 
 
+def tight_deadline(random: np.random.Generator) -> Plan:
+    """Return a deadline three quarters as long as the prior expects."""
+    plan = deadline(random)
+    (metric,) = plan.spec["metrics"]
+    return replace(plan, spec=plan.spec | {"metrics": [metric | {"target": round(0.75 * metric["target"], 1)}]})
+
+
 @cache
 def _world(name: str, seed: int) -> World:
-    make = deadline_off if name == OFF else PLANTED[name]
+    make = {OFF: deadline_off, TIGHT: tight_deadline}.get(name) or PLANTED[name]
     return planted(f"job-{seed}", make(np.random.default_rng((seed, 0))), seed)
 
 

@@ -146,10 +146,11 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
     aimed_at = np.array([metric.target is not None for metric in metrics])
     scale, noise_sd = _scale(layout), np.array([NOISE_SD[metric.scope] for metric in metrics])
     parts = np.random.default_rng(0).dirichlet(np.ones(len(layout.resources)), len(population()))
-    members = [(name, share * part) for (name, share), part in zip(population(), parts, strict=True)]
-    theirs = own["members"] if own else ()
-    members += [(name, np.array(share)) for name, share in theirs if name in LAWS]  # stored: laws may have changed
-    curves = np.stack([scale.curve(name, share, scale.grid) - np.log(SPARE) for name, share in members])
+    members = [(name, share * part, -np.log(SPARE)) for (name, share), part in zip(population(), parts, strict=True)]
+    for name, share, over in own["members"] if own else ():
+        if name in LAWS:  # it is stored: laws may have changed
+            members.append((name, np.array(share), over - noise_sd[layout.seconds] ** 2 / 2))
+    curves = np.stack([scale.curve(name, share, scale.grid) + over for name, share, over in members])
     rises = np.array([i != layout.seconds and metric.goal == "at_least" for i, metric in enumerate(metrics)])
     apart = np.where(rises, -1.0, 1.0)[None, :, None] * curves[:, None]  # [K, M, A]
     level = targets_per_iteration(layout)
@@ -174,7 +175,7 @@ def prior_table(layout: Layout, own: Prior | None = None) -> ModelTable:
 
 # The tenant's own earlier workloads: laws fitted to the members of their domain models, by how similar they are.
 #
-# Only the scaling is theirs. Where they meet their targets and how loud they are was tried, too, and gained nothing.
+# Scaling and the time to spare are theirs; to take their noise, too, gained nothing.
 
 
 WORTH = 1.0  # earlier workloads that the population is worth
@@ -187,8 +188,8 @@ LEAST_OVERLAP = 0.25  # of the ranges of allocations, in logarithms
 def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     """Make a prior of the tenant's earlier workloads, of which those weigh more that are more similar.
 
-    ``members`` of the prior are equally likely: each a law's name, and the share of the work that each resource
-    shortens, [R].
+    ``members`` of the prior are equally likely: each a law's name, the share of the work that each resource shortens,
+    [R], and the log of mean seconds at the middle of the allocations over the target.
     """
     if not is_supported(layout):
         return None
@@ -237,16 +238,19 @@ def _overlap(one: Resource, other: Resource) -> float:
 
 def _fitted_laws(layout: Layout, theirs: Layout, table: ModelTable) -> list[list[Any]]:
     """Return the laws that are closest to the members of an earlier workload's domain model, as in a prior of
-    ``layout``: to the seconds of a whole run on allocations of ``theirs``."""
-    scale, lattice = _scale(layout), shares(len(layout.resources))
+    ``layout``: to the mean seconds of runs on allocations of ``theirs``."""
+    scale, at, lattice = _scale(layout), theirs.seconds, shares(len(layout.resources))
     rows = np.sort(np.random.default_rng(0).permutation(len(theirs.allocations))[:POINTS])
-    logs = table.log_mean[None, theirs.seconds]
-    if table.members is not None:
-        logs = logs + table.members[:EACH, theirs.seconds]
+    logs = table.log_mean[None, at] if table.members is None else table.log_mean[at] + table.members[:EACH, at]
     by_bin = logs[:, rows, 0].astype(np.float64)  # [K, A, I]
-    curves = np.log(np.exp(by_bin) @ np.bincount(table.iteration_bin, minlength=by_bin.shape[2]))  # [K, A]
+    lengths = np.bincount(table.iteration_bin, minlength=by_bin.shape[2]) / theirs.iterations
+    curves = np.log(np.exp(by_bin) @ lengths) + table.noise_sd[at] ** 2 / 2 - targets_per_iteration(theirs)[at]
     units = _scale(theirs).grid[rows][:, [theirs.resources.index(name) for name in layout.resources]]
     laws = np.stack([law(units / scale.centre, lattice) for law in LAWS.values()], axis=1)  # [A, laws, J]
     best = (curves[:, :, None, None] - laws).var(axis=1).reshape(len(curves), -1).argmin(axis=1)
-    names, each = list(LAWS), len(lattice)
-    return [[names[place // each], lattice[place % each].round(4).tolist()] for place in best.tolist()]
+    found = list[list[Any]]()
+    for curve, place in zip(curves, best.tolist(), strict=True):  # [A]
+        name, share = list(LAWS)[place // len(lattice)], lattice[place % len(lattice)]
+        over = float((curve - scale.curve(name, share, units)).mean())
+        found.append([name, share.round(4).tolist(), round(over, 4)])
+    return found

@@ -171,9 +171,9 @@ def test_an_allocation_of_nothing_leaves_the_others_as_they_are(resources: list[
 
 
 def _fitted(name: str, law: str, share: list[float], **changed: Any) -> Earlier:
-    """An earlier workload whose seconds follow one law."""
+    """An earlier workload whose seconds follow one law, and meet its deadline at the middle with little to spare."""
     layout = _layout(name=name, **changed)
-    table = prior_table(layout, {"workloads": ["x"], "members": [[law, share]]})
+    table = prior_table(layout, {"workloads": ["x"], "members": [[law, share, 0.05]]})
     return Earlier(layout.spec, lambda: replace(table.member(len(population())), prior=False))
 
 
@@ -183,17 +183,22 @@ def test_a_prior_of_earlier_workloads_scales_as_they_do_beside_the_population() 
     own = own_prior(layout, earlier)
     assert own is not None
     assert own["workloads"] == ["a", "b"]
-    assert sorted({(law, *share) for law, share in own["members"]}) == [("amdahl", 0.7), ("amdahl", 0.8)]
+    assert sorted({(law, *share) for law, share, _ in own["members"]}) == [("amdahl", 0.7), ("amdahl", 0.8)]
     assert msgspec.json.decode(msgspec.json.encode(own)) == own
     seconds = _seconds(layout, prior_table(layout, own))
     np.testing.assert_allclose(seconds[: len(population())], _seconds(layout, prior_table(layout)), rtol=1e-5)
     mine = np.exp(earlier[0].model().log_mean[layout.seconds, :, 0, 0]) * layout.iterations
-    np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-4)
+    np.testing.assert_allclose(seconds[len(population())], mine, rtol=1e-3)
+    tight = _fitted("c", "amdahl", [0.7], metrics=[{**DEADLINE, "target": 300.0}])  # of which half the time is asked
+    slower = replace(tight.model(), log_mean=tight.model().log_mean + np.float32(np.log(2)))
+    found = own_prior(layout, [Earlier(tight.spec, lambda: slower)])
+    assert found is not None
+    assert {round(over - 0.05, 3) for _, _, over in found["members"]} == {round(float(np.log(2)), 3)}
 
 
 def test_a_law_that_is_not_known_any_more_is_left_out() -> None:
     layout = _layout()
-    own = {"workloads": ["a"], "members": [["forgotten", [0.5]], ["amdahl", [0.5]]]}
+    own = {"workloads": ["a"], "members": [["forgotten", [0.5], 0.0], ["amdahl", [0.5], 0.0]]}
     assert len(_seconds(layout, prior_table(layout, own))) == len(population()) + 1
 
 
@@ -203,7 +208,7 @@ def test_laws_are_read_in_another_range_and_order_of_resources() -> None:
     layout = _layout(resources=[GPUS, CORES])
     own = own_prior(layout, [earlier])
     assert own is not None
-    shares_found = np.array([share for _, share in own["members"]])
+    shares_found = np.array([share for _, share, _ in own["members"]])
     assert (shares_found[:, 0] < shares_found[:, 1]).all()  # more of it is shortened by cores
 
 
@@ -212,7 +217,7 @@ def test_more_similar_workloads_have_more_members() -> None:
     earlier = [_fitted("new-model", "amdahl", [0.9]), _fitted("other", "amdahl", [0.2], resources=narrow)]
     own = own_prior(_layout(name="new-data"), earlier)
     assert own is not None
-    found = [share[0] for _, share in own["members"]]
+    found = [share[0] for _, share, _ in own["members"]]
     assert sum(share > 0.5 for share in found) > 2 * sum(share < 0.5 for share in found) > 0
 
 
