@@ -193,22 +193,23 @@ def own_prior(layout: Layout, earlier: Iterable[Earlier]) -> Prior | None:
     """
     if not is_supported(layout):
         return None
-    names, weights, members = list[str](), list[float](), list[list[Any]]()
+    names, weights, members = list[str](), list[float](), list[list[Any]]()  # of each member of each workload
     similar = ((one, weight) for one in earlier if (weight := similarity(layout.spec, one.spec)) > 0)
     for one, weight in itertools.islice(similar, MOST_EARLIER):
         try:
             found = _fitted_laws(layout, Layout(one.spec), one.model())
         except IncompatibleModel:
             continue
-        names.append(one.spec.name)
+        names += [one.spec.name] * len(found)
         weights += [weight / len(found)] * len(found)
         members += found
-    if not names:
+    if not members:
         return None
     total = sum(weights)
     count = max(1, round(MOST_OWN * total / (total + WORTH)))
-    chosen = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count * total)
-    return {"workloads": names, "members": [members[place] for place in chosen.tolist()]}
+    chosen = np.searchsorted(np.cumsum(weights), (np.arange(count) + 0.5) / count * total).tolist()
+    used = dict.fromkeys(names[place] for place in chosen)
+    return {"workloads": list(used), "members": [members[place] for place in chosen]}
 
 
 def similarity(spec: Spec, other: Spec) -> float:

@@ -11,7 +11,17 @@ from app.kinds.contract.kind import MOST_EARLIER, Earlier
 from app.kinds.iterative.heuristics import MODEL_PREDICTIVE, best_allocation, default_heuristic
 from app.kinds.iterative.layout import Layout
 from app.kinds.iterative.model import ModelTable
-from app.kinds.iterative.prior import LAWS, MIDDLE, SPARE, own_prior, population, prior_table, shares, similarity
+from app.kinds.iterative.prior import (
+    LAWS,
+    MIDDLE,
+    MOST_OWN,
+    SPARE,
+    own_prior,
+    population,
+    prior_table,
+    shares,
+    similarity,
+)
 from app.kinds.iterative.projector import Projector
 from app.kinds.iterative.reasons import forecast
 from app.kinds.iterative.spec import Spec
@@ -241,8 +251,9 @@ def test_at_most_so_many_earlier_workloads_are_read() -> None:
         return table
 
     one = _fitted("a", "amdahl", [0.5])
-    own = own_prior(_layout(), (Earlier(one.spec, count) for _ in range(100)))
+    own = own_prior(_layout(), (Earlier(_layout(name=f"w{n}").spec, count) for n in range(100)))
     assert own is not None
-    assert read == len(own["workloads"]) == MOST_EARLIER
+    assert read == MOST_EARLIER
+    assert 8 < len(own["workloads"]) == len(own["members"]) <= MOST_OWN  # those that contribute
     assert own_prior(_layout(), []) is None
     assert own_prior(_layout(features=[{"name": "batch", "minimum": 1, "maximum": 2}]), [one]) is None
