@@ -73,7 +73,11 @@ def earlier(name: str, count: int, seed: int, others: Sequence[int] = OTHERS) ->
     """Return ``count`` fitted workloads of the tenant ``seed``, of worlds ``name``."""
     chosen = np.random.default_rng((seed, count)).choice(others, count, replace=False)
     profiles = [_world(name, int(one)).profile for one in chosen]
-    return [Earlier(one.spec, lambda one=one: KIND.model(fitted_model(one))) for one in profiles]
+    return [Earlier(one.spec, partial(_model, one)) for one in profiles]
+
+
+def _model(profile: Profile) -> Any:
+    return KIND.model(fitted_model(profile))
 
 
 def _engine(count: int, other: str, seed: int, profile: Profile) -> Engine:
@@ -81,21 +85,23 @@ def _engine(count: int, other: str, seed: int, profile: Profile) -> Engine:
     return Engine(Profile(profile.spec, Executions(())), model=b"", prior=prior)
 
 
-def _threshold(profile: Profile) -> Engine:
+def _threshold(_: int, profile: Profile) -> Engine:
     return Engine(profile, model=initial_table(Layout(profile.spec)).to_bytes())
 
 
-def _returns(name: str, learner: Callable[[int], Callable[[Profile], Engine]]) -> np.ndarray:
-    return np.array([play(_world(name, seed), learner(seed), EPISODES, seed).returns.mean() for seed in SEEDS])
+def _returns(name: str, learner: Callable[[int, Profile], Engine]) -> np.ndarray:
+    played = [play(_world(name, seed), partial(learner, seed), EPISODES, seed) for seed in SEEDS]
+    return np.array([one.returns.mean() for one in played])
 
 
 def _rows(part: str, name: str, other: str) -> list[Row]:
-    old, full = (_returns(name, lambda _, learner=learner: learner) for learner in (_threshold, Engine))
-    shipped = _returns(name, lambda seed: partial(_engine, 0, other, seed))
+    old = _returns(name, _threshold)
+    full = _returns(name, lambda _, profile: Engine(profile))
+    shipped = _returns(name, partial(_engine, 0, name))
     head, scale = float(full.mean() - old.mean()), abs(float(shipped.mean()))
     rows = []
     for count in COUNTS:
-        own = _returns(name, lambda seed, count=count: partial(_engine, count, other or name, seed))
+        own = _returns(name, partial(_engine, count, other or name))
         gain = mean_interval(own - shipped)
         low, high = gain["low"] / scale, gain["high"] / scale
         won = [float((one - old).mean()) / head if head > 0 else None for one in (own, shipped)]
