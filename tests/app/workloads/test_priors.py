@@ -171,6 +171,7 @@ def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(
         assert report(client, runs[0], n)["predicted"] == report(client, runs[1], n)["predicted"]
     fit(backend, "one", member=2)  # a second version
     fitted(backend, "three", member=2)
+    fitted(backend, "four")
     service.delete(backend, OURS, "two")
     other = start(client)  # beside a run that is running
     assert stored(backend, "new") == before
@@ -181,8 +182,8 @@ def test_a_run_keeps_its_prior_whatever_is_fitted_meanwhile(
         assert (ours["predicted"], ours["allocation"]) == (theirs["predicted"], theirs["allocation"])
     for run in (runs[0], other):
         assert client.patch(f"/runs/{run['id']}", json={"state": "cancelled"}).status_code == 200
-    assert start(client)["decision"]["reason"]["text"].endswith("so predicted from 2 similar workloads")
-    assert similar(backend, "new") == ["three", "one"]
+    assert start(client)["decision"]["reason"]["text"].endswith("so predicted from 3 similar workloads")
+    assert similar(backend, "new") == ["four", "three", "one"]
     assert stored(backend, "new")["members"] != before["members"]
 
 
